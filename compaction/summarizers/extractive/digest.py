@@ -99,11 +99,12 @@ class DigestSummarizer:
         writer.add_first(shares.request * (limit - turnover))
         writer.add_statements(Kind.DUTY, page.used + shares.said * limit)
         writer.add_held(limit - turnover)
-        # new lines, each kind up to its share, then other words, facts, and failures that had no room
+        # new lines, each kind up to its share, then other words and facts; failures and tasks may fill the page
         _add_lines(writer, shares, filled)
         writer.add_statements(Kind.REMARK, (1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
         writer.add_found(limit)
+        writer.add_statements(Kind.TASK, limit)
         writer.count_left_out()
         return page.text()
 
@@ -153,13 +154,14 @@ class FactSummarizer:
 
 
 def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign: bool = True) -> None:
-    """Add the lines, each kind up to its share, the most important first; only tasks and failed calls beyond ``filled``.
+    """Add the lines, each kind up to its share, the most important first; only rules and failed calls beyond ``filled``.
 
     With ``foreign``, they include lines of an earlier summary that somebody else wrote.
     """
     page, limit = writer.page, writer.page.limit
     start = page.used
     writer.add_statements(Kind.TASK, start + shares.said * limit)
+    writer.add_statements(Kind.SMALL_TALK, start + shares.said * filled)
     if foreign:
         writer.add_foreign(start + (shares.said + shares.foreign) * limit)
     writer.add_found(page.used + shares.failed * limit)
