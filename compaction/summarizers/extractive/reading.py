@@ -11,7 +11,6 @@ import attrs
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of
 from .facts import FactSource, facts_in, is_telling
-from .lines import is_printed
 from .passages import Passage, passages
 from .sentences import both_ends
 from .statements import SYSTEM, Statement, assistant_statements, speaker_of, user_statements
@@ -72,7 +71,6 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
         if speaker := speaker_of(message):
             statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
         shows_work = _shows_work(text, spoken)
-        text = _first_prose(text) or text
     elif message.is_system:
         statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(passages(text))])
     elif source is FactSource.ASSISTANT:
@@ -95,21 +93,6 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
             results.append(part if result is part.text else attrs.evolve(part, text=result))
             _add(facts, facts_in(result), FactSource.RESULT)
     return calls, results
-
-
-def _first_prose(text: str) -> str:
-    """Return the first lines that no program wrote, with three dots for those that one wrote."""
-    lines: list[str] = []
-    left = _REQUEST_CHARS
-    for line in text.splitlines():
-        if left < 0:
-            break
-        if is_printed(line):
-            lines += ["..."] if lines and lines[-1] != "..." else []
-        else:
-            lines.append(line)
-            left -= len(line)
-    return "\n".join(lines)
 
 
 def _shows_work(text: str, spoken: Iterable[Passage]) -> bool:
