@@ -127,7 +127,7 @@ def excerpt(
 
 @attrs.frozen
 class _Entry:
-    """What the user said in one message, which may be quoted; nothing but words is known of an entry of an earlier excerpt."""
+    """The words of the user in one message, which may be quoted; of an entry of an earlier excerpt, nothing else is known."""
 
     place: int  # in the order said
     text: str

@@ -86,6 +86,9 @@ _UNMARKED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\
 
 _LABEL: Final = 12  # characters of a label, as in "Important: ...", which announces nobody else's rule
 _EASTERN_LABEL: Final = 5
+_QUOTED: Final = re.compile(  # words in quotation marks, two or more
+    r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]"
+)
 _REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)
 _PERSONS: Final = word_set(  # the first and the second person
     "i i'm i've i'd i'll we we're we've we'll let's you your yours me my mine our us please ich wir mir mich mein meine meinen "
@@ -104,10 +107,11 @@ def judge(sentence: str) -> Judgement:
     ('RULE', 'DUTY')
     """
     read = sentence[:_LONGEST]
-    shares = classifier().probabilities(read)
+    said = _QUOTED.sub(" ", read)
+    shares = classifier().probabilities(said)
     worth = PER_MILLE * sum(shares[place] for place in _KEPT) // _people(shares)
     kind = _kind(shares, worth, has_value=bool(values_of(read)))
-    if kind is Kind.RULE and is_announced(read):
+    if kind is Kind.RULE and is_announced(said):
         kind = Kind.DUTY
     stems = stems_of(read)
     points = points_back(read)

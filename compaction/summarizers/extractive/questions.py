@@ -1,4 +1,4 @@
-"""What a short answer answers: "yes, the second one" says nothing without the question, or the list, before it."""
+"""The question that a short answer needs: "yes, the second one" says nothing without it, or the list before it."""
 
 from __future__ import annotations
 
