@@ -274,7 +274,7 @@ class _Room:
         for lines in sharing.values():
             if 1 < len({place for place, _ in lines}) <= _MOST_SHARING:
                 for line in lines:
-                    found[line] = max(found[line], *(weights[other] for other in lines if other <= line))
+                    found[line] = max(found[line], *(weights[other] for other in lines if other[0] < line[0]), 0)
         return found
 
     def _put_questions(self, entries: Iterable[_Entry]) -> None:
