@@ -26,7 +26,8 @@ The way of the user's words through the files, with an example::
 | how a line is written | `writer`, `page`, `sections` |
 | what is read again in a later round | `memory`, `earlier` |
 
-Beside every summary, whoever wrote it, stands the `excerpt` of what the user said; `own_lines` shortens a message for it.
+Beside every summary, whoever wrote it, stands the `excerpt` of what the user said; `own_lines` shortens a message for it, and
+`questions` finds what a short answer answers.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ if TYPE_CHECKING:
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import message_numbers as message_numbers
     from .digest import quoted_tokens as quoted_tokens
-    from .excerpt import asked_in as asked_in
     from .excerpt import excerpt as excerpt
-    from .excerpt import is_short_answer as is_short_answer
     from .excerpt import quoted_words as quoted_words
     from .excerpt import split_excerpt as split_excerpt
     from .excerpt import task_of as task_of
     from .facts import facts_in as facts_in
     from .own_lines import shortened as shortened
     from .page import listed as listed
+    from .questions import asked_in as asked_in
+    from .questions import is_short_answer as is_short_answer
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
 
@@ -57,7 +58,8 @@ export_lazily(
         "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
-        "excerpt": "asked_in excerpt is_short_answer quoted_words split_excerpt task_of",
+        "excerpt": "excerpt quoted_words split_excerpt task_of",
         "own_lines": "shortened",
+        "questions": "asked_in is_short_answer",
     },
 )

@@ -67,6 +67,7 @@ _KINDS: Final = {
 }
 _KIND_OF: Final = tuple([_KINDS[kind] for kind in KINDS])
 _RULE, _PROHIBITION, _CHANGE, _DECISION, _PROGRAM = map(KINDS.index, ("rule", "prohibition", "change", "decision", "program"))
+_QUESTION: Final = KINDS.index("question")
 _KEPT: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task")))
 _OTHERS: Final = tuple([place for place in range(_PROGRAM) if place not in _KEPT])
 _WANTED: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "task", "request")))
@@ -78,6 +79,10 @@ _WORTH_KEEPING: Final = 250  # then it is a plain statement at least
 _SURELY_WORTH: Final = 850  # then it may be more, such as a decision
 _CHANGES: Final = 250
 _HALF: Final = 500
+_ASKED: Final = 150  # of a question without a mark
+
+_ASKING: Final = "?？؟"
+_UNMARKED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # in Korean, Chinese, Japanese or Thai
 
 _LABEL: Final = 12  # characters of a label, as in "Important: ...", which announces nobody else's rule
 _EASTERN_LABEL: Final = 5
@@ -160,6 +165,17 @@ def kind_of_assistant(sentence: str) -> Kind | None:
     if shares[_DECISION] >= _HALF:
         return Kind.DECISION
     return None if _KIND_OF[shares.index(max(shares))] in (Kind.QUESTION, Kind.SUPPOSED) else Kind.ANSWER
+
+
+def asks(sentence: str) -> bool:
+    """Whether a sentence asks something, by its mark or, where a script needs none, by its kind.
+
+    >>> asks("Is it late?"), asks("紙は白にしますか。"), asks("我读了日历。")
+    (True, True, False)
+    """
+    if any(mark in sentence for mark in _ASKING):
+        return True
+    return _UNMARKED.search(sentence) is not None and classifier().probabilities(sentence)[_QUESTION] >= _ASKED
 
 
 def names_person(sentence: str) -> bool:

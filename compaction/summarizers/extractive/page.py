@@ -119,9 +119,9 @@ class SummaryPage:
             if fact in self._lines:
                 continue
             words = WORD.findall(fact)
-            if own_words.issuperset(words) and _stands(fact, words, body):
+            if own_words.issuperset(words) and fact in body:
                 continue
-            if not held and visible_words.issuperset(words) and _stands(fact, words, visible):
+            if not held and visible_words.issuperset(words) and fact in visible:
                 continue
             misses = 0 if self.add(Item(Section.CONTEXT, fact, label=fact_kind(fact).value), upto=most) else misses + 1
 
@@ -178,16 +178,3 @@ class SummaryPage:
 def _closing(head: str, below: Sequence[str]) -> list[str]:
     """Return the closing tag of lines that stand under a tag."""
     return [f"</{head[1:]}"] if below and _TAG.fullmatch(head) else []
-
-
-def _stands(fact: str, words: Sequence[str], text: str) -> bool:
-    """Return whether a fact whose words a text has occurs there, and is not part of a longer word."""
-    if words == [fact]:
-        return True
-    at = text.find(fact)
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(fact) : at + len(fact) + 1]
-        if not (before.isalnum() and fact[0].isalnum()) and not (after.isalnum() and fact[-1].isalnum()):
-            return True
-        at = text.find(fact, at + 1)
-    return False

@@ -11,11 +11,10 @@ import attrs
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of, plan_in
 from .facts import FactSource, facts_in, is_telling
-from .lines import is_printed
 from .passages import Passage, passages
-from .sentences import READ_CHARS, both_ends
+from .sentences import both_ends
 from .statements import SYSTEM, Statement, assistant_statements, speaker_of, user_statements
-from .voices import Voice, is_output
+from .voices import Voice
 
 Redact: TypeAlias = Callable[[str], str]
 """Removes from a text what must not be shown; `str` if nothing is removed."""
@@ -55,7 +54,6 @@ class Reading:
     facts: dict[str, int]
     calls: tuple[CallReading, ...]
     results: tuple[ToolResultPart, ...]
-    unread: int = 0  # how many of its texts were so long that only both ends were read
     # whether it is a long user message that is in good part what programs printed, as a demonstration is
     shows_work: bool = False
 
@@ -63,12 +61,10 @@ class Reading:
 def read_message(message: Message, redact: Redact = str) -> Reading:
     """Return the reading of a message; O(characters)."""
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
-    unread = int(len(text) > READ_CHARS)
     text = redact(both_ends(text))
-    source = _source(message, text)
+    source = _source(message)
     facts = dict.fromkeys(facts_in(text), source.value)
     calls, results = _exchanges(message, facts, redact)
-    unread += sum(len(part.text) > READ_CHARS for part in message.parts if isinstance(part, ToolResultPart))
     statements: tuple[Statement, ...] = ()
     shows_work = False
     if source is FactSource.USER:
@@ -77,13 +73,11 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
         if speaker := speaker_of(message):
             statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
         shows_work = _shows_work(text, spoken)
-        text = _first_prose(text) or text
     elif message.is_system:
         statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(passages(text))])
     elif source is FactSource.ASSISTANT:
         statements = tuple(assistant_statements(text))
-    request = text[:_REQUEST_CHARS]
-    return Reading(source, request, statements, facts, tuple(calls), tuple(results), unread, shows_work)
+    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), shows_work)
 
 
 def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[CallReading], list[ToolResultPart]]:
@@ -104,21 +98,6 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
     return calls, results
 
 
-def _first_prose(text: str) -> str:
-    """Return the first lines that no program wrote, with three dots for those that one wrote."""
-    lines: list[str] = []
-    left = _REQUEST_CHARS
-    for line in text.splitlines():
-        if left < 0:
-            break
-        if is_printed(line):
-            lines += ["..."] if lines and lines[-1] != "..." else []
-        else:
-            lines.append(line)
-            left -= len(line)
-    return "\n".join(lines)
-
-
 def _shows_work(text: str, spoken: Iterable[Passage]) -> bool:
     """Return whether a user's message is long and in good part what programs printed."""
     if len(text) < _DEMONSTRATION_CHARS:
@@ -127,11 +106,11 @@ def _shows_work(text: str, spoken: Iterable[Passage]) -> bool:
     return printed > _PRINTED_SHARE * len(text)
 
 
-def _source(message: Message, text: str) -> FactSource:
+def _source(message: Message) -> FactSource:
     if message.role == "assistant":
         return FactSource.ASSISTANT
-    machine = _MACHINE.search(message.name or "") or is_output(text)
-    return FactSource.RESULT if machine or message.role != "user" else FactSource.USER
+    is_machine = _MACHINE.search(message.name or "") is not None
+    return FactSource.RESULT if is_machine or message.role != "user" else FactSource.USER
 
 
 def _add(facts: dict[str, int], more: Iterable[str], source: FactSource) -> None:

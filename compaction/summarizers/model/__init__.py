@@ -1,7 +1,7 @@
 """Summaries written by a language model: on an OpenAI-compatible server, or behind any object with ``generate(prompt)``.
 
-The way of a request: `chunked` splits the conversation into prompts, `attempts` asks twice if it must, and `answers`
-accepts or rejects what comes back; none of them sends anything. `model_calls` has the values that they yield and are sent, and
+The way of a request: `chunked` splits the conversation into prompts, and asks twice if it must; `answers` accepts or rejects
+what comes back; neither sends anything. `model_calls` has the values that they yield and are sent, and
 the two drivers. `openai_summarizer` and `text_generator` send; `openai_wire` reads what a server sends back.
 """
 

@@ -1,4 +1,4 @@
-"""A prompt for a summary, and the checks whether a model's answer to it can stand for the conversation.
+"""The checks whether a model's answer can stand for the conversation.
 
 An answer may be empty, a refusal, an apology, cut off, too long, a copy of the record, or the unfilled template. Each of these,
 accepted as a summary, would lose the conversation without an error.
@@ -15,7 +15,7 @@ import attrs
 from ...tokens import TokenCounter
 from ..templates import SummaryTemplate
 from ..transcript import sendable
-from .model_calls import ModelCall, ModelFault, ModelReply
+from .model_calls import ModelFault, ModelReply
 
 _THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>")
 _THOUGHT_END: Final = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
@@ -35,32 +35,17 @@ _NOTHING: Final = frozenset({"", "(none)", "(none).", "none", "None", "- (none)"
 
 
 @attrs.frozen(kw_only=True)
-class SummaryPrompt:
-    """One prompt for a summary, with what its answer is checked against."""
+class AnswerCheck:
+    """The check of the answers to one prompt."""
 
-    rules: str  # the rules that precede the prompt
-    rules_role: str  # the role of the rules; ``"user"`` puts them into the same message
-    prompt: str
     record: str  # the transcript to summarize
     key: str  # the word that occurs only in the lines around the record
     template: SummaryTemplate  # the template the prompt was made from
     limit: int  # tokens the summary may have
-    max_tokens: int  # tokens the reply may have, reasoning included
-    most_tokens: int  # the same for a second try
-    tokens: int  # tokens of the request by our count
     counter: TokenCounter
     redact: Callable[[str], str]  # removes the secrets from an answer
 
-    def call(self, model: str, note: str = "") -> ModelCall:
-        """Return the call; a note about a rejected answer goes to its end."""
-        prompt = f"{self.prompt}\n\n{note}" if note else self.prompt
-        if self.rules_role == "user":
-            messages: tuple[tuple[str, str], ...] = (("user", f"{self.rules}\n\n{prompt}"),)
-        else:
-            messages = ((self.rules_role, self.rules), ("user", prompt))
-        return ModelCall(model=model, messages=messages, max_tokens=self.most_tokens if note else self.max_tokens)
-
-    def check(self, reply: ModelReply) -> str | ModelFault:
+    def verdict(self, reply: ModelReply) -> str | ModelFault:
         """Return the summary in a reply, or why it is rejected; O(reply + record)."""
         limit = self.limit
         shorter = f"Write at most {max(1, limit * 2 // 3):,} tokens: fewer words, the same facts."

@@ -21,14 +21,16 @@ from ...tokens import is_too_long
 from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..prompts import SYSTEM_RULES, part_note
 from ..transcript import Entry, entries_of, fenced, record_key, rendered, sendable, split_entries, tokens_of
-from .answers import SummaryPrompt
-from .attempts import RequestTooLong, SummaryAttempts
+from .answers import AnswerCheck
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 
 _LEAST_PART_TOKENS: Final = 256
 _MESSAGE_TOKENS: Final = 16
 _NOTE_TOKENS: Final = 64
 _SLACK_SHARE: Final = 20
+_LEAST_READ_TOKENS: Final = 2_048
+_LEAST_READ_SHARE: Final = 0.5  # of a request, by our count
+_SAME_SHARE: Final = 0.25
 
 
 def _secrets_redaction() -> Callable[[str], str]:
@@ -88,16 +90,15 @@ class SummaryOptions:
             if previous:
                 return previous
             raise SummaryFailed("there is nothing to summarize: every group is empty")
-        plan = _plan_of(self, rules_role, request, entries, previous)
+        plan = _plan_of(self, request, entries, previous, model=model, rules_role=rules_role)
         parts = plan.parts()
-        attempts = SummaryAttempts(model)
         summary, done = plan.carried, 0
         while parts:
             plan.check_parts(done + len(parts))
             try:
-                summary = yield from attempts.ask(plan.prompt_for(parts[0], summary, done + 1, done + len(parts)))
-            except RequestTooLong as error:
-                parts = plan.smaller(parts, attempts, error)
+                summary = yield from plan.ask(parts[0], summary, part_note(done + 1, done + len(parts)))
+            except _RequestTooLong as error:
+                parts = plan.smaller(parts, error)
             else:
                 parts, done = parts[1:], done + 1
         return summary or ""
@@ -125,7 +126,7 @@ def _fault(error: Exception) -> ModelFault:
 
 
 def _plan_of(
-    options: SummaryOptions, rules_role: str, request: SummaryRequest, entries: list[Entry], previous: str | None
+    options: SummaryOptions, request: SummaryRequest, entries: list[Entry], previous: str | None, *, model: str, rules_role: str
 ) -> _Plan:
     """Return the plan for reading; an earlier summary too large to carry along is read like the rest."""
     count = request.counter.count_text
@@ -138,6 +139,7 @@ def _plan_of(
     key = record_key([previous or "", focus or "", *(text for entry in entries for text in (entry.speaker, entry.text))])
     plan = _Plan(
         options=options,
+        model=model,
         rules_role=rules_role,
         request=attrs.evolve(request, focus=focus),
         entries=tuple(entries),
@@ -150,17 +152,23 @@ def _plan_of(
     return plan
 
 
-@attrs.frozen(kw_only=True)
+class _RequestTooLong(Exception):
+    """A request is longer than the model accepts; carries the server's words."""
+
+
+@attrs.define(kw_only=True)
 class _Plan:
-    """The plan for reading one conversation through one window."""
+    """The plan for reading one conversation through one window. Holds state: what share of a long request the server read."""
 
     options: SummaryOptions
+    model: str  # its name
     rules_role: str  # the role of the message with the rules
     request: SummaryRequest  # the request, its focus redacted
     entries: tuple[Entry, ...]  # the transcript to read
     carried: str | None  # the earlier summary, if it is carried along
     key: str  # the word that occurs only in the lines around the record
     limit: int  # tokens the summary may have
+    _read_share: float | None = attrs.field(default=None, init=False)
 
     @property
     def max_tokens(self) -> int:
@@ -194,9 +202,7 @@ class _Plan:
             )
         return split_entries(self.entries, room, count)
 
-    def smaller(
-        self, parts: Sequence[tuple[Entry, ...]], attempts: SummaryAttempts, error: RequestTooLong
-    ) -> list[tuple[Entry, ...]]:
+    def smaller(self, parts: Sequence[tuple[Entry, ...]], error: _RequestTooLong) -> list[tuple[Entry, ...]]:
         """Return the entries of the parts that were not summarized yet, in parts of half the size.
 
         Raises:
@@ -204,7 +210,7 @@ class _Plan:
         """
         tokens = self._tokens(parts[0]) // 2
         if tokens < _LEAST_PART_TOKENS:
-            raise attempts.failed(str(error)) from error
+            raise self._failed(str(error)) from error
         return split_entries([entry for part in parts for entry in part], tokens, self.request.counter.count_text)
 
     def check_parts(self, parts: int) -> None:
@@ -219,28 +225,69 @@ class _Plan:
                 " larger window, shorten tool results first, or raise 'max_parts'"
             )
 
-    def prompt_for(self, part: Sequence[Entry], summary: str | None, number: int, parts: int) -> SummaryPrompt:
-        """Return the prompt for one part."""
-        record = rendered(part, self.key)
-        prompt = self._prompt(record, summary, part_note(number, parts))
-        tokens = self._request_tokens(prompt)
-        most = 2 * self.max_tokens
+    def ask(self, part: Sequence[Entry], summary: str | None, note: str) -> SummarySteps:
+        """Ask for the summary of one part, and once more if the first answer is rejected; return it.
+
+        Raises:
+            _RequestTooLong: If the request must be shorter.
+            SummaryFailed: If the model gave no summary.
+        """
+        request, record = self.request, rendered(part, self.key)
+        prompt = self._prompt(record, summary, note)
+        tokens, most = self._request_tokens(prompt), 2 * self.max_tokens
         if self.options.window is not None:
             most = max(self.max_tokens, min(most, self.options.window - tokens - _NOTE_TOKENS))
-        return SummaryPrompt(
-            rules=self._rules,
-            rules_role=self.rules_role,
-            prompt=prompt,
+        check = AnswerCheck(
             record=record,
             key=self.key,
-            template=self.request.template,
+            template=request.template,
             limit=self.limit,
-            max_tokens=self.max_tokens,
-            most_tokens=most,
-            tokens=tokens,
-            counter=self.request.counter,
+            counter=request.counter,
             redact=self.options.redact,
         )
+        tried: list[str] = []
+        cause: Exception | None = None
+        call = self._call(prompt, self.max_tokens)
+        for _ in range(2):
+            verdict: ModelReply | ModelFault | str = yield call
+            if isinstance(verdict, ModelReply):
+                self._check_read(verdict, tokens)
+                verdict = check.verdict(verdict)
+            if isinstance(verdict, str):
+                return verdict
+            if verdict.too_long:
+                raise _RequestTooLong(verdict.says) from verdict.cause
+            tried.append(verdict.says)
+            cause = verdict.cause or cause
+            if verdict.again is None:
+                break
+            if verdict.again:
+                call = self._call(f"{prompt}\n\nAn earlier answer could not be used. {verdict.again}", most)
+        raise self._failed(*tried) from cause
+
+    def _failed(self, *reasons: str) -> SummaryFailed:
+        return SummaryFailed(f"the summarizer failed: {self.model} {', then '.join(dict.fromkeys(reasons))}")
+
+    def _check_read(self, reply: ModelReply, tokens: int) -> None:
+        """Check by the reported usage that the server did not cut the request without an error.
+
+        If a shorter request gives the same share, the server counts tokens differently and cuts nothing.
+
+        Raises:
+            _RequestTooLong: If the server read far less than was sent.
+        """
+        read, before = reply.prompt_tokens, self._read_share
+        if read is None or tokens < _LEAST_READ_TOKENS or read >= _LEAST_READ_SHARE * tokens:
+            return
+        if before is None or abs(read / tokens - before) > _SAME_SHARE * before:
+            self._read_share = read / tokens
+            raise _RequestTooLong(f"read {read:,} tokens of a request of about {tokens:,}")
+
+    def _call(self, prompt: str, max_tokens: int) -> ModelCall:
+        messages = ((self.rules_role, self._rules), ("user", prompt))
+        if self.rules_role == "user":
+            messages = (("user", f"{self._rules}\n\n{prompt}"),)
+        return ModelCall(model=self.model, messages=messages, max_tokens=max_tokens)
 
     @property
     def _rules(self) -> str:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from ...lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .searches import redact
+    from .secrets import redact
 
 __all__ = ["redact"]
 
-export_lazily(__name__, {"searches": "redact"})
+export_lazily(__name__, {"secrets": "redact"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.summarizers import SummaryTemplate, default_template, redact
-from compaction.summarizers.model.answers import SummaryPrompt, cleaned
+from compaction.summarizers import SummaryTemplate, redact
+from compaction.summarizers.model.answers import AnswerCheck, cleaned
 from compaction.summarizers.model.model_calls import ModelFault, ModelReply
 from compaction.tokens import counter
 
@@ -17,21 +17,15 @@ RECORD = f"[{KEY} user]\n" + "Please move the blog to the new host, and copy the
 
 def judged(reply: ModelReply | str, *, template: SummaryTemplate | None = None, limit: int = 100) -> str | ModelFault:
     """The summary or the fault of a reply to a request for at most 100 tokens."""
-    prompt = SummaryPrompt(
-        rules="",
-        rules_role="system",
-        prompt="",
+    check = AnswerCheck(
         record=RECORD,
         key=KEY,
-        template=template or default_template(),
+        template=template or SummaryTemplate(),
         limit=limit,
-        max_tokens=limit,
-        most_tokens=limit,
-        tokens=0,
         counter=counter("chars/4"),
         redact=redact,
     )
-    return prompt.check(ModelReply(text=reply, finish="stop") if isinstance(reply, str) else reply)
+    return check.verdict(ModelReply(text=reply, finish="stop") if isinstance(reply, str) else reply)
 
 
 def test_a_good_answer_is_the_summary() -> None:
@@ -62,12 +56,12 @@ def test_headings_in_other_dress(decorated: str) -> None:
         (ModelReply(text="Error: 502 Bad Gateway", finish="stop"), "without the sections"),
         (ModelReply(text="Sure! I moved the blog and copied the database.", finish="stop"), "without the sections"),
         (ModelReply(text="## Goal\n(none)\n## Done\n(none)\n## Next Steps\n- None", finish="stop"), "nothing under them"),
-        (ModelReply(text=default_template().sections, finish="stop"), "nothing under them"),
+        (ModelReply(text=SummaryTemplate().sections, finish="stop"), "nothing under them"),
     ],
 )
 def test_answers_worth_a_second_try(reply: ModelReply, why: str) -> None:
     """A bad answer is rejected with a reason and with a hint for a second request."""
-    verdict = judged(reply, limit=1_000 if reply.text == default_template().sections else 100)
+    verdict = judged(reply, limit=1_000 if reply.text == SummaryTemplate().sections else 100)
     assert isinstance(verdict, ModelFault)
     assert why in verdict.says
     assert verdict.again
