@@ -99,8 +99,9 @@ class MessageIndex:
         self._refusals = Refusals()
         self._running: list[Any] = []
         self._undone: list[Edit] = []
-        self._start()
-        self._add(given)
+        self._begin(self._reader.new(given))
+        if given:
+            self._note_time()
 
     def __repr__(self) -> str:
         shown, source = self.included, self.total
@@ -185,8 +186,8 @@ class MessageIndex:
             preferred_only: Whether to leave out sets that the format allows but does not prefer.
             replaced: Whether a message will replace the groups; it may then be the first message of the view.
         """
-        units = cuts.units_of(map(group_id, groups), together)
-        return cuts.plan_cuts(self.columns, units, preferred_only=preferred_only, replaced=replaced)
+        ids = map(group_id, groups)
+        return cuts.plan_cuts(self.columns, ids, together, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
         """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
@@ -250,12 +251,6 @@ class MessageIndex:
         made_by = {} if summaries else columns.grouping.made_by
         ordinals = chain.from_iterable(self.places(groups))
         return [columns.read(at) for at in ordinals if columns.grouping.group_of[at] not in made_by]
-
-    def original_summaries(self, *groups: MessageGroup | int) -> list[MessageGroup]:
-        """Return the summaries among the source messages of these groups, in order: an earlier session wrote them."""
-        grouping = self.columns.grouping
-        ids = dict.fromkeys([grouping.group_of[at] for at in chain.from_iterable(self.places(groups))])
-        return [self.group(id) for id in ids if id in grouping.made_by]
 
     # ---------------------------------------------------------------- editing
 
@@ -437,10 +432,6 @@ class MessageIndex:
         self._undone.clear()
         if self._detects and not fits(given, self.format):
             self._turn_to(resolve(None, [*self.columns.source, *given]))
-        self._add(given)
-
-    def _add(self, given: Sequence[Any]) -> None:
-        """Add messages of this format at the end."""
         self._extend(self._reader.new(given, len(self.columns.source)))
         if given:
             self._note_time()
@@ -449,7 +440,7 @@ class MessageIndex:
         """Read everything again in another format, which only later messages revealed."""
         source, journal = self.columns.source, in_format(self.columns.journal, self.format, format)
         self._reader = attrs.evolve(self._reader, format=format)
-        self._start(self._reader.new(source))
+        self._begin(self._reader.new(source))
         self._reapply(journal)
 
     def believe(self, marks: Marks) -> None:
@@ -459,7 +450,7 @@ class MessageIndex:
         if not old.grouping.marks.found or (known is not None and attrs.evolve(known, until=marks.until) == marks):
             old.grouping.marks.rules = marks
             return
-        self._start(self._reader.measured(old.source, old.reads))
+        self._begin(self._reader.measured(old.source, old.reads))
         self._reapply(old.journal)
 
     def _extend(self, fresh: NewMessages) -> bool:
@@ -483,21 +474,20 @@ class MessageIndex:
             self._view += fresh.raws
         return bool(undone)
 
-    def _start(self, fresh: NewMessages | None = None) -> None:
+    def _begin(self, fresh: NewMessages) -> None:
         """Begin with these messages and no edits."""
         self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = Refusals()
         self._keys = []
         self._changed()
-        if fresh is not None:
-            self._extend(fresh)
+        self._extend(fresh)
 
     def _note_time(self) -> None:
-        now = self.context.now
-        if now is None or now == self._arrived_at:
-            return
-        self._gap_seconds = 0.0 if self._arrived_at is None else max(0.0, now - self._arrived_at)
-        self._arrived_at = now
+        """Note that messages arrived now."""
+        now, before = self.context.now, self._arrived_at
+        if now is not None and now != before:
+            self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
+            self._arrived_at = now
 
     # ---------------------------------------------------------------- following a host's list
 
@@ -512,35 +502,33 @@ class MessageIndex:
             messages: The whole conversation, oldest first.
             verify: Whether to compare the contents of identical objects too, to detect a message changed in place; O(contents).
         """
-        columns, count = self.columns, len(self.columns.source)
+        columns, count, given = self.columns, len(self.columns.source), as_list(messages)
         self._undone.clear()
-        self._sync(as_list(messages), verify=verify)
+        try:
+            if self._saved is None:
+                self._follow(given, verify=verify)
+            else:
+                self._bind(self._saved, given)
+        except RecursionError:
+            raise too_deep(given) from None
         if self.columns is not columns or len(columns.source) > count:
             self._note_time()
 
-    def _sync(self, given: list[Any], *, verify: bool) -> None:
-        if self._saved is not None:
-            if self._detects:
-                self._reader = attrs.evolve(self._reader, format=resolve(None, given))
-            self._bind(self._saved.in_format(self.format), given)
-            return
+    def _follow(self, given: list[Any], *, verify: bool) -> None:
+        """Add the new messages of a host's list, or build the conversation again if the host changed more."""
         self.changes, columns = _UNCHANGED, self.columns
-        try:
-            known = None if verify else known_beginning(columns, given)
-            new = given if known is None else given[known:]
-            if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
-                self._turn_to(other)  # and compare again: in another format, other messages may be the same
-                self._sync(given, verify=verify)
+        known = None if verify else known_beginning(columns, given)
+        new = given if known is None else given[known:]
+        if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
+            self._turn_to(other)
+            self._follow(given, verify=verify)  # in another format, other messages may be the same
+            return
+        if known is None:
+            followed = follow(columns, given, verify=verify)
+            self.changes, known = followed.changes, followed.covered
+            if followed.changes or followed.summaries:
+                self._rebuild(followed, given, columns.journal)
                 return
-            if known is None:
-                followed = follow(columns, given, verify=verify)
-                self.changes = followed.changes
-                if followed.changes or followed.summaries:
-                    self._rebuild(followed, given, columns.journal)
-                    return
-                known = followed.covered
-        except RecursionError:
-            raise too_deep(given) from None
         if self._extend(self._reader.new(given[known:], known)) and self._is_worse(given):
             self._take_list(given)
 
@@ -578,7 +566,7 @@ class MessageIndex:
             format=self.format,
         )
         self._undone += undone
-        self._start(fresh)
+        self._begin(fresh)
         self._resume(kept, followed.groups(old, self.columns), end)
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         late = set(group_of[end:])
@@ -588,6 +576,9 @@ class MessageIndex:
 
     def _bind(self, saved: Saved, given: list[Any]) -> None:
         """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
+        if self._detects:
+            self._reader = attrs.evolve(self._reader, format=resolve(None, given))
+        saved = saved.in_format(self.format)
         prints = saved.fingerprints
         matched = same_beginning(prints, given, self.format)
         followed = None
@@ -597,7 +588,7 @@ class MessageIndex:
         known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        self._start(known)
+        self._begin(known)
         if followed is None:
             self._reapply(saved.journal)
             self._extend(new)
@@ -625,7 +616,7 @@ class MessageIndex:
         self._undone += editing.edits_of(self.columns.journal)
         self._remember_summaries(self._undone)
         self._pinned_ids.clear()
-        self._start(fresh)
+        self._begin(fresh)
 
     def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
