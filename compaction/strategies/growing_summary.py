@@ -135,7 +135,7 @@ class GrowingSummary(SummaryStrategy):
         request = self._request(index)
         if request is None:
             return False
-        if not self.holds_words(index, replaced_by(index, request), self.user_tokens):
+        if not _holds_words(self, index, replaced_by(index, request), self.user_tokens):
             return (yield from _drop_silent(request))
         ready = None
         if not is_extractive(self.summarizer) and not self.is_paused(index):
@@ -208,9 +208,9 @@ class GrowingSummary(SummaryStrategy):
                     if part is None:
                         break
                     unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
-                    fuller = (
-                        self._request(index, tokens_in(index, part) + _OVERHEAD) if unused > self.slack * self.tokens else None
-                    )
+                    if unused <= self.slack * self.tokens:
+                        break
+                    fuller = self._request(index, tokens_in(index, part) + _OVERHEAD)
                     if fuller is None or len(fuller.groups) >= len(request.groups):
                         break
                     request = fuller
@@ -221,10 +221,6 @@ class GrowingSummary(SummaryStrategy):
         if part is None and asks_model:
             part = self.without_model(index, request, summarizers.FactSummarizer())
         return request, part
-
-    def holds_words(self, index: MessageIndex, replaced: Sequence[MessageGroup], words: int, most: int | None = None) -> bool:
-        """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
-        return min(words, _quoted_size(replaced)) <= WORDS_OF_ROOM * max(0, self.room(index, replaced, most))
 
 
 class _NextPart:
@@ -263,7 +259,7 @@ class _NextPart:
             planned = min(planned, _largest_part(replaced))
             replaced = self.leaving(self.stay_beside(planned))
             planned = min(planned, _largest_part(replaced))
-        if not growing.holds_words(index, replaced, self.words, planned):  # they shall stand whole: more must leave
+        if not _holds_words(growing, index, replaced, self.words, planned):  # they shall stand whole: more must leave
             wanted = min(self.words, _quoted_size(replaced))
             most = int(wanted / WORDS_OF_ROOM) - growing.room(index, []) + 2
             stay = min(self.room - planned, group_tokens(self.others) - int(most / _LARGEST_PART))
@@ -295,6 +291,13 @@ class _NextPart:
         if self.rewrite:
             going.update([group.id for group in self.mine])
         return self._index.replaceable([group for group in self._index.included_groups if group.id in going])
+
+
+def _holds_words(
+    growing: GrowingSummary, index: MessageIndex, replaced: Sequence[MessageGroup], words: int, most: int | None = None
+) -> bool:
+    """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
+    return min(words, _quoted_size(replaced)) <= WORDS_OF_ROOM * max(0, growing.room(index, replaced, most))
 
 
 def _largest_part(replaced: Sequence[MessageGroup]) -> int:
