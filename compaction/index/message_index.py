@@ -504,33 +504,33 @@ class MessageIndex:
         """
         columns, count, given = self.columns, len(self.columns.source), as_list(messages)
         self._undone.clear()
-        try:
-            if self._saved is None:
-                self._follow(given, verify=verify)
-            else:
-                self._bind(self._saved, given)
-        except RecursionError:
-            raise too_deep(given) from None
+        if self._saved is not None:
+            self._bind(self._saved, given)
+        else:
+            try:
+                known = self._follow(given, verify=verify)
+            except RecursionError:
+                raise too_deep(given) from None
+            if self._extend(self._reader.new(given[known:], known)) and self._is_worse(given):
+                self._take_list(given)
         if self.columns is not columns or len(columns.source) > count:
             self._note_time()
 
-    def _follow(self, given: list[Any], *, verify: bool) -> None:
-        """Add the new messages of a host's list, or build the conversation again if the host changed more."""
+    def _follow(self, given: list[Any], *, verify: bool) -> int:
+        """Return how many messages of a host's list are not new; if the host did more than add some, build everything again."""
         self.changes, columns = _UNCHANGED, self.columns
         known = None if verify else known_beginning(columns, given)
         new = given if known is None else given[known:]
         if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
             self._turn_to(other)
-            self._follow(given, verify=verify)  # in another format, other messages may be the same
-            return
+            return self._follow(given, verify=verify)  # in another format, other messages may be the same
         if known is None:
             followed = follow(columns, given, verify=verify)
             self.changes, known = followed.changes, followed.covered
             if followed.changes or followed.summaries:
                 self._rebuild(followed, given, columns.journal)
-                return
-        if self._extend(self._reader.new(given[known:], known)) and self._is_worse(given):
-            self._take_list(given)
+                return len(given)
+        return known
 
     def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
         """Whether a list contains the whole source, or summaries in its place. Cost as for `sync`.
