@@ -8,8 +8,8 @@ A caller offers *units*, groups that it wants to remove together, such as those 
 rules about neighbours, `_between_joins` plans three times, each time with the units that are left:
 
 1. From the oldest group of each gap on, as the format prefers it (`_from_oldest`). A *gap* is a run of offered groups.
-2. From any group on, as the format prefers it (`_Held`).
-3. From any group on, as the format allows it (`_Held`).
+2. From any group on, as the format prefers it (`_Pass`).
+3. From any group on, as the format allows it (`_Pass`).
 
 In any other format only the first message of the view matters (`_behind_opening`). `replaceable` answers the second question.
 """
@@ -104,7 +104,7 @@ def _opens(columns: Columns, id: int) -> bool:
 
 def _between_joins(columns: Columns, units: Sequence[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:
     """Yield the cuts for a format with rules about which message may follow which."""
-    format, pieces, waiting = columns.format, _Pieces(columns), units
+    format, pieces = columns.format, _Pieces(columns)
 
     def prefers(one: Message | None, other: Message | None) -> bool:
         return format.prefers(one, other) and format.follows(one, other)
@@ -112,12 +112,11 @@ def _between_joins(columns: Columns, units: Sequence[list[int]], *, preferred_on
     for cut in _from_oldest(pieces, prefers, units):
         pieces.take_out(cut)
         yield cut
+    waiting = [left for unit in units if (left := [id for id in unit if pieces.has(id)])]
     for may_follow in (prefers,) if preferred_only else (prefers, format.follows):
-        held = _Held(pieces, may_follow)
-        for unit in waiting:
-            if left := [id for id in unit if pieces.has(id)]:
-                yield from held.add(left)
-        waiting = held.units()
+        planned = _Pass(pieces, may_follow)
+        yield from planned.cuts(waiting)
+        waiting = planned.held()
 
 
 def _from_oldest(pieces: _Pieces, may_follow: _MayFollow, units: Sequence[Sequence[int]]) -> Iterator[list[int]]:
@@ -166,7 +165,9 @@ class _Pieces:
         for piece, id in enumerate(self.groups):
             self.of_group.setdefault(id, []).append(piece)
         self.here = bytearray(b"\1" * len(self.groups))
-        self._opening = 0  # no piece before this one can open the view
+        self._leading = 0  # the number of pieces before the first that is not an instruction
+        while self._leading < len(self.groups) and self.is_system(self._leading):
+            self._leading += 1
 
     def whole(self) -> set[int]:
         """Return the ids of the groups whose messages are not separated by others."""
@@ -197,25 +198,16 @@ class _Pieces:
         for piece in self.of_groups(ids):
             self.here[piece] = 0
 
-    def put_back(self, ids: Iterable[int]) -> None:
-        """Undo `take_out`."""
-        for piece in self.of_groups(ids):
-            self.here[piece] = 1
-            self._opening = min(self._opening, piece)
+    def may_leave(self, gaps: Iterable[int], staying: bytearray, may_follow: _MayFollow) -> bool:
+        """Whether the neighbours of each gap may follow one another, if only the ``staying`` pieces stay.
 
-    def may_close(self, gaps: Iterable[int], staying: bytearray, may_follow: _MayFollow) -> bool:
-        """Whether only these pieces may stay: those around each gap may then follow one another.
-
-        A gap is given by the piece before it. Leading instructions are not a neighbour.
+        A gap is given by the piece before it. For the first message after leading instructions, that is the start of the view.
         """
-        end = len(self.groups)
-        while self._opening < end and (not self.here[self._opening] or self.is_system(self._opening)):
-            self._opening += 1
-        opening = self._opening
-        while 0 <= opening < end and (not staying[opening] or self.is_system(opening)):
+        opening = staying.find(1, self._leading)
+        while opening >= 0 and self.is_system(opening):
             opening = staying.find(1, opening + 1)
-        opening = end if opening < 0 else opening
-        return all(may_follow(None if gap < opening else self.end(gap), self.first(staying.find(1, gap + 1))) for gap in gaps)
+        start = len(self.groups) if opening < 0 else opening
+        return all(may_follow(None if gap < start else self.end(gap), self.first(staying.find(1, gap + 1))) for gap in gaps)
 
 
 @attrs.define(eq=False)
@@ -226,11 +218,11 @@ class _Block:
     gaps: set[int] = attrs.Factory(set[int])  # the staying piece before each
 
 
-class _Held:
-    """The units of a pass that cannot be removed yet, by one rule for which message may follow which. Holds state.
+class _Pass:
+    """One pass over the units with one rule for which message may follow which. Holds state: the units that it holds.
 
-    Held units whose pieces touch form one block, which is removed as soon as a further unit makes its neighbours fit: of
-    ``user, call, call, user`` both calls, when the second is added.
+    A unit that cannot be removed yet is held. Held units whose pieces touch form one block, which is removed as soon as a
+    further unit makes its neighbours fit: of ``user, call, call, user`` both calls, when the second is added.
     """
 
     def __init__(self, pieces: _Pieces, may_follow: _MayFollow) -> None:
@@ -238,38 +230,34 @@ class _Held:
         self._may_follow = may_follow
         self._staying = pieces.here.copy()  # the pieces that are neither taken out nor held
         self._blocks: dict[int, _Block] = {}  # by each of their gaps
-        self._count = 0
 
-    def add(self, unit: list[int]) -> Iterator[list[int]]:
-        """Add one more unit, and yield every cut that can be removed now."""
+    def cuts(self, units: Iterable[list[int]]) -> Iterator[list[int]]:
+        """Add one unit after the other, and yield every cut that can then be removed."""
         pieces = self._pieces
-        self._count += 1
-        waiting = [(self._count, unit)]
+        waiting = [*enumerate(units)][::-1]
         while waiting:
-            number, each = waiting.pop()
-            own = pieces.of_groups(each)
-            block = self._block_with(_Block([(number, each)]), own)
-            if pieces.may_close(block.gaps, self._staying, self._may_follow):
+            number, unit = waiting.pop()
+            own = pieces.of_groups(unit)
+            block = self._hold(_Block([(number, unit)]), own)
+            if pieces.may_leave(block.gaps, self._staying, self._may_follow):
                 self._release(block)
                 cut = [id for _, other in sorted(block.units) for id in other]
                 pieces.take_out(cut)
                 yield cut
-            elif len(block.units) > 1 and self._may_go_alone(each, own):
-                # The units held with it are tried again, beside their new neighbours.
+            elif len(block.units) > 1 and self._left_alone(own):
                 self._release(block)
-                others = sorted((other for other in block.units if other[0] != number), reverse=True)
-                for _, other in others:
-                    for piece in pieces.of_groups(other):
-                        self._staying[piece] = 1
-                yield list(each)
-                waiting += others
+                others = [other for other in block.units if other[0] != number]
+                for piece in pieces.of_groups(id for _, other in others for id in other):
+                    self._staying[piece] = 1
+                waiting += sorted(others, reverse=True)  # they are tried again, beside their new neighbours
+                yield unit
 
-    def units(self) -> list[list[int]]:
-        """Return the held units, in the order of `add`."""
+    def held(self) -> list[list[int]]:
+        """Return the units that could not be removed, in order."""
         units = {number: unit for block in self._blocks.values() for number, unit in block.units}
         return [units[number] for number in sorted(units)]
 
-    def _block_with(self, block: _Block, own: Iterable[int]) -> _Block:
+    def _hold(self, block: _Block, own: Iterable[int]) -> _Block:
         """Hold the pieces of a new block, merge it with the blocks that they touch, and return the result."""
         for piece in own:
             self._staying[piece] = 0
@@ -287,13 +275,15 @@ class _Held:
             self._blocks[gap] = block
         return block
 
-    def _may_go_alone(self, unit: list[int], own: Iterable[int]) -> bool:
-        """Take a unit out if it can be removed without those held with it; return whether it was."""
-        pieces = self._pieces
-        pieces.take_out(unit)
-        if pieces.may_close({pieces.here.rfind(1, 0, piece) for piece in own}, pieces.here, self._may_follow):
+    def _left_alone(self, own: Sequence[int]) -> bool:
+        """Take the pieces of a unit out if it can be removed without those held with it; return whether it was."""
+        here = self._pieces.here
+        for piece in own:
+            here[piece] = 0
+        if self._pieces.may_leave({here.rfind(1, 0, piece) for piece in own}, here, self._may_follow):
             return True
-        pieces.put_back(unit)
+        for piece in own:
+            here[piece] = 1
         return False
 
     def _release(self, block: _Block) -> None:
