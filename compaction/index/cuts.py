@@ -34,22 +34,25 @@ _MayFollow: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 def plan_cuts(
     columns: Columns,
     ids: Iterable[int],
-    together: Callable[[int, int], bool] | None = None,
+    together: Callable[[int, int], bool] | None,
     *,
-    preferred_only: bool = False,
-    replaced: bool = False,
+    preferred_only: bool,
+    replaced: bool,
 ) -> Iterator[list[int]]:
     """Return the smallest runs of these groups that can be removed together, oldest first (see `MessageIndex.steps`).
 
     If the format allows all these groups to be removed, the cuts together name all of them.
     """
     distinct = dict.fromkeys(ids)
-    units: list[list[int]] = [[id] for id in distinct] if together is None else []
-    for id in distinct if together is not None else ():
-        if units and together(units[-1][-1], id):
-            units[-1].append(id)
-        else:
-            units.append([id])
+    if together is None:
+        units = [[id] for id in distinct]
+    else:
+        units = list[list[int]]()
+        for id in distinct:
+            if units and together(units[-1][-1], id):
+                units[-1].append(id)
+            else:
+                units.append([id])
     return plan_units(columns, units, preferred_only=preferred_only, replaced=replaced)
 
 

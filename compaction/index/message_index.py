@@ -211,13 +211,6 @@ class MessageIndex:
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
         return self.format.summary(text, before, after)
 
-    @property
-    def idle_seconds(self) -> float:
-        """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
-        now = self.context.now
-        since = 0.0 if now is None or self._arrived_at is None else now - self._arrived_at
-        return max(self._gap_seconds, since)
-
     def messages(self) -> list[Any]:
         """Return the view: the caller's own objects where nothing changed. Each call returns a new list, O(messages)."""
         if self._view is None:
@@ -288,6 +281,13 @@ class MessageIndex:
         """User turns that began since the last edit of any strategy; all user turns if there was no edit."""
         newest = next((each.turn for each in reversed(self.columns.journal) if not isinstance(each.edit, Restore)), 0)
         return self.columns.grouping.turn - newest
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
+        now = self.context.now
+        since = 0.0 if now is None or self._arrived_at is None else now - self._arrived_at
+        return max(self._gap_seconds, since)
 
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
@@ -405,16 +405,6 @@ class MessageIndex:
             self._pinned_ids.add(id)
         self._groups = None
 
-    def _reapply(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
-        """Apply journaled edits and pins again (see `editing.reapply`), and return the edits that are not allowed now."""
-        left_out, ids = editing.reapply(self.columns, journal, groups)
-        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and groups is None)}
-        self._pinned_ids.clear()
-        self.pin(sorted(id for id in pinned if self.columns.exists(id)))
-        self._undone += editing.edits_of(left_out)
-        self._undone += editing.settle(self.columns, editing.touched(self.columns, *self.columns.journal))
-        return left_out
-
     def _changed(self) -> None:
         """Discard the cached view, which `messages` and `included_groups` build again."""
         self._groups = self._view = None
@@ -436,13 +426,6 @@ class MessageIndex:
         if given:
             self._note_time()
 
-    def _turn_to(self, format: MessageFormat) -> None:
-        """Read everything again in another format, which only later messages revealed."""
-        source, journal = self.columns.source, in_format(self.columns.journal, self.format, format)
-        self._reader = attrs.evolve(self._reader, format=format)
-        self._begin(self._reader.new(source))
-        self._reapply(journal)
-
     def believe(self, marks: Marks) -> None:
         """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
         known, self.marks = self.marks, marks
@@ -452,42 +435,6 @@ class MessageIndex:
             return
         self._begin(self._reader.measured(old.source, old.reads))
         self._reapply(old.journal)
-
-    def _extend(self, fresh: NewMessages) -> bool:
-        """Add messages at the end, and return whether edits had to be undone.
-
-        If the view only grows, its cached list is extended; otherwise it is discarded.
-        """
-        if not fresh.raws:
-            return False
-        columns, undone = self.columns, list[Edit]()
-        self._refusals.changed()
-        start, count = len(columns.source), len(columns.journal)
-        columns.extend(fresh, partial(editing.restore, columns))
-        if columns.journal:
-            undone = editing.settle(columns, [start, *editing.touched(columns, *columns.journal[count:])])
-            self._undone += undone
-        self._groups = None
-        if len(columns.journal) != count or undone:
-            self._view = None
-        elif self._view is not None:
-            self._view += fresh.raws
-        return bool(undone)
-
-    def _begin(self, fresh: NewMessages) -> None:
-        """Begin with these messages and no edits."""
-        self.columns = Columns(self.format, self.measure, self.marks)
-        self._refusals = Refusals()
-        self._keys = []
-        self._changed()
-        self._extend(fresh)
-
-    def _note_time(self) -> None:
-        """Note that messages arrived now."""
-        now, before = self.context.now, self._arrived_at
-        if now is not None and now != before:
-            self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
-            self._arrived_at = now
 
     # ---------------------------------------------------------------- following a host's list
 
@@ -544,84 +491,6 @@ class MessageIndex:
             return accounts_for(self.columns, given, by_id=by_id)
         format = resolve(None, given) if self._detects else self.format
         return accounts_for_saved(saved.in_format(format).fingerprints, given, format, by_id=by_id)
-
-    def _is_worse(self, given: Sequence[Any]) -> bool:
-        """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
-        return len(self.format.validate(self.columns.raws())) > len(self.format.validate(given))
-
-    def _rebuild(self, followed: FollowedList, given: Sequence[Any], journal: Sequence[Applied]) -> None:
-        """Build the conversation again as the host has it now. If a message cannot be read, raise before anything changes."""
-        old, end = self.columns, len(followed.entries)
-        reads = [
-            old.reads[ordinal] if ordinal is not None and ordinal not in followed.altered else self.format.read(raw, place or 0)
-            for raw, ordinal, place in followed.entries
-        ]
-        tail = given[followed.covered :]
-        fresh = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
-        kept, undone = followed.carried_over(
-            journal,
-            altered={old.grouping.group_of[ordinal] for ordinal in followed.altered},
-            count=len(old.source),
-            key=lambda ordinal: known_key(old.source[ordinal], self.format),
-            format=self.format,
-        )
-        self._undone += undone
-        self._begin(fresh)
-        self._resume(kept, followed.groups(old, self.columns), end)
-        group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
-        late = set(group_of[end:])
-        back = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
-        if any(group_of[new] not in late for new in back) or (not back and self._is_worse(given)):
-            self._take_list(given)  # the view would show messages the host does not have, or be less valid
-
-    def _bind(self, saved: Saved, given: list[Any]) -> None:
-        """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
-        if self._detects:
-            self._reader = attrs.evolve(self._reader, format=resolve(None, given))
-        saved = saved.in_format(self.format)
-        prints = saved.fingerprints
-        matched = same_beginning(prints, given, self.format)
-        followed = None
-        if matched < len(prints):
-            followed = follow_saved(prints, given, self.format) or FollowedList.of(given, range(matched))
-        count = len(given) if followed else matched
-        known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
-        self._saved = None
-        self._remember_summaries(applied.edit for applied in saved.journal)
-        self._begin(known)
-        if followed is None:
-            self._reapply(saved.journal)
-            self._extend(new)
-            return
-        groups = followed.groups_of_saved(self.columns)
-        altered = {id for id, group in groups.items() if followed.is_altered(self.columns.ordinals(group))}
-        kept, undone = followed.carried_over(
-            saved.journal, altered=altered, count=len(prints), key=prints.__getitem__, format=self.format
-        )
-        self._undone += undone
-        self._resume(kept, groups, len(followed.entries))
-
-    def _resume(self, journal: Iterable[Applied], groups: Mapping[int, int], end: int) -> None:
-        """Apply edits again, and bring back the hidden groups that messages at or after ``end`` join."""
-        self._reapply(journal, groups)
-        columns, count = self.columns, self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[end:]):
-            if not columns.is_included(id):
-                editing.restore(columns, id)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
-
-    def _take_list(self, given: Sequence[Any]) -> None:
-        """Start from the host's list without edits; the summaries in it that edits wrote are still summaries."""
-        fresh = self._reader.new(given)
-        self._undone += editing.edits_of(self.columns.journal)
-        self._remember_summaries(self._undone)
-        self._pinned_ids.clear()
-        self._begin(fresh)
-
-    def _remember_summaries(self, edits: Iterable[Edit]) -> None:
-        """Believe the marks of the summaries that these edits wrote."""
-        if self.marks is not None:
-            self.marks = attrs.evolve(self.marks, own=self.marks.own | summary_digests(edits))
 
     # ---------------------------------------------------------------- forgetting
 
@@ -738,6 +607,139 @@ class MessageIndex:
                 if any(pin(index.columns.read(ordinal)) for ordinal in index.columns.ordinals(id)):
                     index.columns.pin(id)
         return index
+
+    # ---------------------------------------------------------------- reading, and building the conversation again
+
+    def _extend(self, fresh: NewMessages) -> bool:
+        """Add messages at the end, and return whether edits had to be undone.
+
+        If the view only grows, its cached list is extended; otherwise it is discarded.
+        """
+        if not fresh.raws:
+            return False
+        columns, undone = self.columns, list[Edit]()
+        self._refusals.changed()
+        start, count = len(columns.source), len(columns.journal)
+        columns.extend(fresh, partial(editing.restore, columns))
+        if columns.journal:
+            undone = editing.settle(columns, [start, *editing.touched(columns, *columns.journal[count:])])
+            self._undone += undone
+        self._groups = None
+        if len(columns.journal) != count or undone:
+            self._view = None
+        elif self._view is not None:
+            self._view += fresh.raws
+        return bool(undone)
+
+    def _note_time(self) -> None:
+        """Note that messages arrived now."""
+        now, before = self.context.now, self._arrived_at
+        if now is not None and now != before:
+            self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
+            self._arrived_at = now
+
+    def _begin(self, fresh: NewMessages) -> None:
+        """Begin with these messages and no edits."""
+        self.columns = Columns(self.format, self.measure, self.marks)
+        self._refusals = Refusals()
+        self._keys = []
+        self._changed()
+        self._extend(fresh)
+
+    def _turn_to(self, format: MessageFormat) -> None:
+        """Read everything again in another format, which only later messages revealed."""
+        source, journal = self.columns.source, in_format(self.columns.journal, self.format, format)
+        self._reader = attrs.evolve(self._reader, format=format)
+        self._begin(self._reader.new(source))
+        self._reapply(journal)
+
+    def _reapply(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
+        """Apply journaled edits and pins again (see `editing.reapply`), and return the edits that are not allowed now."""
+        left_out, ids = editing.reapply(self.columns, journal, groups)
+        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and groups is None)}
+        self._pinned_ids.clear()
+        self.pin(sorted(id for id in pinned if self.columns.exists(id)))
+        self._undone += editing.edits_of(left_out)
+        self._undone += editing.settle(self.columns, editing.touched(self.columns, *self.columns.journal))
+        return left_out
+
+    def _rebuild(self, followed: FollowedList, given: Sequence[Any], journal: Sequence[Applied]) -> None:
+        """Build the conversation again as the host has it now. If a message cannot be read, raise before anything changes."""
+        old, end = self.columns, len(followed.entries)
+        reads = [
+            old.reads[ordinal] if ordinal is not None and ordinal not in followed.altered else self.format.read(raw, place or 0)
+            for raw, ordinal, place in followed.entries
+        ]
+        tail = given[followed.covered :]
+        fresh = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
+        kept, undone = followed.carried_over(
+            journal,
+            altered={old.grouping.group_of[ordinal] for ordinal in followed.altered},
+            count=len(old.source),
+            key=lambda ordinal: known_key(old.source[ordinal], self.format),
+            format=self.format,
+        )
+        self._undone += undone
+        self._begin(fresh)
+        self._resume(kept, followed.groups(old, self.columns), end)
+        group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
+        late = set(group_of[end:])
+        back = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
+        if any(group_of[new] not in late for new in back) or (not back and self._is_worse(given)):
+            self._take_list(given)  # the view would show messages the host does not have, or be less valid
+
+    def _resume(self, journal: Iterable[Applied], groups: Mapping[int, int], end: int) -> None:
+        """Apply edits again, and bring back the hidden groups that messages at or after ``end`` join."""
+        self._reapply(journal, groups)
+        columns, count = self.columns, self.edit_count
+        for id in dict.fromkeys(columns.grouping.group_of[end:]):
+            if not columns.is_included(id):
+                editing.restore(columns, id)
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
+
+    def _is_worse(self, given: Sequence[Any]) -> bool:
+        """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
+        return len(self.format.validate(self.columns.raws())) > len(self.format.validate(given))
+
+    def _take_list(self, given: Sequence[Any]) -> None:
+        """Start from the host's list without edits; the summaries in it that edits wrote are still summaries."""
+        fresh = self._reader.new(given)
+        self._undone += editing.edits_of(self.columns.journal)
+        self._remember_summaries(self._undone)
+        self._pinned_ids.clear()
+        self._begin(fresh)
+
+    def _remember_summaries(self, edits: Iterable[Edit]) -> None:
+        """Believe the marks of the summaries that these edits wrote."""
+        if self.marks is not None:
+            self.marks = attrs.evolve(self.marks, own=self.marks.own | summary_digests(edits))
+
+    def _bind(self, saved: Saved, given: list[Any]) -> None:
+        """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
+        if self._detects:
+            self._reader = attrs.evolve(self._reader, format=resolve(None, given))
+        saved = saved.in_format(self.format)
+        prints = saved.fingerprints
+        matched = same_beginning(prints, given, self.format)
+        followed = None
+        if matched < len(prints):
+            followed = follow_saved(prints, given, self.format) or FollowedList.of(given, range(matched))
+        count = len(given) if followed else matched
+        known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
+        self._saved = None
+        self._remember_summaries(applied.edit for applied in saved.journal)
+        self._begin(known)
+        if followed is None:
+            self._reapply(saved.journal)
+            self._extend(new)
+            return
+        groups = followed.groups_of_saved(self.columns)
+        altered = {id for id, group in groups.items() if followed.is_altered(self.columns.ordinals(group))}
+        kept, undone = followed.carried_over(
+            saved.journal, altered=altered, count=len(prints), key=prints.__getitem__, format=self.format
+        )
+        self._undone += undone
+        self._resume(kept, groups, len(followed.entries))
 
     def _load(self, saved: Saved, messages: Sequence[Any]) -> None:
         """Read saved messages and apply their edits; raise a `StateError` if any of them cannot be applied."""

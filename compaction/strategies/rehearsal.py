@@ -73,7 +73,8 @@ def summary_ahead(
     for part in () if is_due else strategy.parts():
         over = tokens_exceed(part.budget) if isinstance(part, TokenBudgetComposed) else getattr(part, "trigger", always)
         limit = over.token_limit(index) if isinstance(over, Trigger) else None
-        limits.update([] if limit is None or limit < index.tokens else [limit])
+        if limit is not None and limit >= index.tokens:
+            limits.add(limit)
     runs = [(strategy, limit + 1 - index.tokens) for limit in sorted(limits)]
     for tried, more in [*runs, (strategy if is_due else strategy.forced(), 0)]:
         index.context = attrs.evolve(
