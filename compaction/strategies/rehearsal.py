@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 import attrs
@@ -45,14 +46,15 @@ class Rehearsed(Strategy):
     runs: ClassVar[str] = "strategy"
 
     strategy: Strategy
+    answer: Callable[[Request], Any] = _answer_without_model
 
     @property
     def name(self) -> str:
         return self.strategy.name
 
     def __call__(self, index: MessageIndex) -> Steps:
-        running = self.strategy(index)
-        yield from relay(running, lambda item: _answer_without_model(item) if isinstance(item, Request) else PASS_ON)
+        running, answer = self.strategy(index), self.answer
+        yield from relay(running, lambda item: answer(item) if isinstance(item, Request) else PASS_ON)
 
 
 def summary_ahead(
