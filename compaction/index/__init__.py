@@ -51,7 +51,7 @@ from .grouping import Grouping
 from .groups import NO_CALL, GroupKind, MessageGroup, collapsed_text, only_reasoning
 from .identity import as_given, same_beginning
 from .joins import opening
-from .keys import known_key, lookup_key, message_key
+from .keys import UNKNOWN_KEY, known_key, lookup_key, message_key
 from .marks import COLLAPSED_BY, DEFAULT_CEILING, LAST_ROUND, MARK_START, MarkCeiling, Marks, marked, read_mark
 from .message_index import MessageIndex
 from .metrics import Metrics
@@ -67,6 +67,7 @@ __all__ = [
     "MARK_START",
     "NO_CALL",
     "PASS_ON",
+    "UNKNOWN_KEY",
     "CutWorth",
     "Drop",
     "Drops",

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -62,7 +62,7 @@ class Known:
 
 def known_messages(columns: Columns) -> tuple[list[Known], set[int]]:
     """Return every message in every version that was or may be shown, in order, and the ordinals that a rewrite removed."""
-    times = _Times(columns.journal)
+    made, gone, rewritten = _times(columns.journal)
     known: list[Known] = []
     at_anchor: dict[int, list[Inserted]] = defaultdict(list)
     for group in columns.inserted.values():
@@ -70,48 +70,41 @@ def known_messages(columns: Columns) -> tuple[list[Known], set[int]]:
     group_of, included = columns.grouping.group_of, columns.is_included
     for ordinal, raw in enumerate(columns.source):
         for group in at_anchor.get(ordinal, ()):
-            since, until = times.made.get(group.id, 0), times.gone.get(group.id, NEVER)
+            since, until = made.get(group.id, 0), gone.get(group.id, NEVER)
             for part, each in enumerate(group.messages):
                 position = (ordinal, -1, -2 * group.id + part)
                 known.append(Known(position, group.id, each.raw, each.role, group.shown, since, until))
         id = group_of[ordinal]
-        shown, gone, role = included(id), times.gone.get(id, NEVER), columns.read(ordinal).role
-        versions = [(raw, 0), *times.versions.get(ordinal, ())]
-        for (version, since), (_, end) in itertools.pairwise([*versions, (None, NEVER + 1)]):
+        shown, until, role = included(id), gone.get(id, NEVER), columns.read(ordinal).role
+        versions = [(raw, 0), *rewritten.get(ordinal, ()), (None, NEVER + 1)]
+        for (version, since), (_, end) in itertools.pairwise(versions):
             if version is not None:
-                known.append(Known((ordinal, 0, 0), id, version, role, shown, since, min(gone, end - 1)))
-    return known, times.hidden
+                known.append(Known((ordinal, 0, 0), id, version, role, shown, since, min(until, end - 1)))
+    return known, {ordinal for ordinal, versions in rewritten.items() if any(raw is None for raw, _ in versions)}
 
 
-class _Times:
-    """The times at which each message was shown, as numbers of edits. Holds state."""
+def _times(journal: Iterable[Applied]) -> tuple[dict[int, int], dict[int, int], dict[int, list[tuple[Any, int]]]]:
+    """Return when summaries were first shown and hidden groups last, by id, and what rewrites showed at an ordinal, and when.
 
-    def __init__(self, journal: Iterable[Applied]) -> None:
-        self.made: dict[int, int] = {}  # when a summary was written, by its id
-        self.gone: dict[int, int] = {}  # when a hidden group was last shown, by its id
-        # the rewritten messages shown at an ordinal, ``None`` for a removed one, each with its first time
-        self.versions: dict[int, list[tuple[Any, int]]] = defaultdict(list)
-        for time, whole in enumerate(journal):
-            for applied in flat([whole]):
-                self._note(applied, time)
-
-    def _note(self, applied: Applied, time: int) -> None:
-        edit = applied.edit
-        if isinstance(edit, Rewrite):
-            for (ordinal, _), message in zip(applied.before, edit.messages, strict=False):
-                self.versions[ordinal].append((None if message is None else message.raw, time + 1))
-        elif isinstance(edit, Restore):
-            for id in edit.groups:
-                self.gone.pop(id, None)
-        elif not isinstance(edit, Together):
-            self.gone.update(dict.fromkeys(edit.groups, time))
-            if applied.made is not None:
-                self.made[applied.made] = time + 1
-
-    @property
-    def hidden(self) -> set[int]:
-        """The ordinals whose message a rewrite removed."""
-        return {ordinal for ordinal, versions in self.versions.items() if any(raw is None for raw, _ in versions)}
+    A time is a number of edits. A message that a rewrite removed is ``None``.
+    """
+    made: dict[int, int] = {}
+    gone: dict[int, int] = {}
+    rewritten: dict[int, list[tuple[Any, int]]] = defaultdict(list)
+    for time, whole in enumerate(journal):
+        for applied in flat([whole]):
+            edit = applied.edit
+            if isinstance(edit, Rewrite):
+                for (ordinal, _), message in zip(applied.before, edit.messages, strict=False):
+                    rewritten[ordinal].append((None if message is None else message.raw, time + 1))
+            elif isinstance(edit, Restore):
+                for id in edit.groups:
+                    gone.pop(id, None)
+            elif not isinstance(edit, Together):
+                gone.update(dict.fromkeys(edit.groups, time))
+                if applied.made is not None:
+                    made[applied.made] = time + 1
+    return made, gone, rewritten
 
 
 def align(
@@ -130,7 +123,10 @@ def align(
     """
     found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))  # 1
     altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
-    if None in found and not _adds_to_the_end(found, known):
+    there = [each for each in found if each is not None]
+    in_order = all(one.position < other.position for one, other in itertools.pairwise(there))
+    adds_to_the_end = in_order and there and None not in found[: len(there)] and there[-1].position == known[-1].position
+    if None in found and not adds_to_the_end:
         keys = [None if each is not None else _key_at(place, given[place], format) for place, each in enumerate(found)]
         for one in known:
             one.key = one.key or known_key(one.raw, format)
@@ -140,20 +136,15 @@ def align(
             if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
                 altered.add(place)
         _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
-        in_both = _in_both(found, known, keys)
+        values, listed = {each.key for each in known}, set(keys)
+        places = {place for place, each in enumerate(found) if each is not None or keys[place] in values}
+        positions = {each.position for each in (*found, *(one for one in known if one.key in listed)) if each is not None}
         _keep_in_order(found)
         view = _of_one_view(found, known, keys)
         _between_neighbours(found, view, keys)  # 4
-        altered |= _altered_between_neighbours(found, view, given, format, in_both)  # 5
+        altered |= _altered_between_neighbours(found, view, given, format, (places, positions))  # 5
     _keep_in_order(found)
     return found, {place for place in altered if found[place] is not None}
-
-
-def _adds_to_the_end(found: Sequence[Known | None], known: Sequence[Known]) -> bool:
-    """Whether the list begins with known objects in their order, up to the last known one, and continues with others."""
-    there = [each for each in found if each is not None]
-    in_order = all(one.position < other.position for one, other in itertools.pairwise(there))
-    return bool(there) and in_order and None not in found[: len(there)] and there[-1].position == known[-1].position
 
 
 def _key_at(place: int, raw: Any, format: MessageFormat) -> str:
@@ -281,27 +272,17 @@ def _between_neighbours(found: list[Known | None], known: Sequence[Known], keys:
                     found[place] = each
 
 
-def _in_both(
-    found: Sequence[Known | None], known: Sequence[Known], keys: Sequence[str | None]
-) -> tuple[set[int], set[Position]]:
-    """Return the places in the list, and the positions, of messages that are in the list and known, in whatever order."""
-    values, listed = {each.key for each in known}, set(keys)
-    places = {place for place, each in enumerate(found) if each is not None or keys[place] in values}
-    positions = {each.position for each in found if each is not None}
-    return places, positions | {each.position for each in known if each.key in listed}
-
-
 def _altered_between_neighbours(
     found: list[Known | None],
     known: Sequence[Known],
     given: Sequence[Any],
     format: MessageFormat,
-    in_both: tuple[set[int], set[Position]],
+    in_both: tuple[Collection[int], Collection[Position]],
 ) -> set[int]:
     """Find single messages in the place of a known message of the same role, and return their places.
 
     A hidden known message is found only if the list contains other hidden ones. A message that is in the list and known, but in
-    another order, may have moved, so it counts neither as the old nor as the new version of an altered message.
+    another order (``in_both``), may have moved, so it is neither the old nor the new version of an altered message.
     """
     altered: set[int] = set()
     has_hidden = any(each is not None and not each.is_shown for each in found)

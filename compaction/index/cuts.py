@@ -16,8 +16,8 @@ In any other format only the first message of the view matters (`_behind_opening
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import attrs
 
@@ -27,80 +27,42 @@ from .columns import Columns
 from .groups import GroupKind
 from .visibility import Node
 
-_WALKS: Final = 2
-"""How often the view is searched for runs that begin with a gap's oldest group; each removed group may allow further runs."""
-
 _MayFollow: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 """Whether the second message may follow the first; ``None`` is the start or the end of the view."""
 
 
-def units_of(ids: Iterable[int], together: Callable[[int, int], bool] | None) -> Iterator[list[int]]:
-    """Yield the groups that are removed only together, in order: each alone, unless ``together`` joins it to the one before."""
-    if together is None:
-        for id in ids:
-            yield [id]
-        return
-    unit: list[int] = []
-    for id in ids:
-        if unit and not together(unit[-1], id):
-            yield unit
-            unit = []
-        unit.append(id)
-    if unit:
-        yield unit
-
-
 def plan_cuts(
     columns: Columns,
-    units: Iterable[list[int]],
+    ids: Iterable[int],
+    together: Callable[[int, int], bool] | None,
     *,
-    preferred_only: bool = False,
-    replaced: bool = False,
+    preferred_only: bool,
+    replaced: bool,
 ) -> Iterator[list[int]]:
-    """Return the smallest runs of these units that can be removed together, oldest first (see `MessageIndex.steps`).
+    """Return the smallest runs of these groups that can be removed together, oldest first (see `MessageIndex.steps`).
 
-    If the format allows all these units to be removed, the cuts together name all of them.
+    If the format allows all these groups to be removed, the cuts together name all of them.
     """
+    distinct = dict.fromkeys(ids)
+    if together is None:
+        units = [[id] for id in distinct]
+    else:
+        units = list[list[int]]()
+        for id in distinct:
+            if units and together(units[-1][-1], id):
+                units[-1].append(id)
+            else:
+                units.append([id])
+    return plan_units(columns, units, preferred_only=preferred_only, replaced=replaced)
+
+
+def plan_units(
+    columns: Columns, units: Sequence[list[int]], *, preferred_only: bool = False, replaced: bool = False
+) -> Iterator[list[int]]:
+    """Return the cuts of `plan_cuts` for units that have no group in common."""
     if columns.format.judges_joins:
         return _between_joins(columns, units, preferred_only=preferred_only)
     return iter(units) if replaced else _behind_opening(columns, units, preferred_only=preferred_only)
-
-
-def _between_joins(columns: Columns, units: Iterable[Sequence[int]], *, preferred_only: bool) -> Iterator[list[int]]:
-    """Yield the cuts for a format with rules about which message may follow which."""
-    waiting, format = _distinct(units), columns.format
-
-    def prefers(one: Message | None, other: Message | None) -> bool:
-        return format.prefers(one, other) and format.follows(one, other)
-
-    gone: set[int] = set()
-    pieces = _Pieces(columns)
-    for _ in range(_WALKS):
-        count = len(gone)
-        for cut in _from_oldest(pieces, prefers, waiting):
-            gone.update(cut)
-            yield cut
-        if len(gone) == count:
-            break
-        waiting = [left for unit in waiting if (left := [id for id in unit if id not in gone])]
-        pieces = _Pieces(columns, gone)
-    for may_follow in (prefers,) if preferred_only else (prefers, format.follows):
-        planned = _Pass(pieces, may_follow)
-        for unit in waiting:
-            yield from planned.add(unit)
-        waiting = planned.remaining()
-
-
-def _distinct(units: Iterable[Sequence[int]]) -> list[list[int]]:
-    """Return the units without repeated groups: each group stays only in the first unit that names it."""
-    known: set[int] = set()
-    distinct: list[list[int]] = []
-    for unit in units:
-        new = [id for id in dict.fromkeys(unit) if id not in known]
-        known.update(new)
-        if new:
-            distinct.append(new)
-    return distinct
 
 
 def _behind_opening(columns: Columns, units: Iterable[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:
@@ -115,10 +77,7 @@ def _behind_opening(columns: Columns, units: Iterable[list[int]], *, preferred_o
     opens = opening is None or _opens(columns, opening)
     held: list[int] = []
     gone: set[int] = set()
-    for given in units:
-        unit = given if gone.isdisjoint(given) else [id for id in given if id not in gone]
-        if not unit:
-            continue
+    for unit in units:
         gone.update(unit)
         first, opened = opening, opens
         if opening in gone:
@@ -144,6 +103,23 @@ def _opens(columns: Columns, id: int) -> bool:
     if kind is GroupKind.SUMMARY:
         return columns.format.prefers(None, columns.at(id, end=False))
     return kind is GroupKind.USER
+
+
+def _between_joins(columns: Columns, units: Sequence[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:
+    """Yield the cuts for a format with rules about which message may follow which."""
+    format, pieces = columns.format, _Pieces(columns)
+
+    def prefers(one: Message | None, other: Message | None) -> bool:
+        return format.prefers(one, other) and format.follows(one, other)
+
+    for cut in _from_oldest(pieces, prefers, units):
+        pieces.take_out(cut)
+        yield cut
+    waiting = [left for unit in units if (left := [id for id in unit if pieces.has(id)])]
+    for may_follow in (prefers,) if preferred_only else (prefers, format.follows):
+        planned = _Pass(pieces, may_follow)
+        yield from planned.cuts(waiting)
+        waiting = planned.held()
 
 
 def _from_oldest(pieces: _Pieces, may_follow: _MayFollow, units: Sequence[Sequence[int]]) -> Iterator[list[int]]:
@@ -173,31 +149,28 @@ def _from_oldest(pieces: _Pieces, may_follow: _MayFollow, units: Sequence[Sequen
 class _Pieces:
     """The view as pieces, runs of successive messages of one group, without the groups that are ``gone``.
 
-    Holds state: the pieces that were taken out. A piece is a number; `end_place` is the one after the last.
+    Holds state: which pieces are still here. A piece is a number; before the first one is -1, and no piece after the last.
     """
 
     def __init__(self, columns: Columns, gone: Collection[int] = ()) -> None:
         self._columns = columns
-        self.groups: list[int] = []
-        self._first: list[Node] = []
-        self._last: list[Node] = []
+        self.groups: list[int] = []  # of each piece
+        self._nodes: list[tuple[Node, Node]] = []  # the first and the last of each piece
         group_of = columns.grouping.group_of
         for node in columns.visibility.nodes():
             id = node if node < 0 else group_of[node]
             if self.groups and self.groups[-1] == id:
-                self._last[-1] = node
+                self._nodes[-1] = (self._nodes[-1][0], node)
             elif id not in gone:
                 self.groups.append(id)
-                self._first.append(node)
-                self._last.append(node)
-        self.end_place = len(self.groups)
+                self._nodes.append((node, node))
         self.of_group: dict[int, list[int]] = {}
         for piece, id in enumerate(self.groups):
             self.of_group.setdefault(id, []).append(piece)
-        # the neighbours of each piece that were not taken out; -1 is before the first one
-        self.left = list(range(-1, self.end_place - 1))
-        self.right = list(range(1, self.end_place + 1))
-        self._opening = 0  # the first piece that may open the view: it is not an instruction
+        self.here = bytearray(b"\1" * len(self.groups))
+        self._leading = 0  # the number of pieces before the first that is not an instruction
+        while self._leading < len(self.groups) and self.is_system(self._leading):
+            self._leading += 1
 
     def whole(self) -> set[int]:
         """Return the ids of the groups whose messages are not separated by others."""
@@ -205,46 +178,51 @@ class _Pieces:
 
     def first(self, piece: int) -> Message | None:
         """Return the first message of a piece; ``None`` past the end."""
-        return None if piece == self.end_place else self._columns.at(self._first[piece], end=False)
+        return self._columns.at(self._nodes[piece][0], end=False) if 0 <= piece < len(self._nodes) else None
 
     def end(self, piece: int) -> Message:
         """Return the last message of a piece."""
-        return self._columns.at(self._last[piece], end=True)
+        return self._columns.at(self._nodes[piece][1], end=True)
 
     def is_system(self, piece: int) -> bool:
         """Whether the first and the last message of a piece are instructions."""
-        return self.end(piece).is_system and self._columns.at(self._first[piece], end=False).is_system
+        return self.end(piece).is_system and self._columns.at(self._nodes[piece][0], end=False).is_system
 
-    def opening(self, leaving: Mapping[int, int]) -> int:
-        """Return the first piece that stays and is not an instruction; ``leaving`` has each run by its first piece."""
-        while self._opening < self.end_place and self.is_system(self._opening):
-            self._opening = self.right[self._opening]
-        piece = self._opening
-        while piece < self.end_place and (piece in leaving or self.is_system(piece)):
-            piece = self.right[leaving.get(piece, piece)]
-        return piece
+    def has(self, id: int) -> bool:
+        """Whether the pieces of a group are here."""
+        return any(self.here[piece] for piece in self.of_group.get(id, ()))
 
-    def take_out(self, start: int, end: int) -> None:
-        """Take out the pieces from ``start`` to ``end``, with no others between them."""
-        before, after = self.left[start], self.right[end]
-        if start <= self._opening <= end:
-            self._opening = after
-        if before >= 0:
-            self.right[before] = after
-        if after < self.end_place:
-            self.left[after] = before
+    def of_groups(self, ids: Iterable[int]) -> list[int]:
+        """Return the pieces of groups."""
+        return [piece for id in ids for piece in self.of_group.get(id, ())]
+
+    def take_out(self, ids: Iterable[int]) -> None:
+        """Take out the pieces of groups."""
+        for piece in self.of_groups(ids):
+            self.here[piece] = 0
+
+    def may_leave(self, gaps: Iterable[int], staying: bytearray, may_follow: _MayFollow) -> bool:
+        """Whether the neighbours of each gap may follow one another, if only the ``staying`` pieces stay.
+
+        A gap is given by the piece before it. For the first message after leading instructions, that is the start of the view.
+        """
+        opening = staying.find(1, self._leading)
+        while opening >= 0 and self.is_system(opening):
+            opening = staying.find(1, opening + 1)
+        start = len(self.groups) if opening < 0 else opening
+        return all(may_follow(None if gap < start else self.end(gap), self.first(staying.find(1, gap + 1))) for gap in gaps)
 
 
 @attrs.define(eq=False)
 class _Block:
-    """Units, with their numbers, that cannot be removed by themselves, and the runs of pieces they cover. Holds state."""
+    """Units, with their numbers, that cannot be removed by themselves, and the gaps they leave. Holds state."""
 
     units: list[tuple[int, list[int]]]
-    runs: dict[int, int] = attrs.Factory(dict[int, int])
+    gaps: set[int] = attrs.Factory(set[int])  # the staying piece before each
 
 
 class _Pass:
-    """One pass over the units with one rule for which message may follow which. Holds state.
+    """One pass over the units with one rule for which message may follow which. Holds state: the units that it holds.
 
     A unit that cannot be removed yet is held. Held units whose pieces touch form one block, which is removed as soon as a
     further unit makes its neighbours fit: of ``user, call, call, user`` both calls, when the second is added.
@@ -253,93 +231,67 @@ class _Pass:
     def __init__(self, pieces: _Pieces, may_follow: _MayFollow) -> None:
         self._pieces = pieces
         self._may_follow = may_follow
-        self._starts: dict[int, _Block] = {}
-        self._ends: dict[int, tuple[int, _Block]] = {}
-        self._count = 0
+        self._staying = pieces.here.copy()  # the pieces that are neither taken out nor held
+        self._blocks: dict[int, _Block] = {}  # by each of their gaps
 
-    def add(self, unit: list[int]) -> Iterator[list[int]]:
-        """Add one more unit, and yield every run that can be removed now."""
-        self._count += 1
-        waiting = [(self._count, unit)]
+    def cuts(self, units: Iterable[list[int]]) -> Iterator[list[int]]:
+        """Add one unit after the other, and yield every cut that can then be removed."""
+        pieces = self._pieces
+        waiting = [*enumerate(units)][::-1]
         while waiting:
-            number, each = waiting.pop()
-            alone = sorted(piece for id in each for piece in self._pieces.of_group.get(id, ()))
-            if not alone:
-                continue
-            block = _Block([(number, each)])
-            for piece in alone:
-                block = self._cover(piece, block)
-            if self._may_go(block.runs.items()):
-                self._take_out(block, block.runs.items())
-                yield [id for _, other in sorted(block.units) for id in other]
-            elif len(block.units) > 1 and self._may_go(runs := _runs(self._pieces, alone)):
-                # It can be removed alone; the units held with it are tried again, beside their new neighbours.
-                self._take_out(block, runs)
-                yield list(each)
-                waiting += sorted((other for other in block.units if other[0] != number), reverse=True)
+            number, unit = waiting.pop()
+            own = pieces.of_groups(unit)
+            block = self._hold(_Block([(number, unit)]), own)
+            if pieces.may_leave(block.gaps, self._staying, self._may_follow):
+                self._release(block)
+                cut = [id for _, other in sorted(block.units) for id in other]
+                pieces.take_out(cut)
+                yield cut
+            elif len(block.units) > 1 and self._left_alone(own):
+                self._release(block)
+                others = [other for other in block.units if other[0] != number]
+                for piece in pieces.of_groups(id for _, other in others for id in other):
+                    self._staying[piece] = 1
+                waiting += sorted(others, reverse=True)  # they are tried again, beside their new neighbours
+                yield unit
 
-    def remaining(self) -> list[list[int]]:
-        """Return the units that could not be removed, in the order of `add`."""
-        units = {number: unit for block in self._starts.values() for number, unit in block.units}
+    def held(self) -> list[list[int]]:
+        """Return the units that could not be removed, in order."""
+        units = {number: unit for block in self._blocks.values() for number, unit in block.units}
         return [units[number] for number in sorted(units)]
 
-    def _cover(self, piece: int, block: _Block) -> _Block:
-        """Add a piece to a block, merge it with the blocks on either side, and return the result."""
-        left, right = self._pieces.left[piece], self._pieces.right[piece]
-        start = end = piece
-        if left in self._ends:
-            start, other = self._ends[left]
-            block = self._merged(block, other)
-        if right in self._starts:
-            block = self._merged(block, self._starts[right])
-            end = block.runs[right]
-        if start != piece:
-            del block.runs[start], self._ends[left]
-        if end != piece:
-            del block.runs[right], self._starts[right]
-        block.runs[start] = end
-        self._starts[start], self._ends[end] = block, (start, block)
+    def _hold(self, block: _Block, own: Iterable[int]) -> _Block:
+        """Hold the pieces of a new block, merge it with the blocks that they touch, and return the result."""
+        for piece in own:
+            self._staying[piece] = 0
+            gap = self._staying.rfind(1, 0, piece)
+            for touching in (gap, piece):  # the gaps that the piece ended and began
+                if (other := self._blocks.get(touching, block)) is not block:
+                    if len(block.units) + len(block.gaps) < len(other.units) + len(other.gaps):
+                        block, other = other, block  # the smaller is merged into the larger
+                    block.units += other.units
+                    block.gaps |= other.gaps
+                    self._blocks.update(dict.fromkeys(other.gaps, block))
+            block.gaps.discard(piece)
+            self._blocks.pop(piece, None)
+            block.gaps.add(gap)
+            self._blocks[gap] = block
         return block
 
-    def _merged(self, one: _Block, other: _Block) -> _Block:
-        """Return both as one: the smaller is merged into the larger."""
-        if one is other:
-            return one
-        if len(one.units) + len(one.runs) < len(other.units) + len(other.runs):
-            one, other = other, one
-        one.units += other.units
-        for start, end in other.runs.items():
-            one.runs[start] = end
-            self._starts[start], self._ends[end] = one, (start, one)
-        return one
+    def _left_alone(self, own: Sequence[int]) -> bool:
+        """Take the pieces of a unit out if it can be removed without those held with it; return whether it was."""
+        here = self._pieces.here
+        for piece in own:
+            here[piece] = 0
+        if self._pieces.may_leave({here.rfind(1, 0, piece) for piece in own}, here, self._may_follow):
+            return True
+        for piece in own:
+            here[piece] = 1
+        return False
 
-    def _may_go(self, runs: Iterable[tuple[int, int]]) -> bool:
-        """Whether these runs of pieces may go: the neighbours of each may then follow one another."""
-        pieces, leaving = self._pieces, dict(runs)
-        opening = pieces.opening(leaving)
-        for start, end in leaving.items():
-            left = pieces.left[start]
-            if not self._may_follow(None if left < opening else pieces.end(left), pieces.first(pieces.right[end])):
-                return False
-        return True
-
-    def _take_out(self, block: _Block, runs: Iterable[tuple[int, int]]) -> None:
-        """Take runs out of the view, and release the units of their block."""
-        for start, end in block.runs.items():
-            del self._starts[start], self._ends[end]
-        for start, end in runs:
-            self._pieces.take_out(start, end)
-
-
-def _runs(pieces: _Pieces, alone: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs that these pieces form, each as its first and last piece."""
-    runs: list[tuple[int, int]] = []
-    for piece in alone:
-        if runs and runs[-1][1] == pieces.left[piece]:
-            runs[-1] = (runs[-1][0], piece)
-        else:
-            runs.append((piece, piece))
-    return runs
+    def _release(self, block: _Block) -> None:
+        for gap in block.gaps:
+            del self._blocks[gap]
 
 
 # -------------------------------------------------------------------- replacing groups by one message

@@ -164,8 +164,13 @@ def reapply(
     for applied in journal:
         gone = groups is not None and any(id not in ids for id in named(applied.edit))
         edit = None if gone else renamed(applied.edit, ids)
-        again = None if edit is None else _repeated(columns, edit, applied)
-        if again is None:
+        again: Applied | str | None = None
+        if isinstance(edit, Restore):
+            if all(columns.exists(id) and not columns.is_included(id) for id in edit.groups):
+                again = perform(columns, edit, applied.by)
+        elif edit is not None:
+            again = _attempt(columns, edit, applied.by, applied.seen)
+        if not isinstance(again, Applied):
             left_out.append(applied)
             continue
         ids.update(zip(applied.inserted_ids, again.inserted_ids, strict=False))
@@ -173,15 +178,6 @@ def reapply(
         columns.journal.append(attrs.evolve(again, turn=turn, seen=applied.seen, lost=applied.lost))
     restore_words(columns)
     return left_out, ids
-
-
-def _repeated(columns: Columns, edit: Edit, known: Applied) -> Applied | None:
-    """Apply an edit again if it is allowed."""
-    if isinstance(edit, Restore):
-        is_gone = all(columns.exists(id) and not columns.is_included(id) for id in edit.groups)
-        return perform(columns, edit, known.by) if is_gone else None
-    done = _attempt(columns, edit, known.by, known.seen)
-    return done if isinstance(done, Applied) else None
 
 
 def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
@@ -194,25 +190,22 @@ def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
     if not columns.format.judges_joins:
         return undone
     known = list(nodes)
-    while (position := _newest_wrong(columns, known)) is not None:
+    while True:
+        wrong = joins.wrong_joins(columns, known)
+        position = next((newest for bad in wrong if (newest := _newest_at(columns, bad)) is not None), None)
+        if position is None:
+            return undone
         changed = [*known, *touched(columns, *columns.journal)]
         journal = rollback(columns, 0)
         undone.append(journal.pop(position).edit)
         undone += edits_of(reapply(columns, journal)[0])
         known = [each for each in changed if each >= 0]  # the summaries have new ids
         known += touched(columns, *columns.journal)
-    return undone
 
 
 def edits_of(journal: Iterable[Applied]) -> list[Edit]:
     """Return the edits of a journal that strategies made."""
     return [applied.edit for applied in journal if not isinstance(applied.edit, Restore)]
-
-
-def _newest_wrong(columns: Columns, nodes: Iterable[Node]) -> int | None:
-    """Return the position in the journal of the newest edit that makes neighbours at these nodes wrong."""
-    wrong = joins.wrong_joins(columns, nodes)
-    return next((position for bad in wrong if (position := _newest_at(columns, bad)) is not None), None)
 
 
 def _newest_at(columns: Columns, bad: joins.BadJoin) -> int | None:

@@ -156,7 +156,14 @@ class Merger:
     def merged(self) -> FollowedList:
         """Return the source after the list."""
         given, source, altered = self.given, self.columns.source, set[int]()
-        stood_for = {place: self._stood_for(known) for place, known in enumerate(self.found) if known is not None}
+        stands_for = self.columns.stands_for
+        stood_for: dict[
+            int, Sequence[int]
+        ] = {  # the ordinal of a known message, or those of the messages that a summary replaces
+            place: (known.ordinal,) if known.group >= 0 else list(chain.from_iterable(stands_for([known.group])))
+            for place, known in enumerate(self.found)
+            if known is not None
+        }
         covered = max(stood_for, default=-1) + 1
         end = max(map(max, stood_for.values()), default=-1) + 1
         summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
@@ -187,12 +194,6 @@ class Merger:
             id: [given[place] for place in places] for id, places in summaries.items() if not self.altered.isdisjoint(places)
         }
         return FollowedList(self._entries, altered, edited, covered, changes, frozenset(summaries))
-
-    def _stood_for(self, known: Known) -> Sequence[int]:
-        """Return the ordinal of a message, or those of the messages that a summary replaces."""
-        if known.group >= 0:
-            return (known.ordinal,)
-        return list(chain.from_iterable(self.columns.stands_for([known.group])))
 
     def _place_source(self, stop: int, end: int) -> None:
         """Place the hidden messages up to an ordinal; shown messages that the list does not have were removed.

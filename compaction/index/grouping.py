@@ -111,7 +111,9 @@ class Grouping:
             self.made_by[id] = mark.by
             if role == "user":
                 self.last_marked[mark.by] = id
-        elif self._follows_summary() and message.format.completes_summary(message):
+        elif (  # the previous group is a summary of one message so far
+            self._previous in self.made_by and self._previous not in self.members and message.format.completes_summary(message)
+        ):
             id = self._join(self._previous)
         elif role == "user" or role == "system" or role == "developer":
             id = self._start(_KINDS[role])
@@ -132,11 +134,6 @@ class Grouping:
     def last_marked_of_others(self, by: str) -> int | None:
         """Return the last summary that may be the user's words, without those of one strategy, which it may replace."""
         return max((id for maker, id in self.last_marked.items() if not by or maker != by), default=None)
-
-    def _follows_summary(self) -> bool:
-        """Whether the previous group is a summary of one message so far."""
-        previous = self._previous
-        return previous >= 0 and self.kinds[previous] is GroupKind.SUMMARY and previous not in self.members
 
     def _start(self, kind: GroupKind) -> int:
         """Start a group with the next message; a user message starts a turn, too."""
@@ -178,8 +175,10 @@ class Grouping:
         """Return the group of an assistant message, and whether it contains only reasoning so far."""
         calls = tuple([part.id for part in message.parts if isinstance(part, ToolCallPart)])
         previous = self._previous
-        if message.resumes and (begun := self._begun_by(message.resumes)) is not None:
-            return self._continue(begun, calls), False
+        if message.resumes:  # the provider began to run one of these calls, or may have begun one without an id
+            begun = next((self._begun[id] for id in (*message.resumes, "") if id in self._begun), None)
+            if begun is not None:
+                return self._continue(begun, calls), False
         if message.continues and self._answering:
             return self._continue(previous, calls), False
         if calls:
@@ -189,10 +188,6 @@ class Grouping:
         if not message.continues and (self._thinking or (previous in self.calls.ids and previous not in self.orphans)):
             return self._join(previous), self._thinking
         return self._start(GroupKind.ASSISTANT), True
-
-    def _begun_by(self, ids: tuple[str, ...]) -> int | None:
-        """Return the group in which the provider began to run one of these calls, or may have begun one without an id."""
-        return next((self._begun[id] for id in (*ids, "") if id in self._begun), None)
 
     def _continue(self, id: int, calls: tuple[str, ...]) -> int:
         """Join the answer that the message continues."""

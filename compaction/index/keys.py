@@ -11,6 +11,9 @@ from ..formats import MessageFormat
 from ..json_data import too_deep
 
 _DIGEST_BYTES: Final = 12
+UNKNOWN_KEY: Final = "?"
+"""The key of a message that cannot be compared."""
+
 _SORTED: Final = json.JSONEncoder(sort_keys=True)
 
 
@@ -48,8 +51,8 @@ def _json(key: object) -> str | None:
 
 
 def known_key(raw: Any, format: MessageFormat) -> str:
-    """Return the key of a message; "?" if it cannot be compared, which is an error only for a message of the host's list."""
+    """Return the key of a message; `UNKNOWN_KEY` if it cannot be compared: only in the host's list is that an error."""
     try:
         return message_key(raw, format)
     except InputError:
-        return "?"
+        return UNKNOWN_KEY

@@ -99,8 +99,9 @@ class MessageIndex:
         self._refusals = Refusals()
         self._running: list[Any] = []
         self._undone: list[Edit] = []
-        self._start()
-        self._add(given)
+        self._begin(self._reader.new(given))
+        if given:
+            self._note_time()
 
     def __repr__(self) -> str:
         shown, source = self.included, self.total
@@ -185,8 +186,8 @@ class MessageIndex:
             preferred_only: Whether to leave out sets that the format allows but does not prefer.
             replaced: Whether a message will replace the groups; it may then be the first message of the view.
         """
-        units = cuts.units_of(map(group_id, groups), together)
-        return cuts.plan_cuts(self.columns, units, preferred_only=preferred_only, replaced=replaced)
+        ids = map(group_id, groups)
+        return cuts.plan_cuts(self.columns, ids, together, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
         """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
@@ -209,13 +210,6 @@ class MessageIndex:
         before, after = cuts.neighbours(self.columns, {group.id for group in groups})
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
         return self.format.summary(text, before, after)
-
-    @property
-    def idle_seconds(self) -> float:
-        """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
-        now = self.context.now
-        since = 0.0 if now is None or self._arrived_at is None else now - self._arrived_at
-        return max(self._gap_seconds, since)
 
     def messages(self) -> list[Any]:
         """Return the view: the caller's own objects where nothing changed. Each call returns a new list, O(messages)."""
@@ -250,12 +244,6 @@ class MessageIndex:
         made_by = {} if summaries else columns.grouping.made_by
         ordinals = chain.from_iterable(self.places(groups))
         return [columns.read(at) for at in ordinals if columns.grouping.group_of[at] not in made_by]
-
-    def original_summaries(self, *groups: MessageGroup | int) -> list[MessageGroup]:
-        """Return the summaries among the source messages of these groups, in order: an earlier session wrote them."""
-        grouping = self.columns.grouping
-        ids = dict.fromkeys([grouping.group_of[at] for at in chain.from_iterable(self.places(groups))])
-        return [self.group(id) for id in ids if id in grouping.made_by]
 
     # ---------------------------------------------------------------- editing
 
@@ -293,6 +281,13 @@ class MessageIndex:
         """User turns that began since the last edit of any strategy; all user turns if there was no edit."""
         newest = next((each.turn for each in reversed(self.columns.journal) if not isinstance(each.edit, Restore)), 0)
         return self.columns.grouping.turn - newest
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
+        now = self.context.now
+        since = 0.0 if now is None or self._arrived_at is None else now - self._arrived_at
+        return max(self._gap_seconds, since)
 
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
@@ -410,16 +405,6 @@ class MessageIndex:
             self._pinned_ids.add(id)
         self._groups = None
 
-    def _reapply(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
-        """Apply journaled edits and pins again (see `editing.reapply`), and return the edits that are not allowed now."""
-        left_out, ids = editing.reapply(self.columns, journal, groups)
-        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and groups is None)}
-        self._pinned_ids.clear()
-        self.pin(sorted(id for id in pinned if self.columns.exists(id)))
-        self._undone += editing.edits_of(left_out)
-        self._undone += editing.settle(self.columns, editing.touched(self.columns, *self.columns.journal))
-        return left_out
-
     def _changed(self) -> None:
         """Discard the cached view, which `messages` and `included_groups` build again."""
         self._groups = self._view = None
@@ -437,20 +422,9 @@ class MessageIndex:
         self._undone.clear()
         if self._detects and not fits(given, self.format):
             self._turn_to(resolve(None, [*self.columns.source, *given]))
-        self._add(given)
-
-    def _add(self, given: Sequence[Any]) -> None:
-        """Add messages of this format at the end."""
         self._extend(self._reader.new(given, len(self.columns.source)))
         if given:
             self._note_time()
-
-    def _turn_to(self, format: MessageFormat) -> None:
-        """Read everything again in another format, which only later messages revealed."""
-        source, journal = self.columns.source, in_format(self.columns.journal, self.format, format)
-        self._reader = attrs.evolve(self._reader, format=format)
-        self._start(self._reader.new(source))
-        self._reapply(journal)
 
     def believe(self, marks: Marks) -> None:
         """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
@@ -459,45 +433,8 @@ class MessageIndex:
         if not old.grouping.marks.found or (known is not None and attrs.evolve(known, until=marks.until) == marks):
             old.grouping.marks.rules = marks
             return
-        self._start(self._reader.measured(old.source, old.reads))
+        self._begin(self._reader.measured(old.source, old.reads))
         self._reapply(old.journal)
-
-    def _extend(self, fresh: NewMessages) -> bool:
-        """Add messages at the end, and return whether edits had to be undone.
-
-        If the view only grows, its cached list is extended; otherwise it is discarded.
-        """
-        if not fresh.raws:
-            return False
-        columns, undone = self.columns, list[Edit]()
-        self._refusals.changed()
-        start, count = len(columns.source), len(columns.journal)
-        columns.extend(fresh, partial(editing.restore, columns))
-        if columns.journal:
-            undone = editing.settle(columns, [start, *editing.touched(columns, *columns.journal[count:])])
-            self._undone += undone
-        self._groups = None
-        if len(columns.journal) != count or undone:
-            self._view = None
-        elif self._view is not None:
-            self._view += fresh.raws
-        return bool(undone)
-
-    def _start(self, fresh: NewMessages | None = None) -> None:
-        """Begin with these messages and no edits."""
-        self.columns = Columns(self.format, self.measure, self.marks)
-        self._refusals = Refusals()
-        self._keys = []
-        self._changed()
-        if fresh is not None:
-            self._extend(fresh)
-
-    def _note_time(self) -> None:
-        now = self.context.now
-        if now is None or now == self._arrived_at:
-            return
-        self._gap_seconds = 0.0 if self._arrived_at is None else max(0.0, now - self._arrived_at)
-        self._arrived_at = now
 
     # ---------------------------------------------------------------- following a host's list
 
@@ -512,37 +449,35 @@ class MessageIndex:
             messages: The whole conversation, oldest first.
             verify: Whether to compare the contents of identical objects too, to detect a message changed in place; O(contents).
         """
-        columns, count = self.columns, len(self.columns.source)
+        columns, count, given = self.columns, len(self.columns.source), as_list(messages)
         self._undone.clear()
-        self._sync(as_list(messages), verify=verify)
+        if self._saved is not None:
+            self._bind(self._saved, given)
+        else:
+            try:
+                known = self._follow(given, verify=verify)
+            except RecursionError:
+                raise too_deep(given) from None
+            if self._extend(self._reader.new(given[known:], known)) and self._is_worse(given):
+                self._take_list(given)
         if self.columns is not columns or len(columns.source) > count:
             self._note_time()
 
-    def _sync(self, given: list[Any], *, verify: bool) -> None:
-        if self._saved is not None:
-            if self._detects:
-                self._reader = attrs.evolve(self._reader, format=resolve(None, given))
-            self._bind(self._saved.in_format(self.format), given)
-            return
+    def _follow(self, given: list[Any], *, verify: bool) -> int:
+        """Return how many messages of a host's list are not new; if the host did more than add some, build everything again."""
         self.changes, columns = _UNCHANGED, self.columns
-        try:
-            known = None if verify else known_beginning(columns, given)
-            new = given if known is None else given[known:]
-            if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
-                self._turn_to(other)  # and compare again: in another format, other messages may be the same
-                self._sync(given, verify=verify)
-                return
-            if known is None:
-                followed = follow(columns, given, verify=verify)
-                self.changes = followed.changes
-                if followed.changes or followed.summaries:
-                    self._rebuild(followed, given, columns.journal)
-                    return
-                known = followed.covered
-        except RecursionError:
-            raise too_deep(given) from None
-        if self._extend(self._reader.new(given[known:], known)) and self._is_worse(given):
-            self._take_list(given)
+        known = None if verify else known_beginning(columns, given)
+        new = given if known is None else given[known:]
+        if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
+            self._turn_to(other)
+            return self._follow(given, verify=verify)  # in another format, other messages may be the same
+        if known is None:
+            followed = follow(columns, given, verify=verify)
+            self.changes, known = followed.changes, followed.covered
+            if followed.changes or followed.summaries:
+                self._rebuild(followed, given, columns.journal)
+                return len(given)
+        return known
 
     def accounts_for(self, messages: Iterable[Any], *, by_id: bool = False) -> bool:
         """Whether a list contains the whole source, or summaries in its place. Cost as for `sync`.
@@ -556,81 +491,6 @@ class MessageIndex:
             return accounts_for(self.columns, given, by_id=by_id)
         format = resolve(None, given) if self._detects else self.format
         return accounts_for_saved(saved.in_format(format).fingerprints, given, format, by_id=by_id)
-
-    def _is_worse(self, given: Sequence[Any]) -> bool:
-        """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
-        return len(self.format.validate(self.columns.raws())) > len(self.format.validate(given))
-
-    def _rebuild(self, followed: FollowedList, given: Sequence[Any], journal: Sequence[Applied]) -> None:
-        """Build the conversation again as the host has it now. If a message cannot be read, raise before anything changes."""
-        old, end = self.columns, len(followed.entries)
-        reads = [
-            old.reads[ordinal] if ordinal is not None and ordinal not in followed.altered else self.format.read(raw, place or 0)
-            for raw, ordinal, place in followed.entries
-        ]
-        tail = given[followed.covered :]
-        fresh = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
-        kept, undone = followed.carried_over(
-            journal,
-            altered={old.grouping.group_of[ordinal] for ordinal in followed.altered},
-            count=len(old.source),
-            key=lambda ordinal: known_key(old.source[ordinal], self.format),
-            format=self.format,
-        )
-        self._undone += undone
-        self._start(fresh)
-        self._resume(kept, followed.groups(old, self.columns), end)
-        group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
-        late = set(group_of[end:])
-        back = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
-        if any(group_of[new] not in late for new in back) or (not back and self._is_worse(given)):
-            self._take_list(given)  # the view would show messages the host does not have, or be less valid
-
-    def _bind(self, saved: Saved, given: list[Any]) -> None:
-        """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
-        prints = saved.fingerprints
-        matched = same_beginning(prints, given, self.format)
-        followed = None
-        if matched < len(prints):
-            followed = follow_saved(prints, given, self.format) or FollowedList.of(given, range(matched))
-        count = len(given) if followed else matched
-        known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
-        self._saved = None
-        self._remember_summaries(applied.edit for applied in saved.journal)
-        self._start(known)
-        if followed is None:
-            self._reapply(saved.journal)
-            self._extend(new)
-            return
-        groups = followed.groups_of_saved(self.columns)
-        altered = {id for id, group in groups.items() if followed.is_altered(self.columns.ordinals(group))}
-        kept, undone = followed.carried_over(
-            saved.journal, altered=altered, count=len(prints), key=prints.__getitem__, format=self.format
-        )
-        self._undone += undone
-        self._resume(kept, groups, len(followed.entries))
-
-    def _resume(self, journal: Iterable[Applied], groups: Mapping[int, int], end: int) -> None:
-        """Apply edits again, and bring back the hidden groups that messages at or after ``end`` join."""
-        self._reapply(journal, groups)
-        columns, count = self.columns, self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[end:]):
-            if not columns.is_included(id):
-                editing.restore(columns, id)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
-
-    def _take_list(self, given: Sequence[Any]) -> None:
-        """Start from the host's list without edits; the summaries in it that edits wrote are still summaries."""
-        fresh = self._reader.new(given)
-        self._undone += editing.edits_of(self.columns.journal)
-        self._remember_summaries(self._undone)
-        self._pinned_ids.clear()
-        self._start(fresh)
-
-    def _remember_summaries(self, edits: Iterable[Edit]) -> None:
-        """Believe the marks of the summaries that these edits wrote."""
-        if self.marks is not None:
-            self.marks = attrs.evolve(self.marks, own=self.marks.own | summary_digests(edits))
 
     # ---------------------------------------------------------------- forgetting
 
@@ -747,6 +607,139 @@ class MessageIndex:
                 if any(pin(index.columns.read(ordinal)) for ordinal in index.columns.ordinals(id)):
                     index.columns.pin(id)
         return index
+
+    # ---------------------------------------------------------------- reading, and building the conversation again
+
+    def _extend(self, fresh: NewMessages) -> bool:
+        """Add messages at the end, and return whether edits had to be undone.
+
+        If the view only grows, its cached list is extended; otherwise it is discarded.
+        """
+        if not fresh.raws:
+            return False
+        columns, undone = self.columns, list[Edit]()
+        self._refusals.changed()
+        start, count = len(columns.source), len(columns.journal)
+        columns.extend(fresh, partial(editing.restore, columns))
+        if columns.journal:
+            undone = editing.settle(columns, [start, *editing.touched(columns, *columns.journal[count:])])
+            self._undone += undone
+        self._groups = None
+        if len(columns.journal) != count or undone:
+            self._view = None
+        elif self._view is not None:
+            self._view += fresh.raws
+        return bool(undone)
+
+    def _note_time(self) -> None:
+        """Note that messages arrived now."""
+        now, before = self.context.now, self._arrived_at
+        if now is not None and now != before:
+            self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
+            self._arrived_at = now
+
+    def _begin(self, fresh: NewMessages) -> None:
+        """Begin with these messages and no edits."""
+        self.columns = Columns(self.format, self.measure, self.marks)
+        self._refusals = Refusals()
+        self._keys = []
+        self._changed()
+        self._extend(fresh)
+
+    def _turn_to(self, format: MessageFormat) -> None:
+        """Read everything again in another format, which only later messages revealed."""
+        source, journal = self.columns.source, in_format(self.columns.journal, self.format, format)
+        self._reader = attrs.evolve(self._reader, format=format)
+        self._begin(self._reader.new(source))
+        self._reapply(journal)
+
+    def _reapply(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
+        """Apply journaled edits and pins again (see `editing.reapply`), and return the edits that are not allowed now."""
+        left_out, ids = editing.reapply(self.columns, journal, groups)
+        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and groups is None)}
+        self._pinned_ids.clear()
+        self.pin(sorted(id for id in pinned if self.columns.exists(id)))
+        self._undone += editing.edits_of(left_out)
+        self._undone += editing.settle(self.columns, editing.touched(self.columns, *self.columns.journal))
+        return left_out
+
+    def _rebuild(self, followed: FollowedList, given: Sequence[Any], journal: Sequence[Applied]) -> None:
+        """Build the conversation again as the host has it now. If a message cannot be read, raise before anything changes."""
+        old, end = self.columns, len(followed.entries)
+        reads = [
+            old.reads[ordinal] if ordinal is not None and ordinal not in followed.altered else self.format.read(raw, place or 0)
+            for raw, ordinal, place in followed.entries
+        ]
+        tail = given[followed.covered :]
+        fresh = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
+        kept, undone = followed.carried_over(
+            journal,
+            altered={old.grouping.group_of[ordinal] for ordinal in followed.altered},
+            count=len(old.source),
+            key=lambda ordinal: known_key(old.source[ordinal], self.format),
+            format=self.format,
+        )
+        self._undone += undone
+        self._begin(fresh)
+        self._resume(kept, followed.groups(old, self.columns), end)
+        group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
+        late = set(group_of[end:])
+        back = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
+        if any(group_of[new] not in late for new in back) or (not back and self._is_worse(given)):
+            self._take_list(given)  # the view would show messages the host does not have, or be less valid
+
+    def _resume(self, journal: Iterable[Applied], groups: Mapping[int, int], end: int) -> None:
+        """Apply edits again, and bring back the hidden groups that messages at or after ``end`` join."""
+        self._reapply(journal, groups)
+        columns, count = self.columns, self.edit_count
+        for id in dict.fromkeys(columns.grouping.group_of[end:]):
+            if not columns.is_included(id):
+                editing.restore(columns, id)
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
+
+    def _is_worse(self, given: Sequence[Any]) -> bool:
+        """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
+        return len(self.format.validate(self.columns.raws())) > len(self.format.validate(given))
+
+    def _take_list(self, given: Sequence[Any]) -> None:
+        """Start from the host's list without edits; the summaries in it that edits wrote are still summaries."""
+        fresh = self._reader.new(given)
+        self._undone += editing.edits_of(self.columns.journal)
+        self._remember_summaries(self._undone)
+        self._pinned_ids.clear()
+        self._begin(fresh)
+
+    def _remember_summaries(self, edits: Iterable[Edit]) -> None:
+        """Believe the marks of the summaries that these edits wrote."""
+        if self.marks is not None:
+            self.marks = attrs.evolve(self.marks, own=self.marks.own | summary_digests(edits))
+
+    def _bind(self, saved: Saved, given: list[Any]) -> None:
+        """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
+        if self._detects:
+            self._reader = attrs.evolve(self._reader, format=resolve(None, given))
+        saved = saved.in_format(self.format)
+        prints = saved.fingerprints
+        matched = same_beginning(prints, given, self.format)
+        followed = None
+        if matched < len(prints):
+            followed = follow_saved(prints, given, self.format) or FollowedList.of(given, range(matched))
+        count = len(given) if followed else matched
+        known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
+        self._saved = None
+        self._remember_summaries(applied.edit for applied in saved.journal)
+        self._begin(known)
+        if followed is None:
+            self._reapply(saved.journal)
+            self._extend(new)
+            return
+        groups = followed.groups_of_saved(self.columns)
+        altered = {id for id, group in groups.items() if followed.is_altered(self.columns.ordinals(group))}
+        kept, undone = followed.carried_over(
+            saved.journal, altered=altered, count=len(prints), key=prints.__getitem__, format=self.format
+        )
+        self._undone += undone
+        self._resume(kept, groups, len(followed.entries))
 
     def _load(self, saved: Saved, messages: Sequence[Any]) -> None:
         """Read saved messages and apply their edits; raise a `StateError` if any of them cannot be applied."""

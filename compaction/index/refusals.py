@@ -59,7 +59,7 @@ class Refusals:
             if all(map(is_shown, drop.groups)) and taken.isdisjoint(drop.groups):
                 taken.update(drop.groups)
                 units[drop.groups[0]] = drop, by
-        for cut in cuts.plan_cuts(columns, [list(drop.groups) for drop, _ in units.values()]):
+        for cut in cuts.plan_units(columns, [list(drop.groups) for drop, _ in units.values()]):
             if chosen := [units[first] for first in cut if first in units]:
                 drops = [drop for drop, _ in chosen]
                 edit = drops[0] if len(drops) == 1 else Together(*drops)

@@ -62,7 +62,10 @@ class Saved:
         if self.messages is None:
             data["fingerprints"] = list(self.fingerprints)
         else:
-            data["messages"] = [_wire(raw, self.format, place) for place, raw in enumerate(self.messages)]
+            try:
+                data["messages"] = [self.format.to_wire(raw) for raw in self.messages]
+            except RecursionError:
+                raise too_deep(self.messages) from None
         data["journal"] = [applied_to_dict(applied, self.format) for applied in self.journal]
         marks = {"believed_until": self.believed_until, "own": sorted(self.own)}
         return {**data, "detects": self.detects, "seen_at": self.seen_at, **marks}
@@ -160,13 +163,6 @@ def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
     if kind == "restore":
         return Restore(groups, reason)
     raise ValueError(f"edit type {shown(kind)}")
-
-
-def _wire(raw: Any, format: MessageFormat, place: int) -> Any:
-    try:
-        return format.to_wire(raw)
-    except RecursionError:
-        raise too_deep([raw], place) from None
 
 
 def _list(value: Any) -> list[Any]:

@@ -165,11 +165,6 @@ class PooledSession:
         saved = known.saved.beginning(count, (known.source if line.base else given)[:count])
         return Forked(saved, self.session.id) if saved.journal else None
 
-    def keys_now(self) -> dict[Hashable, None]:
-        """Return the keys that lead a continuing list to this session."""
-        found = [key for line in self.known.lines for key in _end_keys(self.space, line.last, line.whole)]
-        return dict.fromkeys([*found, *id_keys(self.space, self.id)])
-
     def saved_keys(self) -> tuple[str, list[str]]:
         """Return the scope and the keys under which it is saved. The store calls this while it saves."""
         self.note()
@@ -339,7 +334,8 @@ class SessionDirectory:
         """Update the keys of a session, and make it the most recently used one, unless it was removed."""
         if session.is_gone:
             return
-        left, session.keys = session.keys, session.keys_now()
+        ends = [key for line in session.known.lines for key in _end_keys(session.space, line.last, line.whole)]
+        left, session.keys = session.keys, dict.fromkeys([*ends, *id_keys(session.space, session.id)])
         # A list may also fork before the newest message of the source, which agents alter.
         before = _end_keys(session.space, *session.known.lines[0].before)
         for key in (*before, *session.keys):

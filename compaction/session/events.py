@@ -266,7 +266,10 @@ class EventReporter:
         """Compare the view with the last one and the request with the window, and report both; O(view)."""
         if self._on_event is None:
             return
-        broken = self._broken_tokens(view, index)
+        sent, format = self.reported.sent, index.format
+        same = format.common_prefix(sent, view)
+        before = set(map(id, sent[same:]))  # the messages that were sent last time and now follow a changed beginning
+        broken = sum(index.measure(format.read(raw))[0] for raw in view[same:] if id(raw) in before)
         if broken:
             self.tell(CacheBroken(session=self._session, tokens=broken, why=why))
         window, tokens = index.context.window, index.tokens
@@ -274,10 +277,3 @@ class EventReporter:
         if window and is_near and not self.reported.is_near:
             self.tell(NearLimit(session=self._session, tokens=tokens, window=window))
         self.reported = Reported(tuple(view), is_near)
-
-    def _broken_tokens(self, view: Sequence[Any], index: MessageIndex) -> int:
-        """Return the tokens of the messages that were sent last time and now follow a changed beginning."""
-        sent, format = self.reported.sent, index.format
-        same = format.common_prefix(sent, view)
-        before = set(map(id, sent[same:]))
-        return sum(index.measure(format.read(raw))[0] for raw in view[same:] if id(raw) in before)

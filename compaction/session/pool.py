@@ -166,8 +166,12 @@ class SessionPool:
         """
         request = self._request(messages, id, scope, overhead_tokens, saved)
         while True:
-            found = self._find(request)
+            found = self._known(request)
             if found is None:
+                made = self._made(request)
+                with self._lock:  # another call may have added it meanwhile
+                    found = self._directory.find(request) or (made if self._directory.add(made) else None)
+            if found is None:  # another call has added one of that name: try again
                 continue
             async with found.session.lock.held(sync=sync):
                 # another call may have changed the session meanwhile, or the pool may have removed it
@@ -334,15 +338,6 @@ class SessionPool:
         )
 
     # ---------------------------------------------------------------- finding
-
-    def _find(self, request: ListRequest) -> PooledSession | None:
-        """Return the probable session of a list, or a new one; ``None`` if the pool changed: try again. Never waits."""
-        if (found := self._known(request)) is not None:
-            return found
-        made = self._made(request)
-        with self._lock:
-            found = self._directory.find(request)  # another call may have added it meanwhile
-            return found or (made if self._directory.add(made) else None)
 
     def _known(self, request: ListRequest) -> PooledSession | None:
         """Return the session in memory that a list belongs to."""

@@ -467,14 +467,11 @@ class CompactionSession:
             self._index.context = self._context(overhead_tokens)
             if messages is not None:
                 self._index.sync(messages, verify=self._verify)
-                self._trust_no_later_marks()
+                marks, count = self._index.marks, self._index.total.messages
+                if marks is not None and marks.until is None and count:
+                    # from now on, only the messages of this first list and the summaries of this session have marks
+                    self._index.believe(attrs.evolve(marks, until=count))
                 self._reporter.followed(self._index)
-
-    def _trust_no_later_marks(self) -> None:
-        """From now on, read marks only in the messages of the first list and in summaries that this session wrote."""
-        marks, messages = self._index.marks, self._index.total.messages
-        if marks is not None and marks.until is None and messages:
-            self._index.believe(attrs.evolve(marks, until=messages))
 
     async def compact_due(self, *, sync: bool = False) -> CompactionResult:
         """Run the strategy if its trigger fires; ``sync`` and the errors are as for `view`."""
@@ -632,7 +629,10 @@ class CompactionSession:
         whole one; what the host added since is in the list that it passes.
         """
         if self._is_torn:
-            self._return()
+            self._state, self._useless = self._committed.state, self._committed.useless
+            self._reporter.reported = self._committed.reported
+            self._ahead.drop()
+            self._index = self._index_at(self._committed)
         self._is_torn = True
         try:
             yield
@@ -648,13 +648,6 @@ class CompactionSession:
         """Return the session as it is now; O(edits) after a change, otherwise O(1)."""
         messages, reported = len(self._index.columns.source), self._reporter.reported
         return _Committed(self._index.snapshot, messages, self._state, self._useless, reported)
-
-    def _return(self) -> None:
-        """Return to the last whole change."""
-        self._state, self._useless = self._committed.state, self._committed.useless
-        self._reporter.reported = self._committed.reported
-        self._ahead.drop()
-        self._index = self._index_at(self._committed)
 
     def _index_at(self, point: _Committed) -> MessageIndex:
         """Return a new index of the messages and edits of a state. O(messages)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -10,7 +11,7 @@ import attrs
 
 from .. import summarizers
 from ..checks import count
-from ..index import GroupKind, MessageGroup, MessageIndex, Rewrite
+from ..index import GroupKind, MessageIndex, Rewrite
 from ..messages import Message, Part, TextPart, ToolResultPart
 from .base import CompactionStrategy, Steps
 from .tool_styles import cut_middle
@@ -58,16 +59,14 @@ class Clip(CompactionStrategy):
                 kept = self.keep(index)
             if group.id in kept or not index.is_rewritable(group):
                 continue
-            messages = list(self._clipped(index, group))
-            if any(new is not old for new, old in zip(messages, group.messages, strict=True)):
+            sizes = [index.measure(message)[0] for message in group.messages]
+            most = _level(sizes, self.tokens)  # the largest are cut, so that together they have the tokens of one group
+            messages = [
+                message if tokens <= most else _cut(index, message, tokens, most)
+                for message, tokens in zip(group.messages, sizes, strict=True)
+            ]
+            if not all(map(operator.is_, messages, group.messages)):
                 yield Rewrite(group, messages, "too large for the window; both ends stay")
-
-    def _clipped(self, index: MessageIndex, group: MessageGroup) -> Iterator[Message]:
-        """Yield the group's messages, the largest cut so that together they have the tokens of one group."""
-        sizes = [index.measure(message)[0] for message in group.messages]
-        most = _level(sizes, self.tokens)
-        for message, tokens in zip(group.messages, sizes, strict=True):
-            yield message if tokens <= most else _cut(index, message, tokens, most)
 
 
 def _level(sizes: Sequence[int], total: int) -> float:

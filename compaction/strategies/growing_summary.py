@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
@@ -23,65 +22,22 @@ from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
 from .summaries import WORDS_OF_ROOM, SummaryStrategy, is_content, is_extractive, is_own, is_spoken, own_words, replaced_by
 
-_Part: TypeAlias = tuple[Message, ...] | None
 _LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
-
-# What a part may have; figures without a unit are shares.
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
-_ROOMY: Final = 0.65  # of the tokens: if less remains beside what lasts, the sizes shrink
-_MIN_SCALE: Final = 0.35  # of the sizes, at the least
-_SMALL_PART: Final = 400  # tokens below which the first part shrinks to three quarters only
-_ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
-_MOST_WORDS: Final = 2.0  # of them, in all parts together
-_LARGEST_PART: Final = 0.6  # of the tokens that it replaces; the rest is for the newest groups
-_ANY_PART: Final = 160  # tokens of a part that need not be that much shorter than what it replaces
-_HEADING: Final = 20  # tokens of the heading of an excerpt
-_OVERHEAD: Final = 8  # tokens that stay free, for differences in the text around a part
-_LEAST_FACTS: Final = 16  # tokens below which a list of facts says nothing
 _TRIES: Final = 3  # more requests to a summarizer that asks no model, until the part uses the room
 
-
-def _largest_part(replaced: Sequence[MessageGroup]) -> int:
-    """Return how many tokens a part may have that replaces these groups."""
-    tokens = group_tokens(replaced)
-    return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
-
-
-def _quoted_size(groups: Iterable[MessageGroup]) -> int:
-    """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
-    said = group_tokens(filter(is_spoken, groups))
-    return int(1.1 * said) + _HEADING if said else 0
-
-
-def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int) -> tuple[Message, ...]:
-    """Return the source messages of the kept groups after a group, up to the last one that another strategy shortened.
-
-    They are complete and in order, so that those of the next request mostly continue them.
-    """
-    later = [group for group in kept if group.id > after]
-    sources = [own_words(index, [group]) for group in later]
-    shortened = [at for at, (own, group) in enumerate(zip(sources, later, strict=True), 1) if own != group.messages]
-    return tuple(chain.from_iterable(sources[: shortened[-1] if shortened else 0]))
-
-
-def _drop_silent(request: SummaryRequest) -> Generator[Any, Any, bool]:
-    """Drop the groups of a request in which the user says nothing; return whether any was dropped."""
-    silent = [group for group in request.groups if not is_spoken(group)]
-    return bool(silent and (yield Drop(silent, "the oldest make room; the user said nothing in them")))
-
-
-@attrs.frozen(kw_only=True)
-class _Plan:
-    """The plan of the next part: the groups that it may replace, and the tokens that it may have."""
-
-    mine: Sequence[MessageGroup]
-    others: Sequence[MessageGroup]  # the groups that can leave, oldest first
-    rewrite: bool  # whether the part replaces the earlier parts
-    facts: int  # the most tokens of what the summarizer writes
-    words: int  # the most tokens of the user's own words
-    newest: int  # tokens of the newest groups, which stay in any case
-    room: int  # tokens of the part and of all groups that can leave
+# Sizes of a part, in tokens, and shares of them.
+_ENOUGH: Final = 0.65  # of the strategy's tokens: if less remains beside what lasts, all sizes shrink
+_MIN_SCALE: Final = 0.35  # of the sizes, at the least
+_SMALL_PART: Final = 400  # the first part shrinks to fewer only down to three quarters of its size
+_ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
+_MOST_WORDS: Final = 2.0  # of them, in all parts together
+_LARGEST_PART: Final = 0.6  # of what it replaces; the rest is for the newest groups
+_ANY_PART: Final = 160  # a part of so few need not be that much shorter than what it replaces
+_HEADING: Final = 20  # of the heading of an excerpt
+_OVERHEAD: Final = 8  # that stay free, for differences in the text around a part
+_LEAST_FACTS: Final = 16  # fewer say nothing, as a list of facts
 
 
 @attrs.frozen
@@ -160,8 +116,9 @@ class GrowingSummary(SummaryStrategy):
         return {"trigger": always, "focus": focus or self.focus}
 
     def edits(self, index: MessageIndex) -> Steps:
-        smaller = self if self.unforced is self else self._halving(index.tokens)
-        return smaller._cuts(index)
+        sized = self if self.unforced is self else self._halving(index.tokens)
+        while not sized.target(index) and (yield from sized._cut(index)):
+            pass
 
     def _halving(self, tokens: int) -> GrowingSummary:
         """Return the strategy with sizes that cut a request of so many tokens to half of them; itself if it would cut more."""
@@ -173,131 +130,56 @@ class GrowingSummary(SummaryStrategy):
         fewer: dict[str, Any] = {name: max(min(1, size), int(ratio * size)) for name, size in now.items()}
         return attrs.evolve(self, **fewer, target=~tokens_exceed(fewer["tokens"]))
 
-    def _cuts(self, index: MessageIndex) -> Steps:
-        while not self.target(index):
-            request = self._request(index)
-            if request is None:
-                return
-            if not self._holds_words(index, replaced_by(index, request), self.user_tokens):
-                if (yield from _drop_silent(request)):
-                    continue
-                return
-            ready = self._prepared(index, request)
-            if not (yield from self._answered(index, request, None) if ready is None else self._answered(index, *ready)):
-                return
-            if ready is not None and not self.trigger(index):
-                return  # what came since the summary was asked for leaves in the next turn
+    def _cut(self, index: MessageIndex) -> Generator[Any, Any, bool]:
+        """Let the oldest groups leave once; return whether to cut again if the target does not hold yet."""
+        request = self._request(index)
+        if request is None:
+            return False
+        if not _holds_words(self, index, replaced_by(index, request), self.user_tokens):
+            return (yield from _drop_silent(request))
+        ready = None
+        if not is_extractive(self.summarizer) and not self.is_paused(index):
+            ready = prepared_answer(self, index, request, self.candidates(index))
+        if ready is None:
+            return (yield from self._replace(index, request))
+        quoting = self.with_excerpt(index, ready[0], self.user_tokens)
+        # what came since the summary was asked for leaves in the next turn
+        return (yield from self._replace(index, quoting, ready[1])) and self.trigger(index)
 
-    # ---------------------------------------------------------------- asking
+    def _request(self, index: MessageIndex, written: int | None = None) -> SummaryRequest | None:
+        """Return the request for the next part; ``None`` if no group has to leave.
 
-    def _request(self, index: MessageIndex, part: int | None = None) -> SummaryRequest | None:
-        """Return the request for the next part, of ``part`` tokens if they are known; ``None`` if no group has to leave."""
-        plan = self._plan(index)
-        replaced, planned = self._chosen(index, plan, part)
+        If a part was ``written`` already, for more groups, the request is for a part of as many tokens.
+        """
+        part = _NextPart(self, index)
+        replaced, planned = part.planned() if written is None else (part.leaving(part.stay_beside(written)), written)
         gone = {group.id for group in replaced}
-        new = tuple([group for group in plan.others if group.id in gone])
+        new = tuple([group for group in part.others if group.id in gone])
         if not new:
             return None
         kept = tuple([group for group in index.included_groups if group.id not in gone])
-        unused = plan.room - group_tokens(group for group in plan.others if group.id not in gone) - _OVERHEAD
+        unused = part.room - group_tokens(group for group in part.others if group.id not in gone) - _OVERHEAD
         request = SummaryRequest(
             summarizer=self.summarizer,
             groups=new,
-            previous=self.earlier([group for group in plan.mine if group.id in gone]),
-            originals=own_words(index, plan.mine),
+            previous=self.earlier([group for group in part.mine if group.id in gone]),
+            originals=own_words(index, part.mine),
             sources=own_words(index, new) + _next_sources(index, kept, max(group.id for group in new)),
             kept=kept,
-            budget=max(1, unused if self.slack < 1 else plan.facts),
+            budget=max(1, unused if self.slack < 1 else part.facts),
             counter=index.counter,
             focus=self.focus,
             notes=index.notes,
         )
-        return self.with_excerpt(index, request, plan.words, most=unused if self.slack < 1 else planned)
+        return self.with_excerpt(index, request, part.words, most=unused if self.slack < 1 else planned)
 
-    def _plan(self, index: MessageIndex) -> _Plan:
-        free = self.candidates(index)
-        mine, others = [group for group in free if is_own(self, group)], list(filter(is_content, free))
-        ids = {group.id for group in free}
-        lasting = [group for group in index.included_groups if group.id not in ids and group.kind in _LASTING]
-        beside = self.tokens - index.context.overhead_tokens - group_tokens(lasting)
-        least = max(_MIN_SCALE, min(0.75, _SMALL_PART / self.initial_tokens))
-        scale = min(1.0, max(least, beside / (_ROOMY * self.tokens)))
-        read = [self.text.read(group.messages[0]) or "" for group in mine]
-        quoted = sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
-        written = group_tokens(mine)
-        too_long = written - quoted + scale * self.added_tokens > scale * self.max_tokens
-        rewrite = not mine or too_long or quoted > _MOST_WORDS * self.user_tokens
-        room = self.tokens - index.tokens + group_tokens(others)
-        return _Plan(
-            mine=mine,
-            others=others,
-            rewrite=rewrite,
-            facts=int(scale * (self.initial_tokens if rewrite else self.added_tokens)),
-            words=self.user_tokens if rewrite else max(self.user_tokens - quoted, int(_ADDED_WORDS * self.user_tokens)),
-            newest=int(scale * self.keep_tokens),
-            room=room + written if rewrite else room,
-        )
-
-    def _chosen(self, index: MessageIndex, plan: _Plan, part: int | None) -> tuple[list[MessageGroup], int]:
-        """Return the groups that the part replaces, and the tokens planned for it."""
-        if part is not None:
-            return self._leaving(index, plan, max(plan.newest, plan.room - part)), part
-        planned = plan.facts + min(plan.words, group_tokens(filter(is_spoken, plan.others)))
-        replaced = self._leaving(index, plan, max(plan.newest, plan.room - planned))
-        if self.slack == 1:  # a shorter part leaves more groups
-            planned = min(planned, _largest_part(replaced))
-            replaced = self._leaving(index, plan, max(plan.newest, plan.room - planned))
-            planned = min(planned, _largest_part(replaced))
-        if not self._holds_words(index, replaced, plan.words, planned):  # they shall stand whole: more must leave
-            wanted = min(plan.words, _quoted_size(replaced))
-            most = int(wanted / WORDS_OF_ROOM) - self.room(index, []) + 2
-            stay = min(plan.room - planned, group_tokens(plan.others) - int(most / _LARGEST_PART))
-            replaced = self._leaving(index, plan, max(0, stay))
-            planned = max(planned, min(most, _largest_part(replaced)))
-        return replaced, planned
-
-    def _holds_words(self, index: MessageIndex, replaced: Sequence[MessageGroup], words: int, most: int | None = None) -> bool:
-        """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
-        return min(words, _quoted_size(replaced)) <= WORDS_OF_ROOM * max(0, self.room(index, replaced, most))
-
-    def _leaving(self, index: MessageIndex, plan: _Plan, room: int) -> list[MessageGroup]:
-        """Return what a part replaces: the oldest groups, so many that the rest fit the room, and the parts to rewrite.
-
-        The cut is where the format prefers one, or, where it prefers none of the places, where it allows one.
-        """
-        stays = len(plan.others)
-        while stays and plan.others[stays - 1].tokens <= room:
-            stays -= 1
-            room -= plan.others[stays].tokens
-        going: set[int] = set()
-        for preferred_only in (True, False):
-            for step in index.steps(plan.others, preferred_only=preferred_only, replaced=True):
-                if len(going) >= stays:
-                    break
-                going.update(step)
-            if going or not stays:
-                break
-        going.update([group.id for group in plan.mine if plan.rewrite])
-        return index.replaceable([group for group in index.included_groups if group.id in going])
-
-    # ---------------------------------------------------------------- answering
-
-    def _prepared(self, index: MessageIndex, request: SummaryRequest) -> tuple[SummaryRequest, object] | None:
-        """Return the part that was written before it was due, with the request it answers."""
-        if is_extractive(self.summarizer) or self.is_paused(index):
-            return None
-        ready = prepared_answer(self, index, request, self.candidates(index))
-        if ready is None:
-            return None
-        return self.with_excerpt(index, ready[0], self.user_tokens), ready[1]
-
-    def _answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> Generator[Any, Any, bool]:
+    def _replace(self, index: MessageIndex, request: SummaryRequest, answer: object = None) -> Generator[Any, Any, bool]:
         """Replace the groups with the part; return whether any edit was applied.
 
         Without a part, the user's words alone replace the groups. Where they save nothing, only groups in which the user says
         nothing are dropped.
         """
-        request, part = yield from self._written(index, request, answer)
+        request, part = yield from self._part(index, request, answer)
         replaced = replaced_by(index, request)
         why = partial(self.why, index, replaced, request.said)
         if part is not None and (yield Replace(replaced, part, why("the oldest make room; a summary grows"))):
@@ -307,36 +189,145 @@ class GrowingSummary(SummaryStrategy):
             return True
         return (yield from _drop_silent(request))
 
-    def _written(
+    def _part(
         self, index: MessageIndex, request: SummaryRequest, answer: object
-    ) -> Generator[Any, Any, tuple[SummaryRequest, _Part]]:
+    ) -> Generator[Any, Any, tuple[SummaryRequest, tuple[Message, ...] | None]]:
         """Return the part, and the request that it answers; ``None`` if it failed, or would not be shorter.
 
-        The summarizer is asked for the part unless there is an answer already.
+        The summarizer is asked for the part unless there is an answer already. One that asks no model is asked again, for fewer
+        groups, while its part is so short that too much room stays unused.
         """
-        part: _Part = None
-        own = is_extractive(self.summarizer)
-        if own and request.said and request.budget < _LEAST_FACTS:
+        part: tuple[Message, ...] | None = None
+        asks_model = not is_extractive(self.summarizer)
+        if not asks_model and request.said and request.budget < _LEAST_FACTS:
             return request, None
-        if own or not self.is_paused(index):
-            with self.failures(index, pauses=not own) as failed:
+        if not asks_model or not self.is_paused(index):
+            with self.failures(index, pauses=asks_model) as failed:
                 part = self.answered(index, request, (yield request) if answer is None else answer)
-                for _ in range(_TRIES if own else 0):
-                    fuller = self._fuller(index, request, part)
+                for _ in range(0 if asks_model else _TRIES):
+                    if part is None:
+                        break
+                    unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
+                    if unused <= self.slack * self.tokens:
+                        break
+                    fuller = self._request(index, tokens_in(index, part) + _OVERHEAD)
                     if fuller is None or len(fuller.groups) >= len(request.groups):
                         break
                     request = fuller
                     part = self.answered(index, request, (yield request))
-            policy = "only the user's own words were kept" if own else "facts were listed without a model"
+            policy = "facts were listed without a model" if asks_model else "only the user's own words were kept"
             for failure in failed or request.failures:
                 yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
-        if part is None and not own:
+        if part is None and asks_model:
             part = self.without_model(index, request, summarizers.FactSummarizer())
         return request, part
 
-    def _fuller(self, index: MessageIndex, request: SummaryRequest, part: _Part) -> SummaryRequest | None:
-        """Return a request that leaves more groups, if a part takes so little that too much room stays unused."""
-        if part is None:
-            return None
-        unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
-        return self._request(index, tokens_in(index, part) + _OVERHEAD) if unused > self.slack * self.tokens else None
+
+class _NextPart:
+    """The next part of a summary: its sizes, and the groups that it may replace. Read from the index when it is made."""
+
+    def __init__(self, growing: GrowingSummary, index: MessageIndex) -> None:
+        self._growing = growing
+        self._index = index
+        free = growing.candidates(index)
+        self.mine = [group for group in free if is_own(growing, group)]
+        self.others = list(filter(is_content, free))  # oldest first
+        ids = {group.id for group in free}
+        lasting = [group for group in index.included_groups if group.id not in ids and group.kind in _LASTING]
+        beside = growing.tokens - index.context.overhead_tokens - group_tokens(lasting)
+        least = max(_MIN_SCALE, min(0.75, _SMALL_PART / growing.initial_tokens))
+        scale = min(1.0, max(least, beside / (_ENOUGH * growing.tokens)))
+        read = [growing.text.read(group.messages[0]) or "" for group in self.mine]
+        quoted = sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
+        written, user_tokens = group_tokens(self.mine), growing.user_tokens
+        too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
+        # whether the part replaces the earlier parts
+        self.rewrite = not self.mine or too_long or quoted > _MOST_WORDS * user_tokens
+        # the most tokens of what the summarizer writes, and of the user's own words
+        self.facts = int(scale * (growing.initial_tokens if self.rewrite else growing.added_tokens))
+        self.words = user_tokens if self.rewrite else max(user_tokens - quoted, int(_ADDED_WORDS * user_tokens))
+        # the tokens of the part together with all groups that can leave, and of the newest of these, which stay in any case
+        self.room = growing.tokens - index.tokens + group_tokens(self.others) + (written if self.rewrite else 0)
+        self._newest = int(scale * growing.keep_tokens)
+
+    def planned(self) -> tuple[list[MessageGroup], int]:
+        """Return the groups that the part replaces, and the tokens planned for it."""
+        growing, index = self._growing, self._index
+        planned = self.facts + min(self.words, group_tokens(filter(is_spoken, self.others)))
+        replaced = self.leaving(self.stay_beside(planned))
+        if growing.slack == 1:  # a shorter part leaves more groups
+            planned = min(planned, _largest_part(replaced))
+            replaced = self.leaving(self.stay_beside(planned))
+            planned = min(planned, _largest_part(replaced))
+        if not _holds_words(growing, index, replaced, self.words, planned):  # they shall stand whole: more must leave
+            wanted = min(self.words, _quoted_size(replaced))
+            most = int(wanted / WORDS_OF_ROOM) - growing.room(index, []) + 2
+            stay = min(self.room - planned, group_tokens(self.others) - int(most / _LARGEST_PART))
+            replaced = self.leaving(max(0, stay))
+            planned = max(planned, min(most, _largest_part(replaced)))
+        return replaced, planned
+
+    def stay_beside(self, part: int) -> int:
+        """Return the tokens of the groups that stay beside a part of so many tokens."""
+        return max(self._newest, self.room - part)
+
+    def leaving(self, stay: int) -> list[MessageGroup]:
+        """Return what the part replaces: the oldest groups, so many that at most ``stay`` tokens stay, and parts to rewrite.
+
+        The cut is where the format prefers one, or, where it prefers none of the places, where it allows one.
+        """
+        count = len(self.others)
+        while count and self.others[count - 1].tokens <= stay:
+            count -= 1
+            stay -= self.others[count].tokens
+        going: set[int] = set()
+        for preferred_only in (True, False) if count else ():
+            for step in self._index.steps(self.others, preferred_only=preferred_only, replaced=True):
+                if len(going) >= count:
+                    break
+                going.update(step)
+            if going:
+                break
+        if self.rewrite:
+            going.update([group.id for group in self.mine])
+        return self._index.replaceable([group for group in self._index.included_groups if group.id in going])
+
+
+def _holds_words(
+    growing: GrowingSummary, index: MessageIndex, replaced: Sequence[MessageGroup], words: int, most: int | None = None
+) -> bool:
+    """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
+    return min(words, _quoted_size(replaced)) <= WORDS_OF_ROOM * max(0, growing.room(index, replaced, most))
+
+
+def _largest_part(replaced: Sequence[MessageGroup]) -> int:
+    """Return how many tokens a part may have that replaces these groups."""
+    tokens = group_tokens(replaced)
+    return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
+
+
+def _quoted_size(groups: Iterable[MessageGroup]) -> int:
+    """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
+    said = group_tokens(filter(is_spoken, groups))
+    return int(1.1 * said) + _HEADING if said else 0
+
+
+def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int) -> tuple[Message, ...]:
+    """Return the source messages of the kept groups after a group, up to the last one that another strategy shortened.
+
+    They are complete and in order, so that those of the next request mostly continue them.
+    """
+    found: list[Message] = []
+    end = 0
+    for group in kept:
+        if group.id > after:
+            own = own_words(index, [group])
+            found += own
+            end = len(found) if own != group.messages else end
+    return tuple(found[:end])
+
+
+def _drop_silent(request: SummaryRequest) -> Generator[Any, Any, bool]:
+    """Drop the groups of a request in which the user says nothing; return whether any was dropped."""
+    silent = [group for group in request.groups if not is_spoken(group)]
+    return bool(silent and (yield Drop(silent, "the oldest make room; the user said nothing in them")))

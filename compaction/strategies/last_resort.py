@@ -85,9 +85,10 @@ class LastResort(CompactionStrategy):
         for step in oldest.in_order(index):
             if self.target(index):
                 return
-            if words := self._words_in(index, step):
+            places = [place for group in step for place in index.ordinals(group)]
+            if words := [str(place) for place in places if index.format.read(index.source[place]).said]:
                 error = SummaryFailed(f"{self.tokens:,} tokens have no room for an excerpt of what the user said")
-                yield Failed(self.name, error, f"messages {words} were dropped without a summary")
+                yield Failed(self.name, error, f"messages {', '.join(words)} were dropped without a summary")
             yield Drop(step, "nothing else is left to drop")
 
     def _gentle_steps(self, index: MessageIndex) -> Iterator[Strategy]:
@@ -105,13 +106,6 @@ class LastResort(CompactionStrategy):
         """Return the tokens that the limit leaves beside the groups that stay and the text around an excerpt."""
         free = group_tokens(self._excerpt.candidates(index))
         return self.tokens - (index.tokens - free) + self._excerpt.room(index, [])
-
-    @staticmethod
-    def _words_in(index: MessageIndex, groups: Iterable[int]) -> str:
-        """Return the places of the messages in which the user says something, of these groups or of what they stand for."""
-        places = [place for group in groups for place in index.ordinals(group)]
-        said = [str(place) for place in places if index.format.read(index.source[place]).said]
-        return ", ".join(said)
 
 
 def within(strategy: Strategy, tokens: int) -> Strategy:

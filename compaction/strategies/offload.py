@@ -264,22 +264,21 @@ def _records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Mes
     records: list[StoredRecord] = []
     for message in messages:
         text = "\n".join(filter(None, [_searchable(part, calls) for part in message.parts]))
-        records.append(StoredRecord.of_message(_wire(index, message), text=text, **_facts(index, message), **about))
+        wire, facts = _read_for_store(index, message)
+        records.append(StoredRecord.of_message(wire, text=text, **facts, **about))
     return records
 
 
 def _placeholder_of(index: MessageIndex, message: Message, stands_for: str, **about: Any) -> StoredRecord:
     """Return the record of a message that an edit writes, with the record it stands for as its child."""
-    return StoredRecord.of_placeholder(_wire(index, message), [stands_for], **_facts(index, message), **about)
+    wire, facts = _read_for_store(index, message)
+    return StoredRecord.of_placeholder(wire, [stands_for], **facts, **about)
 
 
-def _facts(index: MessageIndex, message: Message) -> dict[str, Any]:
-    return {"role": message.role, "tokens": index.measure(message)[0]}
-
-
-def _wire(index: MessageIndex, message: Message) -> Any:
+def _read_for_store(index: MessageIndex, message: Message) -> tuple[Any, dict[str, Any]]:
+    """Return a message as JSON-ready data, and its role and tokens."""
     try:
-        return index.format.to_wire(message.raw)
+        return index.format.to_wire(message.raw), {"role": message.role, "tokens": index.measure(message)[0]}
     except RecursionError as error:
         raise StateError("a message is nested too deeply to be stored as JSON; it stays in the view") from error
 

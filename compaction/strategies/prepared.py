@@ -6,19 +6,14 @@ needs one, if its groups have not changed since.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from typing import Any, Final
 
 import attrs
 
-from ..errors import InvalidMessage
-from ..index import GroupKind, MessageGroup, MessageIndex, PreparedSummary, message_key
+from ..index import UNKNOWN_KEY, GroupKind, MessageGroup, MessageIndex, PreparedSummary, known_key
 from ..summarizers import SummaryRequest
 from .base import Strategy
 from .summaries import is_own
-
-_NUMBERS: Final = itertools.count()
 
 
 def prepared_for(strategy: Strategy, index: MessageIndex, groups: Sequence[MessageGroup]) -> PreparedSummary:
@@ -27,17 +22,16 @@ def prepared_for(strategy: Strategy, index: MessageIndex, groups: Sequence[Messa
     return PreparedSummary(
         strategy=strategy,
         groups=frozenset([group.id for group in groups]),
-        sources={place: _print(index.columns.source[place], index) for place in places},
+        sources={place: known_key(index.columns.source[place], index.format) for place in places},
         summaries=_summaries(strategy, index),
     )
 
 
 def may_stand(index: MessageIndex, prepared: PreparedSummary) -> bool:
     """Return whether the groups of a prepared summary are still in the view, unchanged by the host; O(contents)."""
-    columns = index.columns
-    shown = all(columns.exists(id) and columns.is_included(id) for id in prepared.groups if id >= 0)
-    return shown and all(
-        place < len(columns.source) and _print(columns.source[place], index) == known
+    source, format = index.columns.source, index.format
+    return all(index.is_included(id) for id in prepared.groups if id >= 0) and all(
+        place < len(source) and known_key(source[place], format) == known != UNKNOWN_KEY
         for place, known in prepared.sources.items()
     )
 
@@ -68,12 +62,6 @@ def prepared_answer(
 def _summaries(strategy: Strategy, index: MessageIndex) -> tuple[str, ...]:
     """Return the fingerprints of the messages of the strategy's summaries in the view; O(groups)."""
     groups = [index.group(id) for id in index.included_ids if index.columns.kind(id) is GroupKind.SUMMARY]
-    return tuple([_print(message.raw, index) for group in groups if is_own(strategy, group) for message in group.messages])
-
-
-def _print(raw: Any, index: MessageIndex) -> str:
-    """Return a message's fingerprint; a text that never recurs if the message cannot be written as JSON."""
-    try:
-        return message_key(raw, index.format)
-    except InvalidMessage:
-        return f"unreadable {next(_NUMBERS)}"
+    return tuple(
+        [known_key(message.raw, index.format) for group in groups if is_own(strategy, group) for message in group.messages]
+    )

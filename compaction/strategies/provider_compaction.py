@@ -8,7 +8,7 @@ Sources: the type definitions of the package openai 3.54, and https://developers
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, Final, cast
 
@@ -97,7 +97,11 @@ class ProviderCompaction(CompactionStrategy):
             return
         items: list[Message] = []
         with self.failures(index) as failed:
-            items = [_compaction_item(index, (yield _CompactRequest(self, _input(index, replaced))))]
+            groups, ids = index.included_groups, {group.id for group in replaced}
+            end = max(place for place, group in enumerate(groups) if group.id in ids)
+            sent = {id(message.raw) for group in groups[: end + 1] for message in group.messages}
+            wires = [index.format.to_wire(raw) for raw in index.messages() if id(raw) in sent]
+            items = [_compaction_item(index, (yield _CompactRequest(self, wires)))]
         if items:
             yield Replace(replaced, items, "compacted by the provider")
         for error in failed:
@@ -123,14 +127,6 @@ class ProviderCompaction(CompactionStrategy):
         newest = max((order[id] for id in items), default=-1)
         fresh = group_tokens(group for group in old if order[group.id] > newest and group.made_by not in mine)
         return old if fresh and fresh >= self.least_share * index.included.tokens else []
-
-
-def _input(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[Any]:
-    """Return the view up to the last of these groups, as JSON-ready items."""
-    groups, ids = index.included_groups, {group.id for group in replaced}
-    end = max(place for place, group in enumerate(groups) if group.id in ids)
-    sent = {id(message.raw) for group in groups[: end + 1] for message in group.messages}
-    return [index.format.to_wire(raw) for raw in index.messages() if id(raw) in sent]
 
 
 def _compaction_item(index: MessageIndex, response: object) -> Message:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import attrs
 
 from ..index import Drop, Edit, MessageGroup, MessageIndex, Rewrite, only_reasoning
@@ -31,16 +33,15 @@ class ClearReasoning(CompactionStrategy):
     keep: Selector = attrs.field(default=last(turns=1), converter=as_selector, kw_only=True)
 
     def edits(self, index: MessageIndex) -> Steps:
-        yield from self.rewritten(index, lambda group: _cleared(group, index))
+        def change(group: MessageGroup) -> Edit | None:
+            messages = [_without_reasoning(message) for message in group.messages]
+            if all(map(operator.is_, messages, group.messages)):
+                return None
+            if any(message is not None for message in messages):
+                return Rewrite(group, messages, "old reasoning")
+            return Drop(group, "nothing but old reasoning") if index.is_removable(group) else None
 
-
-def _cleared(group: MessageGroup, index: MessageIndex) -> Edit | None:
-    if not any(isinstance(part, ReasoningPart) for message in group.messages for part in message.parts):
-        return None
-    messages = [_without_reasoning(message) for message in group.messages]
-    if any(message is not None for message in messages):
-        return Rewrite(group, messages, "old reasoning")
-    return Drop(group, "nothing but old reasoning") if index.is_removable(group) else None
+        yield from self.rewritten(index, change)
 
 
 def _without_reasoning(message: Message) -> Message | None:

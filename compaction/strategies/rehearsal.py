@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 import attrs
@@ -11,7 +11,7 @@ from ..errors import StrategyError
 from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
 from ..summarizers import SummaryRequest
-from ..triggers import Trigger
+from ..triggers import Trigger, always, tokens_exceed
 from .base import Steps, Strategy, group_tokens
 from .prepared import prepared_for
 from .summaries import is_extractive, replaced_by
@@ -53,21 +53,8 @@ class Rehearsed(Strategy):
         return self.strategy.name
 
     def __call__(self, index: MessageIndex) -> Steps:
-        yield from relay(self.strategy(index), self._answered)
-
-    def _answered(self, item: object) -> Any:
-        return self.answer(item) if isinstance(item, Request) else PASS_ON
-
-
-def _token_limits(strategy: Strategy, index: MessageIndex) -> Iterator[int]:
-    """Yield the numbers of tokens of a request above which parts of a strategy run."""
-    for part in strategy.parts():
-        trigger: object = getattr(part, "trigger", None)
-        limit = trigger.token_limit(index) if isinstance(trigger, Trigger) else None
-        if isinstance(part, TokenBudgetComposed):
-            limit = part.budget
-        if limit is not None:
-            yield limit
+        running, answer = self.strategy(index), self.answer
+        yield from relay(running, lambda item: answer(item) if isinstance(item, Request) else PASS_ON)
 
 
 def summary_ahead(
@@ -84,8 +71,13 @@ def summary_ahead(
     """
     context = index.context
     pauses = RunHistory.from_dict(context.pauses.to_dict())
-    limits = () if is_due else sorted({limit for limit in _token_limits(strategy, index) if limit >= index.tokens})
-    runs = [(strategy, limit + 1 - index.tokens) for limit in limits]
+    limits: set[int] = set()
+    for part in () if is_due else strategy.parts():
+        over = tokens_exceed(part.budget) if isinstance(part, TokenBudgetComposed) else getattr(part, "trigger", always)
+        limit = over.token_limit(index) if isinstance(over, Trigger) else None
+        if limit is not None and limit >= index.tokens:
+            limits.add(limit)
+    runs = [(strategy, limit + 1 - index.tokens) for limit in sorted(limits)]
     for tried, more in [*runs, (strategy if is_due else strategy.forced(), 0)]:
         index.context = attrs.evolve(
             context,

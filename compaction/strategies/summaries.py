@@ -103,8 +103,11 @@ class SummaryStrategy(CompactionStrategy):
         return f"{reason}{QUOTES_A_PART} {min(quoted, wanted):,} of {wanted:,} tokens of what the user said"
 
     def _inherited(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:
-        """Return the texts of the summaries among these groups whose messages are not available."""
-        return [self.text.read(group.messages[0]) or group.messages[0].text for group in index.original_summaries(*replaced)]
+        """Return the texts of the summaries among the source messages of these groups: an earlier session wrote them."""
+        grouping = index.columns.grouping
+        ids = dict.fromkeys([grouping.group_of[at] for group in replaced for at in index.ordinals(group)])
+        messages = [index.group(id).messages[0] for id in sorted(ids) if id in grouping.made_by]
+        return [self.text.read(message) or message.text for message in messages]
 
     def earlier(self, groups: Iterable[MessageGroup]) -> str | None:
         """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""

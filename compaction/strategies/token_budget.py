@@ -65,15 +65,14 @@ class TokenBudgetComposed(Strategy):
         return self._as_step(index, over, ~over, partial(self._reduced, over))
 
     def _reduced(self, over: Trigger, index: MessageIndex) -> Steps:
+        def is_enough(item: object) -> bool:
+            return self.early_stop and isinstance(item, Edit) and index.tokens <= self.budget
+
         for strategy in self.strategies:
             with contextlib.closing(strategy(index)) as steps:
-                yield from relay(steps, lambda _: PASS_ON, until=lambda item: self._stops_after(item, index))
+                yield from relay(steps, lambda _: PASS_ON, until=is_enough)
             if self.early_stop and not over(index):
                 break
         oldest = Truncation(trigger=over, keep=self.keep, drop_system=self.drop_system)
         if oldest.can_reach(index, self.budget):
             yield from oldest(index)
-
-    def _stops_after(self, item: object, index: MessageIndex) -> bool:
-        """Return whether to close a strategy because the budget holds after an edit."""
-        return self.early_stop and isinstance(item, Edit) and index.tokens <= self.budget

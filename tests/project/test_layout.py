@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator
 from functools import cache, cached_property
 from inspect import getdoc, isclass, isfunction
@@ -143,6 +144,16 @@ def methods(kind: type) -> list[str]:
     """Return the public methods and properties that a class defines itself."""
     described = (FunctionType, property, cached_property, classmethod, staticmethod)
     return [name for name, value in vars(kind).items() if name[0] != "_" and isinstance(value, described)]
+
+
+def test_contributing_names_the_files_that_exist() -> None:
+    """Each file or folder in its tables exists (``NAME`` stands for any), and each module of the index is in them."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("<!-- ")[0]
+    rows = [line for line in guide.splitlines() if line.startswith("| ")]
+    paths = {path for row in rows for path in re.findall(r"`([\w./]+)`", row) if "/" in path or path.endswith(".py")}
+    roots = (ROOT, PACKAGE, PACKAGE / "index", ROOT / "docs")
+    assert not {path for path in paths if not any([*root.glob(path.replace("NAME", "*"))] for root in roots)}
+    assert {path.name for path in (PACKAGE / "index").glob("*.py")} - {"__init__.py"} <= paths
 
 
 @module

@@ -73,7 +73,7 @@ def test_steps_where_only_the_beginning_matters(
     index = index_of(roles, openai_chat)
     assert list(index.steps(free, preferred_only=True)) == preferred
     assert list(index.steps(free)) == [*preferred, *others]
-    assert list(index.steps(free, replaced=True)) == [[id] for id in free]
+    assert list(index.steps(free, replaced=True)) == [[id] for id in dict.fromkeys(free)]
 
 
 @pytest.mark.parametrize(("role", "steps"), [("user", [[1], [0, 2]]), ("assistant", [[1], [2], [0]])])
