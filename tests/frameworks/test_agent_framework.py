@@ -102,11 +102,9 @@ class Terse:
     """A summarizer, and a chat client of the framework, that always write one word."""
 
     def summarize(self, request: SummaryRequest) -> str:
-        """Return the word."""
         return "Before."
 
     async def get_response(self, messages: Any, **options: Any) -> ChatResponse:
-        """Return the word."""
         return ChatResponse(messages=[Message("assistant", ["Before."])])
 
 

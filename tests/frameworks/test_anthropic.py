@@ -62,7 +62,6 @@ async def test_a_thread_is_refused_and_the_runner_goes_on_without() -> None:
 
 
 def test_other_requests_pass() -> None:
-    """Requests to count tokens are not compacted."""
     seen: list[Any] = []
 
     def answer(request: Any, call_next: Any) -> Any:
@@ -126,7 +125,6 @@ class Request:
     stream: bool = False
 
     def copy(self, body: Any) -> Request:
-        """Return it with another body."""
         return attrs.evolve(self, json=body)
 
 
@@ -145,7 +143,6 @@ class Reply:
         return iter([content])
 
     def parse(self) -> Any:
-        """Return the stream."""
         return self._parsed
 
 
@@ -164,7 +161,6 @@ class AwaitedReply(Reply):
             yield event
 
     async def parse(self) -> Any:
-        """Return the stream."""
         return self._parsed
 
 
@@ -308,7 +304,6 @@ async def test_a_request_that_was_too_long(asynchronous: bool, stream: bool) -> 
 
 
 async def test_the_next_request_is_compacted_once() -> None:
-    """A request to compact is for the next request of this middleware only."""
     strategy = Summarization(trigger=tokens_exceed(1_000_000), keep=last(turns=1))
     first, second = (RequestCompaction(strategy, counter="chars/4") for _ in "ab")
     first.compact_next()

@@ -197,7 +197,6 @@ async def test_a_node_of_ones_own_is_run_once_more(keys: StateKeys, is_awaited: 
 
 
 def test_usage_is_read_from_replies() -> None:
-    """A reply reports the usage that its message has."""
     usage: Any = {"input_tokens": 900, "output_tokens": 5, "total_tokens": 905}
     assert langchain.reported_usage(AIMessage("a", usage_metadata=usage)) == usage
     assert langchain.reported_usage(AIMessage("a")) is None

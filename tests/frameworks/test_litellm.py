@@ -51,8 +51,6 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """Start the proxy with a callback, and return a client."""
-
     @asynccontextmanager
     async def started(server: StrictServer, compaction: ProxyCompaction, model: str = "openai/m") -> AsyncIterator[Client]:
         app = await Proxy.start(compaction, model, server.address, tmp_path)
@@ -195,7 +193,6 @@ class Router:
     }
 
     def get_model_list(self, model_name: str) -> Any:
-        """Return the deployments of a model."""
         return [self.models[model_name]] if model_name in self.models else None
 
 
@@ -208,7 +205,6 @@ def router(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def prepared(hook: ProxyCompaction, call_type: str = "acompletion", auth: Any = AUTH, **data: Any) -> dict[str, Any]:
-    """Return the request as the hook prepares it."""
     given: dict[str, Any] = {"model": "m", "litellm_logging_obj": Logging(), **data}
     if not {"messages", "input"} & given.keys():
         given["messages"] = asked(12)
@@ -385,7 +381,6 @@ async def test_a_header_compacts_now() -> None:
 
 @pytest.mark.usefixtures("router")
 async def test_a_copy_has_no_requests_under_way() -> None:
-    """A copy, or a pickled one, has the options, and conversations and requests of its own."""
     hook = ProxyCompaction(NEVER, counter="chars/4")
     assert hook.message_logging is True  # set by LiteLLM's own class
     data = await prepared(hook)

@@ -152,7 +152,6 @@ def test_the_newest_item_stays(turn: Turn, item: Item, format: Any) -> None:
 
 
 def test_what_it_stands_for_goes_first() -> None:
-    """An older item, which the newer one stands for, may leave."""
     for turn, item, format in ((langchain_turn, langchain_item, langchain), (pydantic_turn, pydantic_item, pydantic_ai)):
         old, new = item("old=="), item("new==")
         messages = [*turn(1, "row " * 200), *old, *turn(2, "row " * 200), *new, *turn(3, "row"), *turn(4, "row")[:1]]

@@ -29,7 +29,6 @@ class Refusing(ScriptedModel):
     refusals = 0
 
     def check(self) -> None:
-        """Refuse, or not."""
         if self.refusals:
             self.refusals -= 1
             raise ValueError("prompt is too long: 9000 tokens > 4000 maximum")
@@ -47,14 +46,12 @@ class Refusing(ScriptedModel):
 
 
 def refusing(refusals: int) -> Refusing:
-    """Return a model that knows the price of tea."""
     model = Refusing([[assistant_message("5.")]])
     model.refusals = refusals
     return model
 
 
 def history() -> list[Any]:
-    """Return the items of twenty turns, and a question."""
     items: list[Any] = []
     for place in range(20):
         items.append({"role": "user", "content": f"Question {place}: " + "the shop is open. " * 20})
@@ -104,29 +101,24 @@ class Inner:
         self.usages, self.called, self.refusals = list(usages), list[str](), 0
 
     def get_retry_advice(self) -> str:
-        """Return no advice."""
         return "none"
 
     def refuse(self) -> None:
-        """Refuse, or not."""
         if self.refusals:
             self.refusals -= 1
             self.called.append("refused")
             raise ValueError("prompt is too long: 9000 tokens > 4000 maximum")
 
     async def close(self) -> None:
-        """Close."""
         self.called.append("close")
 
     aclose = _cleanup_on_run_end = close
 
     def get_model(self, name: str | None) -> Inner:
-        """Return itself."""
         self.called.append(str(name))
         return self
 
     async def get_response(self, instructions: Any, items: Any, *more: Any, **options: Any) -> Any:
-        """Return the next usage."""
         self.refuse()
         return SimpleNamespace(usage=self.usages.pop(0), items=items, more=(*more, options))
 
@@ -213,7 +205,6 @@ async def test_instructions_tools_and_the_models_name() -> None:
 
 
 async def test_compaction_on_request(tmp_path: Path) -> None:
-    """The next request is compacted, whatever the trigger says."""
     under = SQLiteSession("a", tmp_path / "items.db")
     strategy = Summarization(
         Scripted(lambda request: f"About {request.focus}."), trigger=tokens_exceed(100_000), keep=last(turns=2)

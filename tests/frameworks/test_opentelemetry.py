@@ -36,7 +36,6 @@ from tests.support.scripted import TooLong
 
 
 def talk(turns: int) -> list[dict[str, Any]]:
-    """Return a conversation with a secret in every message."""
     return [{"role": "user", "content": f"my secret is {turn} " + "word " * 40} for turn in range(turns)]
 
 
@@ -76,7 +75,6 @@ def test_what_happens_is_recorded_without_texts() -> None:
 
 
 def metrics_of(reader: InMemoryMetricReader) -> dict[str, float]:
-    """Return the sum of each counter, and of what a histogram recorded."""
     data: Any = reader.get_metrics_data()
     scopes = [scope for resource in ([] if data is None else data.resource_metrics) for scope in resource.scope_metrics]
     points = {metric.name: metric.data.data_points for scope in scopes for metric in scope.metrics}

@@ -153,7 +153,6 @@ def test_what_is_made() -> None:
 
 
 def test_reported_usage() -> None:
-    """A response reports its usage, with what was cached; a request reports nothing."""
     usage = RequestUsage(input_tokens=900, output_tokens=5, cache_read_tokens=100, cache_write_tokens=20)
     response = wire.ModelResponse(parts=[wire.TextPart("x")], usage=usage)
     assert pydantic_ai.reported_usage(response) == Usage(900, 5, cached_tokens=100, cache_write_tokens=20)
@@ -163,7 +162,6 @@ def test_reported_usage() -> None:
 
 @pytest.mark.parametrize("raw", ["hi", SimpleNamespace(kind="request", parts=None), wire.UserPromptPart("hi")])
 def test_what_is_no_message(raw: Any) -> None:
-    """The error names the place and what to pass."""
     with pytest.raises(InvalidMessage, match=r"messages\[0\].*all_messages"):
         pydantic_ai.read(raw)
     with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
@@ -205,7 +203,6 @@ def test_every_change() -> None:
     ],
 )
 def test_changes_that_are_impossible(kind: str, part: Any, told: str) -> None:
-    """The error says what can be changed."""
     message = pydantic_ai.read(MESSAGES[kind][0])
     with pytest.raises(ConfigurationError, match=told):
         message.evolve(parts=[part(message.parts[0])])

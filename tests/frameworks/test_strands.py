@@ -48,7 +48,6 @@ class ScriptedModel(Model):
         """Change nothing."""
 
     def get_config(self) -> Any:
-        """Return the model's name."""
         return {"model_id": self.name}
 
     def structured_output(self, *args: Any, **kwargs: Any) -> Any:
@@ -108,7 +107,6 @@ async def test_too_long_twice_ends_the_run() -> None:
 
 
 async def test_nothing_more_can_go() -> None:
-    """The typed error lists what uses the space."""
     refusal = ContextWindowOverflowException("prompt is too long: 9000 tokens > 1000 maximum")
     agent = agent_of(ScriptedModel(refusal), manager_of(pin=lambda message: True))
     with pytest.raises(BudgetUnsatisfiable, match="pin less"):
@@ -248,7 +246,6 @@ async def test_messages_take_turns() -> None:
 
 
 async def test_a_pin_covers_the_messages_it_is_sent_with() -> None:
-    """If one of two messages that are sent as one is pinned, both are."""
     messages: Any = [{"role": "user", "content": [{"text": note}]} for note in (*NOTES[:2], "pinned")]
     pin_message(messages, 2)
     strategy = Truncation(trigger=tokens_exceed(100), keep=last(groups=1))

@@ -42,17 +42,14 @@ def recommended(name: str, url: str) -> str:
 
 
 def openai_client(url: str, kind: Any = openai.OpenAI) -> Any:
-    """A client of OpenAI."""
     return kind(base_url=recommended("OpenAI", url), api_key="none", max_retries=0)
 
 
 def anthropic_client(url: str, kind: Any = anthropic.Anthropic) -> Any:
-    """A client of Anthropic."""
     return kind(base_url=recommended("Anthropic", url), api_key="none", max_retries=0)
 
 
 def google_client(url: str) -> genai.Client:
-    """A client of Gemini."""
     return genai.Client(api_key="none", http_options=types.HttpOptions(base_url=recommended("Google", url)))
 
 
@@ -105,8 +102,6 @@ async def _google_async(url: str, stream: bool = False) -> Any:
 
 
 def _with(make: Callable[[str], Any], ask: Callable[[Any], Any]) -> Callable[[str], Any]:
-    """A call that closes its client."""
-
     def call(url: str) -> Any:
         client = make(url)
         try:

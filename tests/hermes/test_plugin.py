@@ -73,7 +73,6 @@ class TestLoading:
         assert hermes_status()[0]
 
     def test_not_enabled(self, home: Path, loaded: Callable[[], Any]) -> None:
-        """A plugin that ``config.yaml`` does not enable is not loaded."""
         (home / "config.yaml").write_text("context: {engine: compaction}\n")
         assert loaded() is None
         assert hermes_status()[0] is False
@@ -97,7 +96,6 @@ class TestAgent:
         assert (engine.context_length, engine.threshold_tokens) == (200_000, 100_000)
 
     def test_tools(self, agent: Callable[[], Any]) -> None:
-        """The agent offers the tools, each once."""
         made = agent()
         names = [tool["function"]["name"] for tool in made.tools if tool["function"]["name"].startswith("compaction_")]
         assert (
@@ -144,7 +142,6 @@ class TestContract:
         assert known - {name for kind in CompactionEngine.__mro__ for name in vars(kind)} - set(vars(engine)) == set()
 
     def test_arguments_of_compress(self, engine: Any) -> None:
-        """Hermes passes the arguments of the signature."""
         from agent.conversation_compression import _supported_compression_kwargs
 
         passed = _supported_compression_kwargs(

@@ -148,7 +148,6 @@ def test_a_killed_program_resumes_from_its_checkpoints(kind: str, actors: int, t
 
 
 def test_the_command_line_takes_the_engine(tmp_path: Path) -> None:
-    """``--engine ray`` writes the same file as the local engine."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     shared = ["--budget", str(BUDGET), "--counter", "chars/4"]
     for name, more in (("a.jsonl", ["--workers", "1"]), ("b.jsonl", ["--engine", "ray", "--workers", "2"])):

@@ -20,7 +20,6 @@ SHARED = ("--counter", "chars/4", "--workers", "1")
 
 
 def batch(*arguments: str | Path) -> Result:
-    """Run the command in this process."""
     return CliRunner().invoke(app, ["batch", *map(str, arguments), *SHARED])
 
 

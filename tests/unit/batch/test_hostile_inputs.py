@@ -66,7 +66,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
-    """Links in an input directory are ignored and listed."""
     report = run(folder, tmp_path / "out")
     assert sorted(report.outputs) == [str(tmp_path / "out" / "a.jsonl")]
     assert sorted(report.foreign) == [str(folder / name) for name in ("link.jsonl", "self", "there")]

@@ -38,7 +38,6 @@ def test_a_name_need_not_say_the_kind(content: bytes, kind: str, tmp_path: Path)
 
 
 def test_each_input_is_given_once(tmp_path: Path) -> None:
-    """The error names the file that two inputs mean."""
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).touch()
     with pytest.raises(ConfigurationError, match=r"b\.jsonl: it is given twice"):

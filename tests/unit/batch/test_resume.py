@@ -67,7 +67,6 @@ def quick(inputs: Any, output: Path, **options: Any) -> BatchReport:
 
 
 def slices_done(output: Path) -> int:
-    """Return the number of finished slices of an unfinished batch."""
     return len(list(output.with_name(f"{output.name}.parts").glob("*.record")))
 
 
@@ -192,7 +191,6 @@ def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: 
 
 
 def plan(strategy: str = "", **more: Any) -> dict[str, Any]:
-    """Return the plan of a batch without inputs."""
     return {"job": {"strategy": strategy, **more}, "slice_bytes": 1, "sources": [], "targets": []}
 
 
@@ -383,7 +381,6 @@ def test_what_is_in_the_way_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
-    """An output in a folder that cannot be written is an error at once."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     (tmp_path / "file").write_text("")
     with pytest.raises(UnwritableFile, match="may write to"):
@@ -499,7 +496,6 @@ class Deadly(Strategy):
 
 
 def test_a_worker_that_dies_ends_it(tmp_path: Path) -> None:
-    """It is an error with a remedy."""
     source = store(tmp_path / "in.jsonl", "jsonl", CHATS[:1])
     with pytest.raises(ConfigurationError, match="a worker process died; finished work is kept"):
         run(source, tmp_path / "out.jsonl", strategy=Deadly(), workers=2)
@@ -532,7 +528,6 @@ def test_a_worker_leaves_signals_to_its_parent(tmp_path: Path) -> None:
 
 
 def test_an_error_ends_what_the_workers_do(tmp_path: Path) -> None:
-    """A worker in the middle of a conversation does not delay the error."""
     source = store(tmp_path / "in.jsonl", "jsonl", [{"messages": [user()]}, {"messages": turns(9)}])
 
     def fails(now: BatchProgress) -> None:

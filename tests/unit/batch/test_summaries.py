@@ -350,7 +350,6 @@ def a_request(summarizer: Summarizer) -> SummaryRequest:
     "limits", [{"concurrency": 0}, {"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"give_up_after": 0}], ids=str
 )
 def test_limits_out_of_range(limits: dict[str, Any]) -> None:
-    """A limit of zero is an error."""
     with pytest.raises(ConfigurationError):
         Limits(**limits)
 
@@ -379,7 +378,6 @@ def test_summarizers_are_found_and_changed(tmp_path: Path) -> None:
 
 
 def test_a_cache_stays_around(tmp_path: Path) -> None:
-    """In a cached summarizer, the inner one is replaced."""
     cached = CachedSummarizer(Slow(), tmp_path / "answers.sqlite")
     changed = replace_summarizers(summarizing(cached), lambda inner: attrs.evolve(inner, seconds=1.0))
     [found] = find_summarizers(changed)

@@ -45,7 +45,6 @@ def test_it_is_what_each_conversation_compacts_to(chunks: int) -> None:
 
 
 def test_an_empty_table_stays_empty() -> None:
-    """No rows in, no rows out, the same columns."""
     table = table_of([], id=[])
     assert compact_table(table, JOB).schema == table.schema
 
@@ -72,7 +71,6 @@ def test_a_reason_is_marked_whatever_it_says() -> None:
 
 
 def test_a_bad_nested_row_is_marked(tmp_path: Path) -> None:
-    """A null in a nested column is a bad row too."""
     table = pa.table(
         {"messages": pa.array([None, turns(1)], pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))}
     )
@@ -114,7 +112,6 @@ def test_a_strategy_may_await() -> None:
 
 @pytest.mark.parametrize("options", [{"column": "talk"}, {"on_error": "skip"}, {"budget": 0}], ids=str)
 def test_arguments_that_cannot_be(options: dict[str, Any]) -> None:
-    """A missing column, or an argument out of range, is an error."""
     on_error = options.pop("on_error", "raise")
     with pytest.raises(ConfigurationError):
         compact_table(table_of([turns(1)]), Job(STRATEGY, **options), on_error=on_error)

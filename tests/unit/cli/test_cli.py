@@ -36,7 +36,6 @@ CHATS = str(ROOT / "examples" / "service_chats.jsonl")
 
 
 def run(*arguments: str | Path, given: bytes | None = None) -> Result:
-    """Run a command in this process."""
     return CliRunner().invoke(app, [str(argument) for argument in arguments], input=given)
 
 
@@ -233,7 +232,6 @@ def test_inspect_lists_several_and_chooses_one(chats: Path) -> None:
 
 
 def test_inspect_marks_what_is_unusual(tmp_path: Path) -> None:
-    """Results without a call and calls without a result are marked."""
     path = tmp_path / "chat.json"
     path.write_text(json.dumps([user(), result("gone"), user(), call("c1")]))
     shown = run("inspect", path).stdout
@@ -418,7 +416,6 @@ def test_nothing_of_a_transcript_reaches_the_terminal(tmp_path: Path) -> None:
 
 
 def test_a_terminal_without_blocks_gets_plain_bars(chat: Path) -> None:
-    """If the encoding of the output has no block characters, bars are ASCII."""
     code, shown, complaints = ended("inspect", chat, env={"PYTHONIOENCODING": "ascii"})
     assert (code, complaints) == (0, "")
     assert "#" * 20 in shown

@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(*arguments: str) -> Result:
-    """Run the command in this process."""
     return CliRunner().invoke(app, ["doctor", *arguments])
 
 
@@ -35,7 +34,6 @@ def test_the_report_names_the_counter_and_every_extra() -> None:
 
 
 def test_a_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extra of which a package is missing is shown with the command that installs it."""
     monkeypatch.setattr(doctor, "requires", lambda name: ['nowhere-1>=1; extra == "far"', "attrs>=24"])
     assert doctor.installed_extras() == {"far": {"nowhere-1": None}}
     assert "pip install '.[far]'" in run().stdout

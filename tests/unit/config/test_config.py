@@ -188,7 +188,6 @@ def test_every_component_of_a_strategy(
 
 
 def used_by(strategies: list[Strategy]) -> set[str]:
-    """The names of the components that the strategies use."""
     used: set[str] = set()
 
     def walk(data: Any) -> None:
@@ -232,7 +231,6 @@ def test_every_trigger_and_selector(option: str, name: str) -> None:
 
 
 def read_or_none(option: str, expression: str) -> Strategy | None:
-    """The strategy with this expression as an option, or ``None`` if the expression is wrong."""
     try:
         return from_data({"use": "ClearReasoning", option: expression})
     except ConfigurationError:
@@ -441,7 +439,6 @@ class TestKeys:
         assert b"abcdefgh" not in pickle.dumps(strategy)
 
     def test_a_variable_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """If the variable is not set, the request for a summary raises a `ConfigurationError` that names it."""
         monkeypatch.delenv("SUMMARY_API_KEY", raising=False)
         said = [{"role": "user", "content": f"{n} is what I said. " * 40} for n in range(9)]
         with pytest.raises(ConfigurationError, match="SUMMARY_API_KEY is not set"):

@@ -70,13 +70,11 @@ def test_whole_numbers_without_end_are_refused(data: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("trigger", ["~" * 5_000 + "always", "(" * 5_000, "always" + " | always" * 2_000, "a." * 5_000 + "b"])
 def test_long_expressions_are_refused(trigger: str) -> None:
-    """An expression that is nested without end raises an error."""
     with pytest.raises(ConfigurationError, match=r"more than (4,096|256 parts)"):
         loads(f'use = "Truncation"\ntrigger = "{trigger}"')
 
 
 def test_random_texts_raise_typed_errors_only() -> None:
-    """Random pieces of pipeline files are read, or raise a `ConfigurationError`."""
     dice = random.Random(36)
     pieces = [
         "steps:", "steps = ", "- ", "use: ", "Truncation", "use = ", "&a ", "*a", "<<: ", "[", "]", "{", "}", ": ", "\n", "  ",

@@ -64,7 +64,6 @@ def test_numbers_and_texts_are_read_exactly(number: str, text: str) -> None:
     ],
 )
 def test_what_is_not_a_request(body: bytes, why: str) -> None:
-    """The reason says so."""
     with pytest.raises(Unreadable, match=why):
         read_request(body, "messages")
 
@@ -78,7 +77,6 @@ async def test_messages_that_cannot_be_read_are_passed_on(messages: list[Any]) -
 
 
 def zstd(data: bytes) -> bytes:
-    """Return data compressed with zstd."""
     return pytest.importorskip("zstandard").ZstdCompressor().compress(data)
 
 
@@ -219,7 +217,6 @@ async def test_two_clients_in_one_conversation_at_once() -> None:
 
 
 def hangs(handler: Handler, got: Got) -> None:
-    """Give no answer."""
     handler.server.upstream.closing.wait(20)
     handler.close_connection = True
 

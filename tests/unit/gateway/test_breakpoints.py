@@ -12,12 +12,10 @@ SHORT = {"type": "ephemeral"}
 
 
 def text(words: str, mark: Any = None) -> dict[str, Any]:
-    """Return a text part, with a breakpoint if given."""
     return {"type": "text", "text": words, **({} if mark is None else {"cache_control": mark})}
 
 
 def user(*parts: Any) -> dict[str, Any]:
-    """Return a user message."""
     return {"role": "user", "content": list(parts)}
 
 
@@ -52,7 +50,6 @@ def test_a_text_with_and_without_a_breakpoint_is_the_same() -> None:
 
 
 def test_a_call_in_chat_completions_may_have_a_breakpoint() -> None:
-    """The breakpoint of a call in chat completions is removed for comparison and kept for sending."""
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     plain = {"role": "assistant", "content": "", "tool_calls": [call]}
     marked = {**plain, "tool_calls": [{**call, "cache_control": SHORT}]}
@@ -61,7 +58,6 @@ def test_a_call_in_chat_completions_may_have_a_breakpoint() -> None:
 
 
 def test_formats_without_breakpoints_are_not_changed() -> None:
-    """In a format without breakpoints, a field named ``cache_control`` is not changed."""
     message = {"role": "user", "parts": [{"text": "x", "cache_control": 7}]}
     assert for_comparison([message], gemini)[0] is message
     marked = user(text("x", SHORT))
@@ -69,7 +65,6 @@ def test_formats_without_breakpoints_are_not_changed() -> None:
 
 
 def kept(sent: list[Any], given: list[Any]) -> list[Any]:
-    """Return the messages to send, with their breakpoints."""
     return keep_breakpoints(sent, given, for_comparison(given, anthropic), anthropic)
 
 
@@ -92,7 +87,6 @@ def test_there_are_never_more_breakpoints() -> None:
 
 
 def test_a_rewritten_message_keeps_its_own() -> None:
-    """A rewritten message keeps its breakpoint."""
     given = [user(text("a", HOUR)), user(text("b")), user(text("c", SHORT))]
     short = [{"role": "user", "content": "A"}, {"role": "user", "content": "C"}]
     assert kept([short[0], given[1], short[1]], given) == [user(text("A", HOUR)), given[1], user(text("C", SHORT))]

@@ -54,7 +54,6 @@ async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
 
 
 async def test_memory_is_bounded_in_bytes() -> None:
-    """The conversations in memory are limited by the total size of their messages."""
     bodies = [body_of(tool_chat(20, name=f"n{number}")) for number in range(10)]
     found = await served([chat_reply()], *bodies, conversation_bytes=50_000, window=100_000)
     assert found.status["held_bytes"] <= 50_000
@@ -82,7 +81,6 @@ async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, 
 
 @pytest.mark.parametrize(("header", "values"), [("session_id", ("one", "two")), ("authorization", ("Bearer a", "Bearer b"))])
 async def test_two_sessions_or_tenants_with_the_same_words_share_nothing(header: str, values: tuple[str, str]) -> None:
-    """Sessions with different names, and those of different keys, are different conversations."""
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream) as client:
             for value in (*values, values[0]):
@@ -147,7 +145,6 @@ async def test_nobody_waits_for_a_model_that_summarizes() -> None:
 
 
 def conversations_of(**options: Any) -> GatewayConversations:
-    """The conversations of a gateway whose upstream is never asked."""
     return GatewayConversations(settings_of("http://127.0.0.1:9", **options))
 
 

@@ -119,7 +119,6 @@ def chat(*tokens: int) -> MessageIndex:
 
 
 def drop_the_second(index: MessageIndex) -> list[Drop]:
-    """Drop the first answer and the next message."""
     return [Drop([1, 2], reason="old")]
 
 
@@ -192,7 +191,6 @@ def test_the_trial_of_a_summary_takes_its_budget_into_account() -> None:
 
 
 def test_a_strategy_of_the_economy_is_described() -> None:
-    """It says what it runs and when."""
     assert never_dearer(EARLY, 1).trigger.token_limit(None) == 1
     assert repr(never_dearer(EARLY, WINDOW, cached=0.25).trigger).endswith(f"pays({EARLY!r}, 9850, 0.25)")
     assert "it saves more than the prompt cache" in never_dearer(EARLY, WINDOW).trigger.explain(chat(100))

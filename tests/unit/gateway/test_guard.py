@@ -151,7 +151,6 @@ ATTACKS = {
 
 @pytest.fixture(scope="module")
 def door() -> Iterator[tuple[ScriptedUpstream, tuple[str, int]]]:
-    """An upstream, and the address of a gateway in front of it."""
     with ScriptedUpstream(answer(200, {})) as upstream, serving(upstream) as url:
         yield upstream, ("127.0.0.1", int(url.rpartition(":")[2]))
 
@@ -253,7 +252,6 @@ async def test_what_a_server_would_not_pass_on_is_refused_too() -> None:
 
 
 async def test_no_request_names_an_upstream() -> None:
-    """Whatever address a request names, it is sent to the configured upstream."""
     paths = ("//evil.example/v1/models", "/v1/models?url=http://evil.example", "/@evil.example")
     with ScriptedUpstream(answer(200, {})) as upstream:
         async with in_process(upstream) as client:

@@ -60,7 +60,6 @@ async def test_the_page_says_what_was_sent_instead(token: str | None) -> None:
 
 
 def test_unknown_models_have_neither_prices_nor_a_window() -> None:
-    """The price and the window of an unknown model are ``None``, without an error."""
     assert (known_prices("of-tomorrow"), known_window("of-tomorrow")) == (None, None)
     assert (known_window("gpt-5.4") or 0) > 100_000
 

@@ -35,7 +35,6 @@ def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path
 
 
 def recorded(folder: Path) -> tuple[Recording, str]:
-    """Return the only recording in a folder, and the text of its file."""
     (path,) = folder.iterdir()
     (recording,) = recordings_of(path)
     return recording, path.read_text()

@@ -91,7 +91,6 @@ async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> 
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names of the files in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -141,7 +140,6 @@ async def test_a_request_without_a_conversation_is_described(
 
 
 async def test_a_fault_while_reading_is_counted(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request is sent as it came."""
     monkeypatch.setattr("compaction.gateway.plan.read_request", lambda text, key: 1 // 0)
     found = await told(caplog, [answer(200, {})], LONG)
     assert found.got[0].body == LONG

@@ -35,7 +35,6 @@ REAL = 6_000
 
 
 def chat(name: str = "a", rounds: int = 100, model: str = KNOWN) -> bytes:
-    """A request of a conversation."""
     return body_of(tool_chat(rounds, name=name), model=model)
 
 
@@ -45,7 +44,6 @@ def size_of(got: Got) -> int:
 
 
 def too_long(window: int, tokens: int) -> Any:
-    """A refusal that names the window."""
     said = f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
     return answer(400, {"error": {"message": said, "code": "context_length_exceeded"}})
 
@@ -133,12 +131,10 @@ async def test_usage_beyond_the_table_raises_the_window() -> None:
 
 
 def model_of(model: str = KNOWN, *, is_long: bool = False) -> ServedModel:
-    """A model at an upstream."""
     return ServedModel("u", model, is_long)
 
 
 def windows_of(store: SessionStore | None = None, window: Any = "auto") -> ModelWindows:
-    """The windows of a gateway."""
     return ModelWindows(GatewaySettings(strategy=presets.adaptive, window=window), store)
 
 

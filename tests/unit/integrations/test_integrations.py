@@ -57,7 +57,6 @@ def notes(number: int, start: int = 0) -> list[dict[str, Any]]:
 
 
 def broken(index: MessageIndex) -> Iterator[Edit]:
-    """Raise an error, as a broken strategy would."""
     raise ZeroDivisionError("broken strategy")
     yield  # makes this function a generator
 
@@ -347,7 +346,6 @@ class Reporting(type(openai_chat)):  # type: ignore[misc]
     """A format whose messages carry their usage."""
 
     def reported_usage(self, raw: Any) -> Any:
-        """Return it, if the message has one."""
         return raw.get("usage")
 
 

@@ -14,7 +14,6 @@ from tests.support.chats import assistant, call, result
 
 
 def kinds_in(text: str) -> dict[str, str]:
-    """Return the facts of an answer, each with the name of its kind."""
     return {fact: kind.value for fact, kind in answer_facts(openai_chat.read(assistant(text))).items()}
 
 
@@ -95,7 +94,6 @@ def test_any_json_can_be_argument(value: object) -> None:
 
 @given(st.text(max_size=200))
 def test_facts_occur_in_the_answer(text: str) -> None:
-    """Each fact occurs in the answer exactly as it is searched for."""
     answer = openai_chat.read(assistant(text))
     assert [fact for fact in answer_facts(answer) if fact not in flat_text(answer)] == []
 

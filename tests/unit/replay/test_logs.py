@@ -24,13 +24,11 @@ def written(folder: Path, *records: Any, name: str = "log.jsonl") -> Path:
 
 
 def only(path: Path) -> Recording:
-    """Return the one conversation in a file."""
     [recording] = recordings_of(path)
     return recording
 
 
 def claude(kind: str, content: Any, at: int, **fields: Any) -> dict[str, Any]:
-    """Return a line of a Claude Code log."""
     message = {"role": kind, "content": content, **fields.pop("message", {})}
     return {"type": kind, "sessionId": "s1", "timestamp": f"2026-01-05T10:00:{at:02}.000Z", "message": message, **fields}
 
@@ -82,12 +80,10 @@ def test_claude_code_words_of_the_client_are_left_out(tmp_path: Path) -> None:
 
 
 def codex(kind: str, at: int, **payload: Any) -> dict[str, Any]:
-    """Return a line of a Codex CLI log."""
     return {"timestamp": f"2026-01-05T10:00:{at:02}Z", "type": kind, "payload": payload}
 
 
 def item(kind: str, at: int, **fields: Any) -> dict[str, Any]:
-    """Return a response item of a Codex CLI log."""
     return codex("response_item", at, type=kind, **fields)
 
 
@@ -252,7 +248,6 @@ def test_fields_of_wrong_types_are_left_out(log: Sequence[Any], junk: Any, tmp_p
 
 
 def test_a_gateway_log_of_an_unknown_format(tmp_path: Path) -> None:
-    """The error names the file."""
     with pytest.raises(UnreadableFile, match=r"log\.jsonl: .*'morse'"):
         recordings_of(written(tmp_path, {**GATEWAY[0], "format": "morse"}))
 

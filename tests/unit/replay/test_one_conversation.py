@@ -32,13 +32,11 @@ def setting(window: int = 200, **options: Any) -> ReplaySetting:
 
 
 def replayed(messages: Chat, strategy: Any, *, times: Any = (), **options: Any) -> ReplayedConversation:
-    """Replay a conversation under one candidate."""
     recording = without_unreadable(Recording(id="1", messages=messages, times=times), openai_chat)
     return replay_conversation(recording, [candidate_of(strategy)], setting(**options))
 
 
 def run_of(messages: Chat, strategy: Any, **options: Any) -> CandidateRun:
-    """Return the run of that candidate."""
     [run] = replayed(messages, strategy, **options).runs.values()
     return run
 

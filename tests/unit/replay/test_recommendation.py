@@ -48,7 +48,6 @@ KEEPS = keeping("keeps", first_in=6)
 
 
 def replayed(*conversations: Any, strategies: Any = (), **options: Any) -> ReplayResult:
-    """Replay conversations with a window of 200 tokens."""
     return replay(conversations, strategies, **{"window": 200, "counter": "chars/4", **options})
 
 
@@ -150,7 +149,6 @@ FORGETS_ANY = Candidate("forgets", lambda setting: lambda messages: messages[-3:
 
 
 def test_below_the_window_not_compacting_is_best() -> None:
-    """If no conversation exceeds the window, the recommendation is not to compact."""
     found = recommend(replayed(chat(1), chat(2)))
     lead = "Do not compact. None of the 2 conversations exceeds the window of 200 tokens: not compacting is cheapest"
     assert (found.names, found.headline) == ((), f"{lead} and loses nothing.")

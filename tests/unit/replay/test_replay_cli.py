@@ -29,7 +29,6 @@ def sessions(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object, code: int = 0) -> None:
-    """Run the command in this process."""
     with pytest.raises(SystemExit) as ended:
         app(["replay", *map(str, arguments), "--counter", "chars/4", "--jobs", "1"])
     assert ended.value.code == code

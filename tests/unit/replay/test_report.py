@@ -26,12 +26,10 @@ def chat() -> Chat:
 
 
 def report(*chats: Any, window: int = 200) -> str:
-    """Return the report of a replay of these conversations."""
     return report_html(replay(chats, ["context_window"], window=window, counter="chars/4"))
 
 
 def conversations(html: str) -> list[dict[str, Any]]:
-    """Return the data of each conversation in a report."""
     packed = re.findall(r'id="conversation-\d+">([^<]*)</script>', html)
     return [json.loads(gzip.decompress(base64.b64decode(each))) for each in packed]
 
@@ -117,6 +115,5 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    """The error says that the file cannot be written."""
     with pytest.raises(UnwritableFile, match=re.escape("cannot be written")):
         write_report(replay([turns(2)], window=100, counter="chars/4"), tmp_path / "nowhere" / "report.html")

@@ -23,7 +23,6 @@ def chat(turn_count: int, words: int = 20) -> Chat:
 
 
 def replayed(*conversations: Any, strategies: Any = (), **options: Any) -> ReplayResult:
-    """Replay conversations with a window of 200 tokens."""
     return replay(conversations, strategies, **{"window": 200, "counter": "chars/4", **options})
 
 
@@ -48,7 +47,6 @@ def test_candidates_have_unique_names() -> None:
 
 
 def test_conversations_have_unique_ids() -> None:
-    """Duplicate and missing ids are made unique."""
     found = replayed({"id": "a", "messages": chat(1)}, Recording(id="a", messages=chat(1)), chat(1))
     assert [each.recording.id for each in found.conversations] == ["a", "a#2", "3"]
 
@@ -140,8 +138,6 @@ def test_hopeless_requests_disqualify_nobody() -> None:
 
 
 def test_what_raised_is_noted_and_excluded() -> None:
-    """A strategy that raises is named with its conversation."""
-
     def fails(index: Any) -> Any:
         raise ValueError("no")
 
@@ -152,7 +148,6 @@ def test_what_raised_is_noted_and_excluded() -> None:
 
 
 def test_the_result_is_json() -> None:
-    """All figures can be written as JSON."""
     found = replayed(chat(20), chat(1), strategies=[FIRST])
     data = json.loads(json.dumps(found.to_dict()))
     assert set(data["candidates"]) == {"none", "truncate", "hysteresis", "first"}
@@ -177,7 +172,6 @@ def test_bad_arguments_fail_before_anything_is_replayed(options: dict[str, Any],
 
 
 def test_a_conversation_without_messages_is_refused() -> None:
-    """The error names the conversation."""
     with pytest.raises(InputError, match="conversation 2 has no list of messages"):
         replayed(chat(1), {"id": "x"})
     with pytest.raises(InputError, match="this replay has none"):

@@ -12,18 +12,15 @@ from tests.support.chats import Chat, assistant, call, result, system, user
 
 
 def transcript(messages: Chat, *, window: int = 1_000, **options: Any) -> Transcript:
-    """Return the transcript, with a token per four characters."""
     recording = Recording(id="1", messages=messages)
     return Transcript(recording, format=openai_chat, meter=MessageMeter("chars/4"), window=window, **options)
 
 
 def last_needs(messages: Chat, **options: Any) -> Needs:
-    """Return the needs of the last message."""
     return transcript(messages, **options).needs[-1]
 
 
 def filler(count: int) -> Chat:
-    """Return messages without facts."""
     return [user("and then?") if at % 2 else assistant("so it is") for at in range(count)]
 
 
@@ -46,12 +43,10 @@ def test_what_was_just_said_is_not_needed() -> None:
 
 
 def test_what_the_system_message_says_is_not_needed() -> None:
-    """The system message is always sent."""
     assert last_needs([system("orders such as A-170"), user("A-170"), *filler(6), assistant("A-170")]).facts == ()
 
 
 def test_a_restated_fact_counts_from_its_last_occurrence() -> None:
-    """Age is counted from the last message that contains it."""
     needs = last_needs([user("A-170"), *filler(4), user("still A-170"), *filler(5), assistant("A-170")])
     assert [(fact.last, fact.age) for fact in needs.facts] == [(5, 6)]
 

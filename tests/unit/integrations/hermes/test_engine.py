@@ -294,7 +294,6 @@ class TestFailure:
         assert "ZeroDivisionError" in str(made.last_error)
 
     def test_damaged_store(self, tmp_path: Path) -> None:
-        """If messages cannot be stored, they stay in the conversation."""
         made = engine(EngineSettings(store=tmp_path / "store.db"))
         (tmp_path / "store.db").write_bytes(b"not a database" * 99)
         assert made.compress(CHAT) is CHAT
@@ -365,7 +364,6 @@ class TestHost:
         assert copied.compress(CHAT) is CHAT  # a cut that no trigger asks for does not run, as in any forced run
 
     def test_content_to_compress(self) -> None:
-        """Protected messages alone are not content to compress."""
         made = engine()
         assert (made.has_content_to_compress(CHAT[:7]), made.has_content_to_compress(CHAT[:8])) == (False, True)
         assert engine(strategy=Truncation()).has_content_to_compress([])
@@ -583,7 +581,6 @@ class TestSettings:
             engine(EngineSettings(pipeline=tmp_path / "none.toml"))
 
     def test_store_that_cannot_be(self, tmp_path: Path) -> None:
-        """A store in a folder that does not exist raises a ``StateError`` at construction."""
         with pytest.raises(StateError, match=r"no/such"):
             engine(EngineSettings(store=tmp_path / "no/such/store.db"))
 

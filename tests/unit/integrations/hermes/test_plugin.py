@@ -18,7 +18,6 @@ ACTIVE = "plugins: {enabled: [other, compaction]}\ncontext: {engine: compaction}
 
 
 def run(*arguments: str | Path) -> Result:
-    """Return the result of a command, run in this process."""
     return CliRunner().invoke(app, ["hermes", *(str(argument) for argument in arguments)])
 
 
@@ -82,7 +81,6 @@ def test_what_is_written(release: str | None, home: Path, monkeypatch: pytest.Mo
 
 
 def test_a_folder_that_cannot_be_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the folder and the remedy, and nothing is reported as removed."""
     folder = install_plugin()
 
     def denied(path: Path) -> None:
@@ -115,7 +113,6 @@ def test_the_entry_point_is_enough(installed: bool, home: Path, monkeypatch: pyt
 
 
 def test_a_place_below_a_file(tmp_path: Path) -> None:
-    """A path below a file raises ``UnwritableFile``."""
     (tmp_path / "file").write_text("")
     with pytest.raises(UnwritableFile, match="name a writable folder"):
         install_plugin(tmp_path / "file" / "plugins")

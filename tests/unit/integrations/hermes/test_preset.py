@@ -118,7 +118,6 @@ def worked_example() -> Chat:
 
 
 def test_the_worked_example_gives_the_eight_messages_the_documents_print() -> None:
-    """The documentation's worked example gives the eight messages that it prints."""
     chat = worked_example()
     assert len(chat) == 45
     scripted = Scripted("## Goal\nSet up a FastAPI project with tests and error handling")
@@ -159,7 +158,6 @@ def test_phase_one_clears_old_results_of_more_than_200_characters_and_no_others(
 
 
 def test_the_summarizer_is_shown_the_results_phase_one_left() -> None:
-    """The summarizer gets the cleared results as placeholders."""
     scripted = Scripted("S")
     compact_sync(worked_example(), presets.hermes(20_000, scripted, protect_last_n=5, trigger=always), counter="chars/4")
     (request,) = scripted.requests
@@ -198,7 +196,6 @@ def test_protected_messages_are_capped_where_they_alone_exceed_the_threshold(tok
 
 
 def test_the_first_messages_are_summarized_where_they_leave_no_room() -> None:
-    """A first request that alone exceeds the threshold is summarized too."""
     chat = working(30, 200)
     chat[1] = {"role": "user", "content": "Set up a project. " * 2_000}
     chat.append({"role": "user", "content": "Continue."})
