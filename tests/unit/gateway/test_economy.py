@@ -25,17 +25,6 @@ def sent(strategy: Any, messages: list[Any], window: int = WINDOW) -> list[int]:
     return [len(session.view_sync(messages[:count])) for count in range(1, len(messages) + 1, 2)]
 
 
-def test_what_fits_is_not_cut_where_the_strategy_would() -> None:
-    """While a request fits, a cut waits until the expected calls make up for its cost."""
-    messages = tool_chat(40, words=90)
-    plain = CompactionSession(EARLY, counter="chars/4", clock=None)
-    eager = [len(plain.view_sync(messages[:count])) for count in range(1, len(messages) + 1, 2)]
-    first_cuts = [
-        next(place for place, count in enumerate(found) if count != 2 * place + 1) for found in (eager, sent(EARLY, messages))
-    ]
-    assert first_cuts[1] > first_cuts[0] + 2
-
-
 def test_what_does_not_fit_is_cut_whatever_the_strategy_does() -> None:
     """Requests stay within the window even if the strategy makes no edits."""
 

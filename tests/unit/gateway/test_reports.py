@@ -111,12 +111,7 @@ PACKED = {"content-encoding": "gzip"}
         ),
         (SHORT, {"window": "auto"}, {**UNREAD, "why": "unknown window"}, {"passed_through": {"unknown window": 1}}),
         (body_of([7]), {}, {**UNREAD, "why": "InvalidMessage"}, {"failures": {"chat: InvalidMessage": 1}}),
-        (
-            SHORT,
-            {"headers": {"authorization": SIGNED}},
-            {**UNREAD, "why": "signed"},
-            {"passed_through": {"signed": 1}},
-        ),
+        (SHORT, {"headers": {"authorization": SIGNED}}, {**UNREAD, "why": "signed"}, {"passed_through": {"signed": 1}}),
         (
             json.dumps({"store": True, "input": [{"role": "user", "content": "x"}]}).encode(),
             {"path": "/v1/responses"},
@@ -340,7 +335,7 @@ async def test_a_strategy_without_a_model_runs_in_a_thread(awaits: bool, caplog:
 async def test_a_client_that_leaves_or_stops_is_described(
     path: str, route: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client may leave while it sends its body. Its request is logged with a status that no server sends."""
+    """A client may leave while it sends its body: no server sends the status that is logged. Nothing reaches the upstream."""
     monkeypatch.setattr("compaction.gateway.client._IDLE_SECONDS", 0.05)
     caplog.set_level(logging.INFO, "compaction.gateway")
     scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"localhost"), (b"content-length", b"9")]}
@@ -358,14 +353,16 @@ async def test_a_client_that_leaves_or_stops_is_described(
                     return messages.pop(0) if messages else await anyio.sleep_forever()
 
                 await app(scope, receive, send)
-            counted = (await client.get("/status.json")).json()["requests"]
+            status = (await client.get("/status.json")).json()
     found = [json.loads(record.message) for record in caplog.records]
     assert [(line["route"], line["status"], line["error"]) for line in found] == [
         (route, 499, "ClientGone"),
         (route, 408, "SlowBody"),
     ]
-    assert counted == [{"route": route, "status": status, "count": 1} for status in (499, 408)]
+    assert status["requests"] == [{"route": route, "status": code, "count": 1} for code in (499, 408)]
+    assert status["failures"] == {}
     assert sent == [408, None]
+    assert [got for got in upstream.got if got.path == CHAT] == []
 
 
 def test_a_client_that_leaves_in_mid_answer_is_recorded(tmp_path: Path) -> None:

@@ -82,12 +82,6 @@ async def test_another_conversation_with_the_model_is_never_refused(tmp_path: Pa
     assert [size < 9_000 for size in map(size_of, upstream.got)] == [False, True, False, True, False]
 
 
-async def test_a_configured_window_is_a_maximum() -> None:
-    """A refusal corrects a configured window downwards, and never upwards."""
-    found = await served([too_long(REAL, 16_000), chat_reply()], chat(), chat("b"), window=100_000)
-    assert [size < 9_000 for size in map(size_of, found.got)] == [False, True, True]
-
-
 async def test_a_limit_in_bytes_is_no_window() -> None:
     """A refusal with 413 that names no figure shortens its own conversation only."""
     refusal = answer(413, b"<html><h1>413 Request Entity Too Large</h1></html>", content_type="text/html")
@@ -120,14 +114,6 @@ async def test_a_header_may_ask_for_a_million_tokens(beta: str, is_cut: bool) ->
     reply = answer(200, {"type": "message", "content": []})
     found = await served([reply], body, path="/v1/messages", headers={"anthropic-beta": beta}, window="auto")
     assert (found.got[0].body != body) == is_cut
-
-
-async def test_usage_beyond_the_table_raises_the_window() -> None:
-    """A provider that accepts more than the table says has a larger window; later requests are not cut at the table's."""
-    bodies = chat(rounds=400), chat(rounds=520)
-    found = await served([chat_reply(tokens=140_000), chat_reply()], *bodies, window="auto")
-    assert [got.body for got in found.got] == list(bodies)
-    assert list(found.status["windows"].values()) == [140_000]
 
 
 def model_of(model: str = KNOWN, *, is_long: bool = False) -> ServedModel:
