@@ -332,15 +332,6 @@ def test_an_input_that_is_cut_short(kind: str, tmp_path: Path) -> None:
     assert [row["messages"] for row in read_rows(tmp_path / "out" / f"a.{kind}", kind)] == expected()
 
 
-def test_a_plain_file_that_is_cut_short(tmp_path: Path) -> None:
-    """A plain file that ends in the middle of a line has one bad conversation, its last."""
-    (tmp_path / "in.jsonl").write_bytes(lines()[:-30])
-    report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
-    [entry] = errors_of(report)
-    assert (entry["line"], report.tally.bad) == (len(CHATS), 1)
-    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected()[:-1]
-
-
 @pytest.mark.parametrize(("workers", "limit"), [(1, 30_000), (2, 2_300)], ids=["output", "part"])
 def test_a_disk_that_is_full(workers: int, limit: int, tmp_path: Path) -> None:
     """A full disk is reported and leaves no output; with free space the batch resumes.
@@ -380,13 +371,6 @@ def test_what_is_in_the_way_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "b.jsonl.errors.jsonl").read_text() == "mine"
 
 
-def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
-    source = store(tmp_path / "in.jsonl", "jsonl")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UnwritableFile, match="may write to"):
-        run(source, tmp_path / "file" / "out.jsonl")
-
-
 @pytest.mark.parametrize("suffix", ["part", "record"])
 def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
     """The error names the file and the remedy; when it can be written, the batch is resumed."""
@@ -410,6 +394,8 @@ def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UnwritableFile, match=r"file: it cannot be written \([A-Z][a-z ]+\); check the folder"):
         quick(source, tmp_path / "file")
+    with pytest.raises(UnwritableFile, match="may write to"):
+        quick(source, tmp_path / "file" / "out.jsonl")
 
 
 @pytest.mark.parametrize("slice_bytes", [4_000, 1_000_000])
@@ -644,18 +630,3 @@ def test_the_time_left_falls_between_two_slices(tmp_path: Path) -> None:
     assert [attrs.evolve(some, seconds=seconds).seconds_left for seconds in (10.0, 15.0, 90.0)] == [30.0, 25.0, 0.0]
     left = [attrs.evolve(some, seconds=10.0, bytes_before=before).seconds_left for before in (50, 99, 100)]
     assert left == [60.0, 3_000.0, None], "what an earlier run did took no time of this one"
-
-
-def test_an_error_in_a_callback_keeps_what_is_done(tmp_path: Path) -> None:
-    """An exception from a caller's function ends the batch, which can be resumed."""
-    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
-
-    def fails(now: BatchProgress) -> None:
-        if now.bytes_done > 300:
-            raise RuntimeError("the caller's")
-
-    with pytest.raises(RuntimeError, match="the caller's"):
-        quick(source, tmp_path / "out.jsonl", on_progress=fails)
-    assert slices_done(tmp_path / "out.jsonl") > 0
-    assert quick(source, tmp_path / "out.jsonl").resumed
-    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == MESSAGES

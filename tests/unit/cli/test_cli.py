@@ -523,34 +523,6 @@ def test_a_signal_leaves_no_half_file(tmp_path: Path, number: signal.Signals, co
 # -------------------------------------------------------------------- recorded conversations
 
 
-@pytest.mark.parametrize("size", [["--budget", "32k"], ["--window", "32k"]], ids=["budget", "window"])
-def test_the_longest_recorded_conversation(corpus_dir: Path, tmp_path: Path, size: list[str]) -> None:
-    """It is compacted to 32,000 tokens and valid, and unchanged messages keep their text byte for byte."""
-    [longest] = [read for read in read_conversations(corpus_dir / "coding_long.jsonl.gz") if len(read.messages) == 668]
-    path, out = tmp_path / "long.jsonl", tmp_path / "out.jsonl"
-    path.write_text(longest.text, encoding="utf-8")
-    done = run("compact", path, "-o", out, *size, "--json")
-    [report] = json.loads(done.stdout)["conversations"]
-    assert (done.exit_code, report["fits"], report["problems"]) == (0, True, [])
-    [compacted] = read_conversations(out)
-    texts = {longest.text[slice(*span)] for span in longest.message_list.spans}
-    kept = [text for text in (compacted.text[slice(*span)] for span in compacted.message_list.spans) if text in texts]
-    same = [message for message in compacted.messages if message in longest.messages]
-    assert len(kept) == len(same) > 0
-    assert {**compacted.fields} == {**longest.fields}
-
-
-def test_shipped_examples_go_through_every_command(tmp_path: Path) -> None:
-    """The conversations under examples/ are valid and can be compacted."""
-    for path in sorted([*(ROOT / "examples").glob("*.json"), *(ROOT / "examples").glob("*.jsonl")]):
-        out = tmp_path / path.name
-        assert run("inspect", path).exit_code == 0
-        assert run("repair", path, "-o", out).exit_code == 0
-        assert out.read_bytes() == path.read_bytes()
-        assert run("compact", path, "-o", out, "--budget", "800").exit_code == 0
-        assert run("validate", path, out).exit_code == 0
-
-
 def test_a_defect_is_one_line() -> None:
     """An unexpected error gives one line with its class and place, and exit code 3."""
     broken = typer.Typer(cls=CommandGroup)

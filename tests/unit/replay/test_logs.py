@@ -254,11 +254,7 @@ def test_a_gateway_log_of_an_unknown_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [
-        (b"", "empty"),
-        (b"\x1f\x8b\x08broken", "gzip data is cut short or damaged"),
-        (b"no json", "not JSON"),
-    ],
+    [(b"", "empty"), (b"\x1f\x8b\x08broken", "gzip data is cut short or damaged"), (b"no json", "not JSON")],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, content: bytes, words: str) -> None:
     """The error names the file and the place."""

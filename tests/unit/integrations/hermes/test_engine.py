@@ -6,7 +6,6 @@ import copy
 import itertools
 import json
 import re
-import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -91,11 +90,6 @@ class TestWhen:
             made.update_from_response(usage)
         assert made.last_prompt_tokens == 7
 
-    def test_disabled(self) -> None:
-        """A disabled engine never compacts automatically."""
-        made = engine(EngineSettings(enabled=False))
-        assert (made.should_compress(10**9), made.should_compress_preflight(CHAT)) == (False, False)
-
     def test_preflight(self) -> None:
         """A rough estimate decides before a request; after a compaction the engine waits for reported usage."""
         made = engine()
@@ -161,11 +155,12 @@ class TestCompress:
         assert out != CHAT
 
     def test_nothing_to_do(self) -> None:
-        """A short conversation is returned as the same object, and the compaction is not counted."""
+        """A short conversation is returned as the same object, also if forced, and the compaction is not counted."""
         made = engine()
         short = CHAT[:3]
-        assert made.compress(short) is short
-        assert (made.compression_count, made.last_error) == (0, None)
+        for force in (False, True):
+            assert made.compress(short, force=force) is short
+            assert (made.compression_count, made.last_error, made.get_status()["outcome"]) == (0, None, "unchanged")
 
     def test_focus(self) -> None:
         """The topic of a compaction is passed to the summarizer."""
@@ -250,17 +245,6 @@ class TestFailure:
         assert len(made.compress(CHAT)) < len(CHAT)
         assert made.last_error is None
 
-    def test_summarizer(self) -> None:
-        """If the summarizer fails, a digest replaces its summary, and the failure is reported."""
-
-        class Broken:
-            def summarize(self, request: Any) -> str:
-                raise SummaryFailed("the server is away")
-
-        made = engine(summarizer=Broken())
-        assert len(made.compress(CHAT)) < len(CHAT)
-        assert "the server is away" in str(made.get_status()["error"])
-
     @pytest.mark.parametrize("key", [None, "SUMMARY_KEY"])
     def test_model(self, key: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
         """The configured model writes the summary, with or without a key; if its server refuses, a digest replaces it."""
@@ -274,13 +258,6 @@ class TestFailure:
             out = made.compress([*out, *CHAT[100:]])
             assert (len(server.requests), "401" in str(made.last_error), validate(out)) == (2, True, [])
             assert len(out) < 40
-
-    def test_key_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """If the variable of the summary key is not set, the error is reported and the conversation is unchanged."""
-        monkeypatch.delenv("SUMMARY_KEY", raising=False)
-        made = engine(EngineSettings(summary_model="m", summary_key_env="SUMMARY_KEY", protect_last_n=4))
-        assert made.compress(CHAT) is CHAT
-        assert "SUMMARY_KEY is not set" in str(made.last_error)
 
     def test_raising_pipeline(self) -> None:
         """If a pipeline raises, the conversation is unchanged and the error is reported."""
@@ -299,17 +276,6 @@ class TestFailure:
         assert made.compress(CHAT) is CHAT
         assert "stay in the view" in str(made.last_error)
 
-    def test_locked_store(self, tmp_path: Path) -> None:
-        """While another process locks the store, the conversation is unchanged; afterwards the engine compacts."""
-        store = SQLiteStore(tmp_path / "store.db", timeout_seconds=0.05)
-        made = engine(strategy=Lossless(ToolResult() >> Summarization(), store))
-        holder = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
-        holder.execute("BEGIN EXCLUSIVE")
-        assert made.compress(CHAT) is CHAT
-        assert "locked" in str(made.last_error)
-        holder.close()
-        assert len(made.compress(CHAT)) < len(CHAT)
-
 
 class TestHost:
     """Changes in the host: the model, the session, copies."""
@@ -324,23 +290,13 @@ class TestHost:
         assert made.compress(out) == out
         assert made.session.status().window == 64_000
         made.threshold_percent = 0.25  # a host may lower it for a model
+        made.threshold_tokens = 1_000  # or for a session
+        assert made.should_compress(1_000) is True
         made.update_model("small", 8_000)
-        assert (made.threshold_percent, made.threshold_tokens) == (0.5, 4_000)
-
-    def test_model_without_a_window(self) -> None:
-        """A window that is not above 0 raises a ``ConfigurationError``, and the engine does not change."""
-        made = engine()
+        assert made.should_compress(1_000) is False
         with pytest.raises(ConfigurationError):
             made.update_model("broken", 0)
-        assert (made.context_length, made.threshold_tokens) == (8_000, 4_000)
-
-    def test_threshold_that_a_host_lowers(self) -> None:
-        """A host may lower the threshold for the session; a change of model restores the configured one."""
-        made = engine()
-        made.threshold_tokens = 1_000
-        assert made.should_compress(1_000) is True
-        made.update_model("m", 8_000)
-        assert made.should_compress(1_000) is False
+        assert (made.context_length, made.threshold_percent, made.threshold_tokens) == (8_000, 0.5, 4_000)
 
     def test_reset(self) -> None:
         """After a reset the engine has no messages, counts or outcome of the conversation."""
@@ -396,8 +352,9 @@ class TestHost:
             made.compress(messages)
             assert flags(made) == expected
         made = engine(summarizer=Broken())
-        made.compress(CHAT)
+        assert len(made.compress(CHAT)) < len(CHAT)
         assert flags(made) == (True, False, True, True)
+        assert "the server is away" in str(made.get_status()["error"])
         made.on_session_reset()
         assert flags(made) == (False, False, False, False)
 
@@ -561,16 +518,6 @@ class TestSettings:
             EngineSettings.from_config(config)
         assert told in str(caught.value)
 
-    def test_summary_model(self) -> None:
-        """A summary model uses its own server or the main model's; the key is not shown, and a digest is the fallback."""
-        made = engine(EngineSettings(summary_model="small", summary_base_url="http://127.0.0.1:9/v1"))
-        assert "OpenAISummarizer(model='small', base_url='http://127.0.0.1:9/v1'" in repr(made._strategy())
-        assert "on_failure='digest'" in repr(made._strategy())
-        made = engine(EngineSettings(summary_model="small"))
-        made.update_model("main", 64_000, base_url="http://127.0.0.1:8/v1", api_key="sk-secret")
-        assert "OpenAISummarizer(model='small', base_url='http://127.0.0.1:8/v1'" in repr(made._strategy())
-        assert "sk-secret" not in repr(made._strategy())
-
     def test_any_pipeline(self, tmp_path: Path) -> None:
         """A pipeline file replaces the default pipeline; a missing file raises a ``ConfigurationError`` at construction."""
         pipeline = Truncation(keep=last(groups=2), target=tokens_below(500))
@@ -603,7 +550,8 @@ def test_hermes_setting(value: Any, due: bool) -> None:
     """``compression.enabled`` in Hermes' configuration disables the engine, also if written as a word."""
     settings = EngineSettings.from_config({"compression": {"enabled": value}})
     assert settings.enabled is due
-    assert CompactionEngine(settings).should_compress(190_000) is due
+    made = engine(settings)
+    assert (made.should_compress(190_000), made.should_compress_preflight(CHAT)) == (due, due)
 
 
 def test_notice_once_until_usage_falls() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,13 +81,6 @@ class TestLongRun:
             for request in requests(made, calls(120, 60), lambda view: int(tokens_of(view) * ratio))
         ]
         assert max(sizes) <= 32_000
-
-    def test_recorded_session(self, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-        """A recorded session of 668 messages, 185,000 tokens, stays inside 32,000; `tests/hermes` has the other windows."""
-        [recorded] = [each["messages"] for each in corpus("coding_long") if len(each["messages"]) == 668]
-        made = engine()
-        assert max(tokens_of(request) for request in requests(made, recorded)) <= 32_000
-        assert made.compression_count > 3
 
 
 class TestProgress:
@@ -178,14 +170,6 @@ class TestForced:
         after = made.compress(longer, force=True)
         assert (len(summarizer.requests), made.last_error, made.get_status()["outcome"]) == (2, None, "compacted")
         assert "Find the time-outs." in str(after)
-
-    def test_nothing_to_do(self) -> None:
-        """A forced run that changes nothing returns the same list with the outcome "unchanged", and is not counted."""
-        made = engine(SMALL, context_length=8_000)
-        view = made.compress(CHAT, force=True)
-        assert made.get_status()["outcome"] == "compacted"
-        assert made.compress(view, force=True) is view
-        assert (made.get_status()["outcome"], made.compression_count) == ("unchanged", 1)
 
 
 class TestRefused:
