@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
-from typing import Any, Self
+from typing import Any
 
 import attrs
 import pytest
@@ -15,18 +14,11 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from compaction import CompactionResult, MessageIndex, last, presets, run
-from compaction.integrations.langchain import (
-    ChatModelSummarizer,
-    CompactionMiddleware,
-    RewritingMiddleware,
-    langchain,
-    model_name,
-)
+from compaction import CompactionResult, MessageIndex, last, presets
+from compaction.integrations.langchain import CompactionMiddleware, RewritingMiddleware, langchain, model_name
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
 from compaction.models import UnknownModel, input_limit
 from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
-from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import ModelServer, tokens_of
 
@@ -101,30 +93,6 @@ def test_the_words_around_a_summary_are_the_strategys_own() -> None:
         assert "IT-" in summary
         assert not summary.startswith(("[compaction", "From earlier messages"))
     assert SummarizationNode(own, keys=keys, counter="chars/4").invoke({"messages": messages})["summary"][:6] != "Bisher"
-
-
-class SilentServer:
-    """A server that accepts connections and never answers."""
-
-    def __enter__(self) -> Self:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._socket.close()
-
-
-@pytest.mark.parametrize("is_sync", [True, False])
-async def test_a_model_that_hangs_is_given_up(is_sync: bool) -> None:
-    """An awaited call is cancelled; a sync call is sent with a timeout, which the client enforces."""
-    with SilentServer() as server:
-        model = ChatOpenAI(model="m", api_key="none", base_url=server.url, max_retries=0)  # type: ignore[arg-type]
-        summarizer = ChatModelSummarizer(model, sync=is_sync, summary_options=SummaryOptions(timeout_seconds=0.3))
-        index = MessageIndex([{"role": "user", "content": "word " * 400}] * 4, counter="chars/4")
-        result = await run(index, Summarization(summarizer, keep=last(messages=1)))
-    assert (result.outcome, len(result.failures)) == ("degraded", 1)
-    assert ("did not answer within 0.3 s" in str(result.failures[0].error)) is not is_sync
 
 
 NEVER = Truncation(trigger=tokens_exceed(1_000_000), keep=last(groups=1))

@@ -44,13 +44,8 @@ def test_it_is_what_each_conversation_compacts_to(chunks: int) -> None:
     assert table.column("messages").to_pylist()[6] == json.dumps(CHATS[6]["messages"])
 
 
-def test_an_empty_table_stays_empty() -> None:
-    table = table_of([], id=[])
-    assert compact_table(table, JOB).schema == table.schema
-
-
-def test_a_bad_row_is_raised_or_marked() -> None:
-    """By default the first bad row raises an error that names it; with ``mark`` it is unchanged and its reason is added."""
+def test_bad_rows_are_raised_or_marked() -> None:
+    """By default the first bad row raises an error; marked, it is unchanged beside its reason, with lone surrogates escaped."""
     table = table_of([turns(2), "text", None, turns(1)])
     with pytest.raises(InputError, match="row 1: it is not a conversation"):
         compact_table(table, JOB)
@@ -59,15 +54,13 @@ def test_a_bad_row_is_raised_or_marked() -> None:
     reasons = marked.column("compaction_error").to_pylist()
     assert [reason is None for reason in reasons] == [True, False, False, True]
 
-
-def test_a_reason_is_marked_whatever_it_says() -> None:
-    """A lone surrogate in it, which Arrow cannot store, becomes an escape."""
-
     def fails(index: Any) -> Any:
         raise ValueError("\ud800")
 
     marked = compact_table(table_of([turns(1)]), fails, on_error="mark")
     assert marked.column("compaction_error").to_pylist() == ["ValueError: \\ud800"]
+    table = table_of([], id=[])
+    assert compact_table(table, JOB).schema == table.schema
 
 
 def test_a_bad_nested_row_is_marked(tmp_path: Path) -> None:

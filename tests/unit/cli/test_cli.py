@@ -222,16 +222,13 @@ def test_inspect_as_json(chats: Path) -> None:
     assert sum(group["share"] for group in longest["groups"]) == pytest.approx(1)
 
 
-def test_inspect_lists_several_and_chooses_one(chats: Path) -> None:
-    """Several conversations get a line each; --id shows the groups of one."""
+def test_inspect_lists_several_and_chooses_one(chats: Path, tmp_path: Path) -> None:
+    """Several conversations get a line each; --id shows the groups of one. Calls and results without each other are marked."""
     assert [line.split()[2] for line in run("inspect", chats).stdout.splitlines()[2:5]] == ["chat-1", "chat-3", "chat-6"]
     assert "tool_call" in run("inspect", chats, "--id", "chat-3").stdout
     missing = run("inspect", chats, "--id", "chat-9")
     assert (missing.exit_code, missing.stdout) == (2, "")
     assert "no conversation" in missing.stderr
-
-
-def test_inspect_marks_what_is_unusual(tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
     path.write_text(json.dumps([user(), result("gone"), user(), call("c1")]))
     shown = run("inspect", path).stdout
@@ -263,14 +260,10 @@ def test_validate_lists_problems(chat: Path, broken: Path) -> None:
 
 
 def test_validate_goes_on_after_a_file_it_cannot_read(chat: Path, broken: Path, tmp_path: Path) -> None:
-    """A file that cannot be read is reported and gives exit code 2; the others are checked."""
+    """It is reported and gives exit code 2; the others are checked. With --json standard output is one value with all of it."""
     done = run("validate", tmp_path / "missing", broken, chat)
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert done.stdout.endswith(f"{chat}: valid in 1 conversation of 24 messages\n")
-
-
-def test_validate_as_json(broken: Path, tmp_path: Path) -> None:
-    """With --json standard output is one JSON value with each file, its problems, and why it could not be read."""
     report = json.loads(run("validate", broken, tmp_path / "missing", "--json").stdout)
     assert [problem["rule"] for problem in report["files"][0]["problems"]] == [problem.rule for problem in validate(BROKEN)]
     assert report["files"][0]["errors"] == []

@@ -374,16 +374,12 @@ def test_what_is_no_file_of_a_pipeline(text: str, format: Any, rule: str) -> Non
         loads(text, format=format)
 
 
-def test_another_format_is_refused() -> None:
-    """JSON is neither read as YAML nor written as TOML."""
+def test_what_is_no_pipeline_file(tmp_path: Path) -> None:
+    """JSON is neither read as YAML nor written as TOML; the error names a file, and whether it is missing or not UTF-8."""
     form: Any = "json"
     for use in (lambda: loads("{}", format=form), lambda: dumps(Pipeline(), format=form)):
         with pytest.raises(ConfigurationError, match="format='json': toml or yaml"):
             use()
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """A file that is missing, or is not UTF-8, raises a `ConfigurationError` that names it and says which of the two it is."""
     (tmp_path / "latin.toml").write_bytes(b'use = "\xe9"')
     for name, rule in (("none.toml", "No such file or directory; name a"), ("latin.toml", "it cannot be read as UTF-8 text")):
         with pytest.raises(ConfigurationError, match=rf"{name}: {rule}"):

@@ -272,7 +272,7 @@ def test_settings_that_protect_nothing_are_errors(options: dict[str, str], says:
 
 
 def test_settings_have_limits() -> None:
-    """The smallest values are accepted, and those below are errors; a token is in no text."""
+    """The smallest values are accepted, those below are errors; a token is in no text. The command has the same defaults."""
     smallest: dict[str, Any] = {"max_body": 1, "conversations": 1, "conversation_bytes": 1, "window": 1}
     shortest: dict[str, Any] = {"forget_after": 0.5, "body_seconds": 0.5, "timeout": 0.5}
     settings = GatewaySettings(strategy=presets.adaptive, token="sesame", **smallest, **shortest)
@@ -280,10 +280,6 @@ def test_settings_have_limits() -> None:
     for name in (*smallest, *shortest):
         with pytest.raises(ConfigurationError, match=name):
             GatewaySettings(strategy=presets.adaptive, **{name: 0})
-
-
-def test_the_defaults_of_the_command_are_those_of_the_settings() -> None:
-    """Whoever starts the application by other means gets the same gateway."""
     settings, command = GatewaySettings(strategy=presets.adaptive), inspect.signature(serve_command).parameters
     names = ("openai_url", "anthropic_url", "google_url", "bedrock_url", "max_body", "conversations", "window", "counter")
     found = {name: getattr(settings, name) for name in (*names, "store", "forget_after", "token", "shadow", "recall", "record")}

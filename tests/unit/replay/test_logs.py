@@ -65,16 +65,12 @@ def test_claude_code(tmp_path: Path) -> None:
     assert validate(recording.messages) == []
 
 
-def test_claude_code_compactions_are_left_out(tmp_path: Path) -> None:
-    """The whole history is in the file; the agent's own summary would be in it twice."""
+def test_claude_code_words_of_the_client_are_left_out(tmp_path: Path) -> None:
+    """The agent's own summary would be in it twice; an error that the client shows as an answer is no model call."""
     lines = [*CLAUDE, claude("user", "This session continues ...", 7, isCompactSummary=True), claude("user", "And now?", 8)]
     recording = only(written(tmp_path, *lines))
     assert recording.messages[-1] == {"role": "user", "content": "And now?"}
     assert recording.notes == ("a summary that the agent wrote itself is skipped, 1 times",)
-
-
-def test_claude_code_words_of_the_client_are_left_out(tmp_path: Path) -> None:
-    """An error that the client shows as an answer is not a model call."""
     lines = [*CLAUDE, claude("assistant", [{"type": "text", "text": "API Error"}], 7, message={"model": "<synthetic>"})]
     assert len(only(written(tmp_path, *lines)).messages) == 4
 

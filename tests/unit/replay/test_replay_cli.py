@@ -35,13 +35,17 @@ def run(*arguments: object, code: int = 0) -> None:
 
 
 def test_the_table_names_every_strategy(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table lists the baselines and the strategies asked for; below it are the counts of sessions."""
+    """The baselines come first. Each column has a unit below its name, and the lines below the table explain it."""
     run(sessions, "--window", "200", "--strategy", "context_window")
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert [line.split()[0] for line in lines[3:7]] == ["none", "truncate", "hysteresis", "context_window"]
     assert "1 session over 200 tokens, 22 calls" in lines
     assert "1 session within the window, not in the averages" in lines
+    run(sessions, "--window", "200")
+    names, units, *rest = capsys.readouterr().out.splitlines()
+    assert units.split() == ["strategy", "of", "all", "%", "%", "%", "calls", "calls", "calls", "tokens", "s"]
+    assert [name for name in names.split() if f"{name}: " not in "\n".join(rest)] == []
 
 
 def test_the_summary_fits_in_100_columns(
@@ -70,14 +74,6 @@ def test_a_narrow_terminal_has_no_intervals(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert [line for line in lines[:8] if "(" in line or "…" in line] == []
-
-
-def test_every_column_has_a_unit(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The head has the unit of each column below its name, and the lines below the table explain each name."""
-    run(sessions, "--window", "200")
-    names, units, *rest = capsys.readouterr().out.splitlines()
-    assert units.split() == ["strategy", "of", "all", "%", "%", "%", "calls", "calls", "calls", "tokens", "s"]
-    assert [name for name in names.split() if f"{name}: " not in "\n".join(rest)] == []
 
 
 def test_recommendation(sessions: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -136,17 +136,14 @@ class TestProgress:
         progress.reported(5_000, 4_000)
         assert progress.waits(5_000, 4_000, window=8_000) is False
 
-    def test_no_op_is_no_strike(self) -> None:
-        """A run that changed nothing does not count as a compaction without effect."""
+    def test_no_op_and_no_report_are_no_strike(self) -> None:
+        """A run that changed nothing is no compaction without effect, and a response without usage changes nothing."""
         made = engine(SMALL, context_length=8_000)
         short = CHAT[:3]
         for _ in range(5):
             assert made.compress(short, current_tokens=5_000) is short
             made.update_from_response({"prompt_tokens": 5_000})
         assert made.should_compress(5_000) is True
-
-    def test_no_report_is_no_verdict(self) -> None:
-        """A response without usage does not change whether the engine waits."""
         made = self.stuck()
         made.update_from_response({})
         assert made.should_compress(5_000) is False

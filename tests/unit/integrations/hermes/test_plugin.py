@@ -41,11 +41,16 @@ def test_install_and_uninstall(home: Path) -> None:
 
 
 def test_another_place(tmp_path: Path) -> None:
-    """A path names another folder of plugins."""
+    """A path names another folder of plugins: Hermes' own needs no enabling, and one below a file cannot be written."""
     assert install_plugin(tmp_path / "engines") == tmp_path / "engines" / "compaction"
     missing = "is not there; compaction hermes install"
     assert [missing in "\n".join(hermes_status(path)[1]) for path in (tmp_path / "engines", None)] == [False, True]
     assert uninstall_plugin(tmp_path / "engines") == tmp_path / "engines" / "compaction"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnwritableFile, match="name a writable folder"):
+        install_plugin(tmp_path / "file" / "plugins")
+    assert "enabled: yes" in hermes_status(tmp_path / "plugins" / "context_engine")[1]
+    assert "enabled: yes" not in hermes_status(tmp_path / "plugins")[1]
 
 
 @pytest.mark.parametrize("kind", ["other", "another file", "file", "link"])
@@ -112,12 +117,6 @@ def test_the_entry_point_is_enough(installed: bool, home: Path, monkeypatch: pyt
     assert "config.yaml cannot be read" in hermes_status()[1][3]
 
 
-def test_a_place_below_a_file(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UnwritableFile, match="name a writable folder"):
-        install_plugin(tmp_path / "file" / "plugins")
-
-
 def test_hermes_is_not_here() -> None:
     """Without Hermes, the status says where to install, and loading the plugin raises a ``ConfigurationError``."""
     done = run("status")
@@ -176,12 +175,6 @@ def test_configuration(config: str | None, enabled: str, engine: str, home: Path
     active, lines = hermes_status()
     said = [line.split(": ", 1)[1].split(";")[0] for line in lines[3:5]]
     assert (said, active) == ([enabled, engine], False)
-
-
-def test_hermes_own_folder_needs_no_enabling(tmp_path: Path) -> None:
-    """A plugin in Hermes' own folder of context engines does not need to be enabled."""
-    assert "enabled: yes" in hermes_status(tmp_path / "plugins" / "context_engine")[1]
-    assert "enabled: yes" not in hermes_status(tmp_path / "plugins")[1]
 
 
 @pytest.mark.parametrize("release", ["0.19.0", "0.21.3"])

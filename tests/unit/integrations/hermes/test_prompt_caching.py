@@ -38,6 +38,8 @@ def test_what_cannot_carry_one_takes_none() -> None:
     assert carriers(apply_cache_control([SYSTEM, *said(4), empty, empty])) == [0, 2, 3, 4]
     odd = {"role": "user", "content": ["text"]}
     assert carriers(apply_cache_control([SYSTEM, *said(4), odd], native=True)) == [0, 2, 3, 4]
+    with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
+        apply_cache_control([SYSTEM, "hi"])
 
 
 def text(words: str, **fields: Any) -> dict[str, Any]:
@@ -116,11 +118,6 @@ def test_anthropic_messages() -> None:
 def test_formats_without_breakpoints(format: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{format} has no such breakpoints; use openai-chat or anthropic"):
         apply_cache_control([{"role": "user", "content": "hi"}], format=format)
-
-
-def test_what_is_no_message() -> None:
-    with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
-        apply_cache_control([SYSTEM, "hi"])
 
 
 @pytest.mark.parametrize(
