@@ -17,14 +17,10 @@ import pytest
 import ray
 from typer.testing import CliRunner
 
-from compaction import last, presets
+from compaction import presets
 from compaction.batch import Job, compact_dataset, compact_table, ray_workers
 from compaction.cli.app import app
-from compaction.errors import ConfigurationError
-from compaction.strategies import Summarization
-from compaction.triggers import messages_exceed
-from tests.ray.strategies_for_ray import Asked, Deadly
-from tests.support.chats import turns, user
+from tests.ray.strategies_for_ray import Deadly
 from tests.support.corpora import BUDGET, CHATS, STRATEGY, expected, read_rows, run, store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,30 +45,6 @@ def test_a_killed_worker_is_made_up_for(tmp_path: Path) -> None:
     assert len(list((tmp_path / "deaths").iterdir())) == 3
     assert (report.outcome, report.tally.bad) == ("finished", 0)
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected() * 3
-
-
-def test_a_worker_that_dies_every_time_ends_it(tmp_path: Path) -> None:
-    """A slice that kills its worker each time ends the batch with a ``ConfigurationError``."""
-    (tmp_path / "deaths").mkdir()
-    source = store(tmp_path / "in.jsonl", "jsonl", CHATS[:1])
-    with pytest.raises(ConfigurationError, match="an actor was lost 6 times"):
-        run(source, tmp_path / "out.jsonl", strategy=Deadly(str(tmp_path / "deaths"), 100), workers=ray_workers(1))
-
-
-def test_summaries_are_paid_for_once(tmp_path: Path) -> None:
-    """A batch that is stopped and resumed on Ray requests each conversation's summary once."""
-    (tmp_path / "asked").mkdir()
-    chats = [{"messages": [user(f"shelf {number}"), *turns(6, words=60)]} for number in range(24)]
-    source = store(tmp_path / "in.jsonl", "jsonl", chats)
-    strategy = Summarization(Asked(str(tmp_path / "asked")), trigger=messages_exceed(6), keep=last(messages=2))
-    parts = tmp_path / "out.jsonl.parts"
-    options: dict[str, Any] = {"strategy": strategy, "workers": ray_workers(2), "slice_bytes": 15_000}
-    first = run(source, tmp_path / "out.jsonl", stop=lambda: len(list(parts.glob("*.record"))) >= 2, **options)
-    second = run(source, tmp_path / "out.jsonl", **options)
-    asked = sorted(path.read_text() for path in (tmp_path / "asked").iterdir())
-    assert (first.outcome, second.outcome) == ("interrupted", "finished")
-    assert asked == sorted(f"shelf {number}" for number in range(24))
-    assert second.tally.requests == 24
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["text", "nested"])
