@@ -175,8 +175,9 @@ class Numbering(ContextProvider):
         context.extend_messages(self, [Message("user", [f"NOTE: it is day {state['day']}. {'x' * 200}"])])
 
 
-@pytest.mark.parametrize("other", [None, Noting, Numbering], ids=["alone", "a note", "another note each time"])
-@pytest.mark.parametrize("calls", [1, 8])
+@pytest.mark.parametrize(
+    ("other", "calls"), [(None, 8), (Noting, 1), (Numbering, 8)], ids=["alone", "a note", "another note each time"]
+)
 async def test_as_many_summaries_as_the_provider(other: Callable[[str], ContextProvider] | None, calls: int) -> None:
     """Nothing is summarized twice, in each form of our strategy, and with any provider that adds messages to each run."""
     asked: list[int] = []
