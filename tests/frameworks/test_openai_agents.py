@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agents import Agent, ModelProvider, RunConfig, Runner, SQLiteSession, function_tool
+from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
 from agents.models import get_default_model
 from agents.run_config import CallModelData, ModelInputData
 from agents.testing import ScriptedModel, assistant_message
@@ -62,36 +62,6 @@ def history() -> list[Any]:
 def config_of(**options: Any) -> RunConfig:
     shorten = CompactionFilter(presets.token_budget(100_000), counter="chars/4", **options)
     return RunConfig(call_model_input_filter=shorten, tracing_disabled=True)
-
-
-@pytest.mark.parametrize(("refusals", "wrapped"), [(2, True), (1, False)])
-async def test_what_ends_a_run(refusals: int, wrapped: bool) -> None:
-    """Nothing is sent a third time; without the wrapper nothing is repeated."""
-    inner = refusing(refusals)
-    agent = Agent(name="Shop", model=CompactingModel(inner) if wrapped else inner)
-    with pytest.raises(ValueError, match="too long"):
-        await Runner.run(agent, history(), run_config=config_of())
-    assert inner.refusals == 0
-
-
-async def test_reported_usage_reaches_the_session(tmp_path: Path) -> None:
-    """Usage also reaches a model that the agent names; a run without a filter passes unchanged."""
-
-    class Provider(ModelProvider):
-        def get_model(self, model_name: str | None) -> Any:
-            return refusing(0)
-
-    agent = Agent(name="Shop", instructions="You are a shop.", model="gpt-5")
-    under = SQLiteSession("a", tmp_path / "items.db")
-    session = CompactingSession(under, presets.token_budget(100_000), counter="chars/4", window="auto")
-    models = CompactingModels(Provider())
-    config = RunConfig(call_model_input_filter=session.filter, model_provider=models, tracing_disabled=True)
-    await Runner.run(agent, "What does tea cost?", session=session, run_config=config)
-    assert (status_of(session).tokens, status_of(session).window) == (3_000, 272_000)
-    without = RunConfig(model_provider=models, tracing_disabled=True)
-    assert (await Runner.run(agent, "And milk?", run_config=without)).final_output == "5."
-    await models.aclose()
-    under.close()
 
 
 class Inner:

@@ -274,16 +274,6 @@ class TestRefused:
 class TestUsage:
     """The session counts tokens with the provider's reports."""
 
-    def test_anchored(self) -> None:
-        """The session's count is the reported usage plus newer messages by its own counter."""
-        made, view = engine(), calls(30, 20)
-        outside = 3_000
-        made.update_from_response({"prompt_tokens": tokens_of(view[:-1]) + outside})
-        assert view[-1]["role"] == "assistant"
-        made.should_compress(40_000)
-        made.compress(view)
-        assert made.session.index.context.overhead_tokens == outside
-
     def test_before_an_answer(self) -> None:
         """A report of a request that has no answer yet is of this list."""
         made, view = engine(), CHAT[:2]
