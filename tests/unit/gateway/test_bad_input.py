@@ -13,7 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import anyio
 import httpx
 import pytest
 
@@ -35,7 +34,6 @@ from tests.support.gateways import (
     serving,
     tool_chat,
 )
-from tests.support.rulebook import is_valid
 
 SHORT, LONG = body_of(tool_chat(1)), body_of(tool_chat(20))
 
@@ -138,40 +136,6 @@ async def test_a_body_of_50_megabytes() -> None:
     assert (found.got[0].body == body, refused.got) == (True, [])
     assert found.got[0].headers["content-length"] == str(len(body))
     assert "transfer-encoding" not in found.got[0].headers
-
-
-async def test_a_conversation_that_shrinks_or_goes_back() -> None:
-    """If an agent sends a shorter or earlier conversation, the gateway sends that conversation, and every request is valid."""
-    messages = tool_chat(20)
-    summary = [{"role": "user", "content": "Summary of what was done so far."}, *messages[-4:]]
-    lists = (messages, summary, messages[:5], messages[:-2], messages)
-    found = await served([chat_reply()], *map(body_of, lists), headers={"x-session-id": "one"})
-    assert [reply.status_code for reply in found.replies] == [200] * 5
-    assert found.sent[1:3] == [summary, messages[:5]]
-    assert all(is_valid("openai-chat", each) for each in found.sent)
-    assert found.sent[4][-1] == messages[-1]
-
-
-async def test_two_clients_in_one_conversation_at_once() -> None:
-    """Eight simultaneous clients in one session each get the answer to their own messages."""
-    bodies = [body_of([*tool_chat(12), {"role": "user", "content": f"client {name} asks"}]) for name in range(8)]
-
-    def echo(handler: Handler, got: Got) -> None:
-        chat_reply(got.json["messages"][-1]["content"])(handler, got)
-
-    replies: dict[int, str] = {}
-    with ScriptedUpstream(echo) as upstream:
-        async with in_process(upstream) as client:
-
-            async def ask(place: int) -> None:
-                reply = await client.post(CHAT, content=bodies[place], headers={"x-session-id": "shared"})
-                replies[place] = reply.json()["choices"][0]["message"]["content"]
-
-            async with anyio.create_task_group() as group:
-                for place in range(8):
-                    group.start_soon(ask, place)
-    assert replies == {place: f"client {place} asks" for place in range(8)}
-    assert all(is_valid("openai-chat", got.json["messages"]) for got in upstream.got)
 
 
 # ------------------------------------------------------------------------ of upstreams
