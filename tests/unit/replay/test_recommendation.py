@@ -13,6 +13,7 @@ from compaction.models import unpriced
 from compaction.replay import Candidate, ReplayResult, recommend, recordings_of, replay
 from compaction.replay.recommendation import MINIMUM_SESSIONS
 from tests.support.chats import Chat, assistant, turns, user
+from tests.unit.replay.test_result import replayed
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 BASELINES = "none, truncate and hysteresis are baselines to compare with, and are never recommended."
@@ -50,10 +51,6 @@ KEEPS = keeping("keeps", first_in=6)
 
 
 SIX = [chat(20 + at) for at in range(MINIMUM_SESSIONS)]
-
-
-def replayed(*conversations: Any, strategies: Any = (), **options: Any) -> ReplayResult:
-    return replay(conversations, strategies, **{"window": 200, "counter": "chars/4", **options})
 
 
 def six(*strategies: Any, **options: Any) -> ReplayResult:
