@@ -48,7 +48,6 @@ def too_long(window: int, tokens: int) -> Any:
     return answer(400, {"error": {"message": said, "code": "context_length_exceeded"}})
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_known_model_with_a_small_real_window_is_refused_once() -> None:
     """From then on it is as if that window had been configured: no refusal, and every cut has a summary."""
     seen: list[tuple[int, int]] = []
