@@ -21,6 +21,7 @@ from compaction.models import UnknownModel, input_limit
 from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import ModelServer, tokens_of
+from tests.support.scripted import Scripted
 
 CONFIG: Any = {"configurable": {"thread_id": "a"}}
 
@@ -105,17 +106,6 @@ def make_agent(server: ModelServer, *middleware: Any, tools: Any = (look_up_pric
 
 def asked(turn: int) -> Any:
     return {"messages": [("user", f"What does item {turn} cost?")]}
-
-
-class Numbered:
-    """A summarizer that numbers its summaries and records its focuses."""
-
-    def __init__(self) -> None:
-        self.focuses: list[str | None] = []
-
-    def summarize(self, request: Any) -> str:
-        self.focuses.append(request.focus)
-        return f"Summary {len(self.focuses)}: the prices of some items were looked up."
 
 
 # --- a node of one's own that calls the model --------------------------------------------------------------------------
@@ -203,7 +193,7 @@ def test_the_names_of_models() -> None:
 
 async def test_the_model_asks_for_compaction(server: ModelServer) -> None:
     """A call of ``compact_conversation`` compacts before the next model call, once, with the focus of the call."""
-    summarizer, results = Numbered(), list[CompactionResult]()
+    summarizer, results = Scripted("Prices were looked up."), list[CompactionResult]()
     strategy = Summarization(summarizer, trigger=tokens_exceed(1_000_000), keep=last(groups=1))
     middleware = CompactionMiddleware(strategy, compact_tool=True, counter="chars/4", on_result=results.append)
     agent = make_agent(server, middleware, tools=())
@@ -213,14 +203,14 @@ async def test_the_model_asks_for_compaction(server: ModelServer) -> None:
         "compact_conversation"
     ]
     assert [bool(result.edits) for result in results] == [False, True]
-    assert summarizer.focuses == ["Now of prices. (0)"]
-    assert "Summary 1" in json.dumps(server.requests[-1]["messages"])
+    assert [request.focus for request in summarizer.requests] == ["Now of prices. (0)"]
+    assert "Prices were looked up." in json.dumps(server.requests[-1]["messages"])
 
 
 @pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
 def test_the_host_asks_for_compaction(kind: Any, server: ModelServer) -> None:
     """``compact_next`` applies to the next model call of its thread only."""
-    summarizer = Numbered()
+    summarizer = Scripted("Prices were looked up.")
     strategy = Summarization(summarizer, trigger=tokens_exceed(1_000_000), keep=last(groups=1))
     middleware = kind(strategy, counter="chars/4")
     agent = make_agent(server, middleware, checkpointer=InMemorySaver())
@@ -228,7 +218,7 @@ def test_the_host_asks_for_compaction(kind: Any, server: ModelServer) -> None:
         agent.invoke(asked(turn), CONFIG)
     middleware.compact_next("a", "the cheapest item")
     agent.invoke(asked(2), {"configurable": {"thread_id": "b"}})
-    assert summarizer.focuses == []
+    assert summarizer.requests == []
     for turn in range(2, 4):
         agent.invoke(asked(turn), CONFIG)
-    assert summarizer.focuses == ["the cheapest item"]
+    assert [request.focus for request in summarizer.requests] == ["the cheapest item"]

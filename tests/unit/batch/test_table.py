@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,10 +14,10 @@ from compaction import last
 from compaction.batch import Job, compact_table
 from compaction.errors import ConfigurationError, InputError
 from compaction.strategies import Summarization
-from compaction.summarizers import SummaryRequest
 from compaction.triggers import messages_exceed
 from tests.support.chats import turns, user
 from tests.support.corpora import BUDGET, CHATS, STRATEGY, expected, store
+from tests.support.scripted import Awaited
 
 JOB = Job(STRATEGY, counter="chars/4", budget=BUDGET)
 
@@ -83,23 +82,12 @@ def test_a_nested_message_that_was_changed_is_held_or_told(tmp_path: Path) -> No
         compact_table(narrow, Summarization(trigger=messages_exceed(2), keep=last(messages=1)))
 
 
-@attrs.define(eq=False)
-class Answering:
-    """A summarizer that awaits. Holds state: how often it was asked."""
-
-    asked: int = 0
-
-    async def summarize(self, request: SummaryRequest) -> str:
-        self.asked += 1
-        return "## Goal\nThey count."
-
-
 def test_a_strategy_may_await() -> None:
     """A strategy with a summarizer runs in a new event loop; the rows keep their order."""
     table = table_of([[user(f"shelf {number}"), *turns(6, words=60)] for number in range(5)])
-    asked = Answering()
-    made = compact_table(table, Summarization(asked, trigger=messages_exceed(6), keep=last(messages=2)))
-    assert asked.asked == 5
+    awaited = Awaited("## Goal\nThey count.")
+    made = compact_table(table, Summarization(awaited, trigger=messages_exceed(6), keep=last(messages=2)))
+    assert len(awaited.requests) == 5
     assert all("They count." in text for text in made.column("messages").to_pylist())
 
 

@@ -14,6 +14,7 @@ from compaction.strategies import Clip, Summarization, Truncation
 from compaction.summarizers import SummaryRequest
 from compaction.triggers import always, tokens_below, tokens_exceed
 from tests.support.gateways import tool_chat
+from tests.support.scripted import Scripted
 
 WINDOW = 10_000
 EARLY = Truncation(trigger=tokens_exceed(1_000), target=tokens_below(800), keep=last(groups=1))
@@ -86,18 +87,12 @@ def test_after_a_pause_there_is_no_cache_to_break(seconds: float) -> None:
 @pytest.mark.parametrize("is_necessary", [False, True])
 def test_a_model_is_asked_only_when_its_summary_is_used(is_necessary: bool) -> None:
     """A summarizing model is called only if its summary is needed, and not for a trial."""
-    asked: list[str] = []
-
-    class Model:
-        def generate(self, prompt: str) -> str:
-            asked.append(prompt)
-            return "A summary."
-
-    strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=2))
+    summarizer = Scripted("A summary.")
+    strategy = Summarization(summarizer, trigger=tokens_exceed(1_000), keep=last(groups=2))
     session = CompactionSession(never_dearer(strategy, WINDOW), counter="chars/4", clock=None, window=WINDOW)
     messages = tool_chat(100 if is_necessary else 6, words=90)
     session.view_sync(messages)
-    assert bool(asked) == is_necessary
+    assert bool(summarizer.requests) == is_necessary
 
 
 def chat(*tokens: int) -> MessageIndex:

@@ -24,6 +24,7 @@ from compaction.testing import agent_session
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import tool_turns
 from tests.support.fault_server import FaultServer, reply, status
+from tests.support.scripted import Scripted
 
 CHAT = agent_session(200, lines=20)
 SMALL = EngineSettings(threshold=0.5, protect_last_n=4)
@@ -161,20 +162,14 @@ class TestCompress:
 
     def test_focus(self) -> None:
         """The topic of a compaction is passed to the summarizer."""
-        asked: list[str | None] = []
-
-        class Asked:
-            def summarize(self, request: Any) -> str:
-                asked.append(request.focus)
-                return "a summary of it"
-
-        made = engine(summarizer=Asked())
+        summarizer = Scripted("a summary of it")
+        made = engine(summarizer=summarizer)
         for due in (False, True):
             assert not due or made.should_compress(5_000)
             made.on_session_reset()
             made.should_compress(5_000 if due else 0)
             made.compress(CHAT, focus_topic="the port")
-        assert asked == ["the port"] * 2
+        assert [request.focus for request in summarizer.requests] == ["the port"] * 2
 
     def test_current_tokens(self) -> None:
         """A pipeline's triggers include the reported tokens outside the messages."""
@@ -324,10 +319,6 @@ class TestHost:
     def test_the_flags_that_hermes_reads(self) -> None:
         """After each compaction the flags say whether anything changed, failed, or was replaced by a digest."""
 
-        class Broken:
-            def summarize(self, request: Any) -> str:
-                raise SummaryFailed("the server is away")
-
         def flags(made: CompactionEngine) -> tuple[bool, bool, bool, bool]:
             said = made._last_summary_error
             assert said == made.last_error
@@ -348,7 +339,7 @@ class TestHost:
         ):
             made.compress(messages)
             assert flags(made) == expected
-        made = engine(summarizer=Broken())
+        made = engine(summarizer=Scripted(SummaryFailed("the server is away")))
         assert len(made.compress(CHAT)) < len(CHAT)
         assert flags(made) == (True, False, True, True)
         assert "the server is away" in str(made.get_status()["error"])
