@@ -139,7 +139,6 @@ def test_every_content_type_has_its_place_in_a_conversation(kind: str) -> None:
 
 @pytest.mark.parametrize("call", sorted(ANSWERS))
 def test_a_call_and_its_result_are_one_group(call: str) -> None:
-    """A call and its result of any kind leave together, even in two messages."""
     asked, answered = (Message(role_of(kind), [CONTENTS[kind][0]]) for kind in (call, ANSWERS[call]))
     messages = [Message("user", ["hi"]), asked, answered, Message("assistant", ["done"]), Message("user", ["and?"])]
     index = MessageIndex(messages, format=agent_framework, counter="chars/4")

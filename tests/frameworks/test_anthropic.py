@@ -183,7 +183,6 @@ async def sent(compaction: RequestCompaction, request: Any, *replies: Any, async
     ids=repr,
 )
 async def test_requests_that_are_not_ours(request_: Request) -> None:
-    """Any other request, or one without messages, passes as it is, and nothing is remembered."""
     compaction = RequestCompaction(SlidingWindow(keep=last(turns=1)), counter="chars/4")
     response, requests = await sent(compaction, request_, "answer")
     assert (response, requests[0] is request_, compaction.conversations.last) == ("answer", True, None)

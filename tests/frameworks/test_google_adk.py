@@ -197,7 +197,6 @@ async def test_the_model_asks_for_compaction() -> None:
 
 
 async def test_what_a_service_keeps_is_left_alone() -> None:
-    """A request whose history the provider keeps is sent unchanged."""
     contents = [content("hi")]
     request = SimpleNamespace(previous_interaction_id="i1", contents=contents)
     plugin = CompactionPlugin(presets.token_budget(300))

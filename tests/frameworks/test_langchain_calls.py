@@ -120,7 +120,6 @@ async def test_only_a_length_error_is_compacted(kind: Any) -> None:
 
 @BOTH
 async def test_an_awaited_summarizer_after_a_length_error(kind: Any) -> None:
-    """A request that was too long is summarized by a model that is awaited, and its answer is returned."""
     middleware = kind(
         Summarization(Awaited("Some notes."), trigger=tokens_exceed(10_000), keep=last(groups=1)), counter="chars/4"
     )

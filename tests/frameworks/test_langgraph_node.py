@@ -68,7 +68,6 @@ async def test_a_summarizer_that_is_awaited() -> None:
 
 
 def test_messages_that_cannot_be_read() -> None:
-    """An unreadable history is passed on unchanged, without a summary."""
     update = node_of(keys=StateKeys(summary="summary")).invoke({"messages": ["no message"]})
     assert update == {"llm_input_messages": ["no message"], "summary": ""}
 

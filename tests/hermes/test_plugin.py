@@ -61,7 +61,6 @@ class TestLoading:
         assert is_ours(directory.load_context_engine("compaction"))
 
     def test_entry_point(self, home: Path, loaded: Callable[[], Any]) -> None:
-        """As an installed package, it is found without a folder."""
         assert not (home / "plugins" / "compaction").exists()
         assert is_ours(loaded())
 
@@ -118,7 +117,6 @@ class TestAgent:
         assert (first.threshold_tokens, second.threshold_tokens) == (32_000, 100_000)
 
     def test_not_chosen(self, home: Path, agent: Callable[[], Any]) -> None:
-        """Without ``context.engine`` Hermes uses its own."""
         (home / "config.yaml").write_text("plugins: {enabled: [compaction]}\n")
         assert not isinstance(agent().context_compressor, CompactionEngine)
 
@@ -137,7 +135,6 @@ class TestContract:
             ContextEngine()  # type: ignore[abstract]
 
     def test_every_method_of_the_base(self, engine: Any) -> None:
-        """The engine overrides every method of Hermes' class, so that no default is used."""
         known = {name for name in vars(ContextEngine) if not name.startswith("_")}
         assert known - {name for kind in CompactionEngine.__mro__ for name in vars(kind)} - set(vars(engine)) == set()
 

@@ -29,7 +29,6 @@ OPTIONS: dict[str, Any] = {"counter": "chars/4", "budget": BUDGET}
 
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "parquet"])
 def test_files_come_out_the_same(kind: str, tmp_path: Path) -> None:
-    """Ray actors write the same bytes as a single process."""
     source = store(tmp_path / f"in.{kind}", kind, CHATS * 3)
     here = run(source, tmp_path / f"here.{kind}")
     there = run(source, tmp_path / f"there.{kind}", workers=ray_workers(2))
@@ -49,7 +48,6 @@ def test_a_killed_worker_is_made_up_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("nested", [False, True], ids=["text", "nested"])
 def test_a_dataset_is_the_same_row_for_row(nested: bool, tmp_path: Path) -> None:
-    """A compacted dataset has the same rows as the table that `compact_table` returns, including other columns."""
     table = pq.read_table(store(tmp_path / "in.parquet", "parquet", CHATS * 3, nested=nested))
     here = compact_table(table, Job(STRATEGY, **OPTIONS))
     made = compact_dataset(ray.data.from_arrow(table).repartition(5), Job(STRATEGY, **OPTIONS), actors=2, batch_rows=16)

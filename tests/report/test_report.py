@@ -46,7 +46,6 @@ def test_it_opens_and_draws(page: Page, small: str, show: Show) -> None:
 
 
 def test_a_strategy_switches_in_half_a_second(page: Page, small: str, show: Show) -> None:
-    """Selecting a strategy shows its figures and which messages it keeps."""
     show(small)
     before = page.locator("#status").inner_text()
     page.select_option("#strategy", "none")

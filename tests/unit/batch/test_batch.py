@@ -431,7 +431,6 @@ def test_arguments_out_of_range(options: dict[str, Any], tmp_path: Path) -> None
 
 
 def test_a_strategy_that_cannot_be_sent(tmp_path: Path) -> None:
-    """A strategy that cannot be pickled is an error with a remedy, before any work."""
     with pytest.raises(ConfigurationError, match="define it in a module"):
         run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", strategy=lambda index: iter(()), workers=2)
 
@@ -582,7 +581,6 @@ def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
 
 
 def test_another_batch_at_work_is_noticed(tmp_path: Path) -> None:
-    """A second run of the same batch at the same time is an error and changes nothing."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     refusals: list[str] = []
 

@@ -303,7 +303,6 @@ def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
     ids=repr,
 )
 def test_a_manifest_that_is_none(content: bytes, tmp_path: Path) -> None:
-    """A file in the manifest's place that is not a manifest of this version is not overwritten."""
     source = store(tmp_path / "in.jsonl", "jsonl", FEW)
     (tmp_path / "out.jsonl.manifest.json").write_bytes(content)
     with pytest.raises(StateError, match="not a manifest"):

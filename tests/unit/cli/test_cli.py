@@ -188,7 +188,6 @@ def test_what_does_not_fit_is_written_and_told(chat: Path, tmp_path: Path) -> No
 
 
 def test_known_problems_are_told_but_not_blamed(tmp_path: Path) -> None:
-    """A rule that the input breaks is reported, and does not change the exit code."""
     path = tmp_path / "chat.json"
     path.write_text(json.dumps([*turns(2), call("c9")]))
     done = run("compact", path, "-o", tmp_path / "out.json", "--budget", "10k")
@@ -454,7 +453,6 @@ def test_an_estimate_is_told(chat: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of other systems")
 def test_output_that_nobody_reads(chat: Path) -> None:
-    """If the reader of the output stops, the program ends silently."""
     for arguments in (["inspect", chat], ["compact", chat, "-o", "-", "--window", "5k", "--json"]):
         read, written = os.pipe()
         os.close(read)
@@ -553,7 +551,6 @@ class TestFormat:
         assert "parts" not in run("inspect", path, "--counter", "chars/4", *options).output
 
     def test_what_cannot_be_told_or_is_unknown(self, tmp_path: Path) -> None:
-        """The exit code is 2, and the error says what to do."""
         path = tmp_path / "mixed.json"
         path.write_text(json.dumps([*CHAT, self.CALL]), encoding="utf-8")
         for command in ("validate", "repair", "inspect"):
@@ -588,7 +585,6 @@ def test_a_window_by_the_models_name(chat: Path) -> None:
 
 
 def test_a_window_by_a_table_of_ones_own(chat: Path, tmp_path: Path) -> None:
-    """Every command that takes a window looks names up in ``--models``."""
     table = tmp_path / "mine.toml"
     table.write_text("[us.models]\nours = { context_window = 400, input_limit = 300 }\n")
     named = ["--window", "ours", "--models", table, "--counter", "chars/4"]

@@ -40,8 +40,6 @@ def test_a_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_checkout_has_no_extras(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the distribution is not installed, the rest of the report is shown."""
-
     def absent(name: str) -> list[str]:
         raise PackageNotFoundError(name)
 
@@ -52,6 +50,5 @@ def test_a_checkout_has_no_extras(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("model", "code", "says"), [("gpt-5", 0, "272,000 tokens"), ("gpt-none", 1, "is unknown")])
 def test_a_models_window(model: str, code: int, says: str) -> None:
-    """The limit of a known model is shown; an unknown model has exit code 1."""
     done = run("--model", model)
     assert (done.exit_code, says in " ".join(done.stdout.split())) == (code, True)

@@ -207,7 +207,6 @@ def used_by(strategies: list[Strategy]) -> set[str]:
 
 @pytest.mark.parametrize("value", [*TRIGGERS, *SELECTORS], ids=repr)
 def test_every_expression_there_and_back(value: Trigger | Selector) -> None:
-    """A trigger or selector is written as its ``repr`` and read as an equal one, also if it is composed."""
     strategy = ClearReasoning(trigger=value) if isinstance(value, Trigger) else ClearReasoning(keep=value)
     assert from_data(to_data(strategy)) == strategy
 
@@ -254,7 +253,6 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_a_template_from_a_file(tmp_path: Path) -> None:
-    """A template may be a prompt, a table of texts, or a table with the names of files."""
     (tmp_path / "prompt.txt").write_text(PROMPT)
     expected = Summarization(template=SummaryTemplate(PROMPT))
     assert from_data({"use": "Summarization", "template": PROMPT}) == expected
@@ -390,7 +388,6 @@ class TestKeys:
     """API keys come from the environment only."""
 
     def test_no_key_is_read_from_a_file(self) -> None:
-        """An API key in a file raises a `ConfigurationError` that does not repeat the key."""
         for options in (
             {"api_key": "sk-abcdefgh12345678"},
             {"options": {"extra_headers": {"Authorization": "Bearer abc123def4ghi7jkl0mn"}}},
@@ -409,7 +406,6 @@ class TestKeys:
         ids=["key", "password", "function"],
     )
     def test_no_key_is_written_to_a_file(self, summarizer: OpenAISummarizer) -> None:
-        """A summarizer with an API key, a password or a function cannot be written to a file."""
         with pytest.raises(ConfigurationError, match="file") as caught:
             dumps(Summarization(summarizer))
         assert "hunter2" not in str(caught.value)

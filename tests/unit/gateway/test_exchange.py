@@ -91,7 +91,6 @@ async def test_each_length_error_leads_to_a_shorter_request(sample: dict[str, An
 
 
 async def test_everything_else_is_passed_through() -> None:
-    """Other routes and methods are passed through unchanged, with their bodies and queries."""
     data = bytes(range(256)) * 300
     with ScriptedUpstream(answer(207, b"\x00\xff", x_a="b")) as upstream:
         async with in_process(upstream) as client:
@@ -152,7 +151,6 @@ async def test_count_tokens_calls_no_model(tmp_path: Path) -> None:
 
 
 def test_no_chunk_waits_for_the_next() -> None:
-    """Each chunk of a stream reaches the client before the upstream sends the next one."""
     received = [threading.Event() for _ in range(4)]
     late: list[bool] = []
 

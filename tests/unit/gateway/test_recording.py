@@ -41,7 +41,6 @@ def recorded(folder: Path) -> tuple[Recording, str]:
 
 
 async def test_a_gateway_records_what_agents_send(tmp_path: Path) -> None:
-    """A gateway records the whole conversation as received, not the compacted one, and no headers."""
     messages = tool_chat(20)
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, record=tmp_path) as client:

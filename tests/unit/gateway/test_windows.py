@@ -151,7 +151,6 @@ def test_only_a_refusal_names_the_window_of_an_unknown_model() -> None:
 
 
 def test_a_configured_window_is_never_raised() -> None:
-    """Accepted requests change nothing, and refusals only lower it."""
     windows = windows_of(window=20_000)
     windows.accepted(model_of(), 150_000)
     windows.refused(model_of("a"), LengthError(window=30_000), 0)

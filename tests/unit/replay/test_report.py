@@ -91,7 +91,6 @@ def test_the_recommendation_is_in_it() -> None:
 
 
 def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The option --report writes the page, and the table is still printed."""
     sessions, page = tmp_path / "a.json", tmp_path / "report.html"
     sessions.write_text(json.dumps(turns(20, words=20)))
     with pytest.raises(SystemExit) as ended:

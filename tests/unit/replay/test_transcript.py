@@ -68,7 +68,6 @@ def test_a_word_is_rare_in_three_messages() -> None:
 
 
 def test_spans_are_copied_from_older_history_only() -> None:
-    """Each span that the answer copied counts once; spans in a recent message do not count."""
     said = [user("abcdefghijklm"), *filler(5), assistant("abcdefghijklm")]
     assert last_needs(said).span_count == 2
     assert last_needs([*said[:-1], user("abcdefghijkl"), said[-1]]).span_count == 1

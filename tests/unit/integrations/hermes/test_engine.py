@@ -84,7 +84,6 @@ class TestWhen:
         "usage", [{"prompt_tokens": "9"}, {"prompt_tokens": -1}, {"completion_tokens": True}, 5, ["x"]], ids=repr
     )
     def test_usage_of_the_wrong_type(self, usage: Any) -> None:
-        """Reported usage of the wrong type raises an ``InputError``, and the counts do not change."""
         made = engine()
         made.update_from_response({"prompt_tokens": 7, "completion_tokens": 1})
         with pytest.raises(InputError):
@@ -194,7 +193,6 @@ class TestCompress:
         assert len(results) == 4
 
     async def test_awaited(self) -> None:
-        """``compress_async`` gives the same result as ``compress``."""
         assert await engine().compress_async(CHAT) == engine().compress(CHAT)
 
     async def test_awaited_twice_at_once(self) -> None:
@@ -381,7 +379,6 @@ class TestLossless:
         assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] == 0
 
     def test_a_pipelines_own_store_wins(self, tmp_path: Path) -> None:
-        """With a store in the pipeline and another in the settings, the tools read the pipeline's store."""
         own = SQLiteStore(tmp_path / "own.db")
         made = engine(EngineSettings(store=tmp_path / "store.db"), strategy=Lossless(ToolResult() >> Summarization(), own))
         made.compress(CHAT)

@@ -191,7 +191,6 @@ class TestRefused:
             made.last_prompt_tokens = -1  # Hermes' mark for usage that was not reported yet
 
     def test_waiting(self) -> None:
-        """After a refusal the engine compacts even while it waits."""
         made, view = self.sent()
         for _ in range(2):
             made._progress.ran(changed=True)
@@ -307,7 +306,6 @@ class TestUsage:
         assert tokens_of(made.compress(view)) <= before / 2
 
     def test_report_over_estimate(self) -> None:
-        """A host's rough estimate is ignored if usage was reported."""
         made, view = engine(), calls(30, 20)
         made.update_from_response({"prompt_tokens": tokens_of(view[:-1]) + 100})
         made.should_compress(40_000)

@@ -28,7 +28,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_install_and_uninstall(home: Path) -> None:
-    """``install`` and ``uninstall`` write and remove the whole folder, and can be repeated."""
     for _ in range(2):
         assert run("install").exit_code == 0
     folder = home / "plugins" / "compaction"
@@ -97,7 +96,6 @@ def test_a_folder_that_cannot_be_removed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_hermes_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without ``HERMES_HOME``, or with an empty one, it is a folder in the user's home."""
     for value in (None, ""):
         monkeypatch.delenv("HERMES_HOME") if value is None else monkeypatch.setenv("HERMES_HOME", value)
         assert plugin.hermes_home() == Path("~/.hermes").expanduser()

@@ -76,7 +76,6 @@ def test_the_summary_budget(content: int, window: int, tokens: int) -> None:
     ids=str,
 )
 def test_ranges_are_checked(options: dict[str, Any]) -> None:
-    """A parameter outside its documented range raises a ``ConfigurationError``."""
     with pytest.raises(ConfigurationError):
         presets.hermes(**options)
 
@@ -241,7 +240,6 @@ def test_the_documented_loss_happens_only_when_asked_for() -> None:
 
 
 def test_an_empty_round_makes_no_call() -> None:
-    """With only the old summary between head and tail, the summarizer is not called."""
     scripted = Scripted("S")
     pipeline = presets.hermes(20_000, scripted, protect_last_n=5, trigger=always)
     once = compact_sync(worked_example(), pipeline, counter="chars/4").messages
