@@ -209,10 +209,7 @@ NO_ID = Content.from_function_result("", result="18")
         (Content.from_function_call("c1", "look_up"), ToolCallPart("c1", "look_up", "")),
         (CONTENTS["mcp_server_tool_call"][0], ToolCallPart("m1", "search", '{"q": 1}')),
         (CONTENTS["shell_tool_call"][0], ToolCallPart("s1", "shell_tool_call", '{"commands": ["ls"]}')),
-        (
-            CONTENTS["code_interpreter_tool_call"][0],
-            ToolCallPart("i1", "code_interpreter_tool_call", '{"inputs": ["1 + 1"]}'),
-        ),
+        (CONTENTS["code_interpreter_tool_call"][0], ToolCallPart("i1", "code_interpreter_tool_call", '{"inputs": ["1 + 1"]}')),
         (
             Content.from_code_interpreter_tool_call(call_id="i1"),
             ToolCallPart("i1", "code_interpreter_tool_call", '{"inputs": []}'),
