@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -23,9 +22,7 @@ from agent_framework import (
     apply_compaction,
     tool,
 )
-from agent_framework import (
-    CompactionProvider as TheirProvider,
-)
+from agent_framework import CompactionProvider as TheirProvider
 from agent_framework.openai import OpenAIChatCompletionClient
 
 from compaction import compact, last, presets
@@ -39,7 +36,7 @@ from compaction.integrations.agent_framework import (
 from compaction.strategies import SlidingWindow, Summarization, Truncation
 from compaction.summarizers import SummaryRequest
 from compaction.triggers import messages_exceed, never, tokens_below, tokens_exceed
-from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
+from tests.frameworks.model_server import SUMMARY, ModelServer, tokens_of
 from tests.support.scripted import Scripted
 
 
@@ -102,11 +99,9 @@ class Terse:
     """A summarizer, and a chat client of the framework, that always write one word."""
 
     def summarize(self, request: SummaryRequest) -> str:
-        """Return the word."""
         return "Before."
 
     async def get_response(self, messages: Any, **options: Any) -> ChatResponse:
-        """Return the word."""
         return ChatResponse(messages=[Message("assistant", ["Before."])])
 
 
@@ -139,23 +134,6 @@ async def test_a_window_without_system_messages() -> None:
     assert len(shown) == 6
 
 
-async def test_after_strategy_shortens_the_store(server: ModelServer) -> None:
-    """Stored messages are flagged and a summary is inserted; the next run does not load flagged messages."""
-    strategy = Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800), keep=last(groups=2))
-    agent = make_agent(server, CompactionProvider(after_strategy=strategy, counter="chars/4"))
-    session = agent.create_session()
-    await ask(agent, session, range(12))
-    stored = session.state["in_memory"]["messages"]
-    flagged = [message for message in stored if message.additional_properties.get("_excluded")]
-    assert len(stored) == 12 * 4
-    assert flagged
-    assert all(message.additional_properties["_exclude_reason"] for message in flagged)
-    assert json.loads(json.dumps(session.to_dict()))["state"]["in_memory"]
-    skipping = make_agent(server, history=InMemoryHistoryProvider(skip_excluded=True))
-    await ask(skipping, session, range(12, 13))
-    assert len(server.requests[-2]["messages"]) == 2 + len(stored) - len(flagged)
-
-
 class Noting(ContextProvider):
     """Puts a note before each question."""
 
@@ -170,20 +148,6 @@ def on_request(summarizer: Scripted, **options: Any) -> CompactionProvider:
     """Return a provider whose trigger never fires."""
     strategy = Summarization(summarizer, trigger=never, keep=last(groups=2))
     return CompactionProvider(before_strategy=strategy, counter="chars/4", **options)
-
-
-async def test_the_host_asks_to_compact(server: ModelServer) -> None:
-    """The next request is compacted once, whatever the trigger says, with the focus; also in the process that resumes."""
-    summarizer = Scripted("The user asked what items cost.")
-    provider = on_request(summarizer)
-    agent = make_agent(server, provider)
-    session = agent.create_session()
-    await ask(agent, session, range(6))
-    provider.compact_next(session, "prices")
-    restored = AgentSession.from_dict(json.loads(json.dumps(session.to_dict())))
-    await ask(make_agent(server, on_request(summarizer)), restored, range(6, 8))
-    assert [request.focus for request in summarizer.requests] == ["prices"]
-    assert len(prefix_breaks(server.requests)) == 1
 
 
 async def test_the_model_asks_to_compact(server: ModelServer) -> None:
@@ -211,8 +175,9 @@ class Numbering(ContextProvider):
         context.extend_messages(self, [Message("user", [f"NOTE: it is day {state['day']}. {'x' * 200}"])])
 
 
-@pytest.mark.parametrize("other", [None, Noting, Numbering], ids=["alone", "a note", "another note each time"])
-@pytest.mark.parametrize("calls", [1, 8])
+@pytest.mark.parametrize(
+    ("other", "calls"), [(None, 8), (Noting, 1), (Numbering, 8)], ids=["alone", "a note", "another note each time"]
+)
 async def test_as_many_summaries_as_the_provider(other: Callable[[str], ContextProvider] | None, calls: int) -> None:
     """Nothing is summarized twice, in each form of our strategy, and with any provider that adds messages to each run."""
     asked: list[int] = []
@@ -247,9 +212,7 @@ async def test_ours_in_their_provider(server: ModelServer) -> None:
     before = as_framework_strategy(presets.context_window(3_600), counter="chars/4")
     after = as_framework_strategy(Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800)), counter="chars/4")
     agent = make_agent(
-        server,
-        TheirProvider(before_strategy=before, after_strategy=after),
-        history=InMemoryHistoryProvider(skip_excluded=True),
+        server, TheirProvider(before_strategy=before, after_strategy=after), history=InMemoryHistoryProvider(skip_excluded=True)
     )
     await ask(agent, agent.create_session(), range(20))
     assert server.refused == []

@@ -73,7 +73,6 @@ def response(**usage: Any) -> ChatResponse:
 
 
 async def begun(provider: CompactionProvider, session: AgentSession, context: SessionContext, agent: Any = AGENT) -> Any:
-    """Start a run; return the state of the provider."""
     state = session.state.setdefault("compaction", {})
     await provider.before_run(agent=agent, session=session, context=context, state=state)
     return state
@@ -451,7 +450,6 @@ async def test_ours_in_a_list_of_theirs() -> None:
 
 
 def called(turn: int, result: str) -> list[Message]:
-    """Return a call and its result."""
     call = Content.from_function_call(f"c{turn}", "look_up", arguments="{}")
     return [Message("assistant", [call]), Message("tool", [Content.from_function_result(f"c{turn}", result=result)])]
 

@@ -93,13 +93,11 @@ ANSWERS = {kind: kind.replace("call", "result") for kind in CONTENTS if kind.end
 
 
 def test_no_content_type_is_left_out() -> None:
-    """The test covers every content type of the installed framework."""
     assert CONTENTS.keys() == set(get_args(ContentType))
     assert set(ANSWERS.values()) < CONTENTS.keys()
 
 
 def role_of(kind: str) -> str:
-    """Return the role that sends such a content."""
     by_provider = kind in ("search_tool_result", "image_generation_tool_result")
     return "user" if kind == "function_approval_response" else "tool" if "result" in kind and not by_provider else "assistant"
 
@@ -141,7 +139,6 @@ def test_every_content_type_has_its_place_in_a_conversation(kind: str) -> None:
 
 @pytest.mark.parametrize("call", sorted(ANSWERS))
 def test_a_call_and_its_result_are_one_group(call: str) -> None:
-    """A call and its result of any kind leave together, even in two messages."""
     asked, answered = (Message(role_of(kind), [CONTENTS[kind][0]]) for kind in (call, ANSWERS[call]))
     messages = [Message("user", ["hi"]), asked, answered, Message("assistant", ["done"]), Message("user", ["and?"])]
     index = MessageIndex(messages, format=agent_framework, counter="chars/4")
@@ -212,10 +209,7 @@ NO_ID = Content.from_function_result("", result="18")
         (Content.from_function_call("c1", "look_up"), ToolCallPart("c1", "look_up", "")),
         (CONTENTS["mcp_server_tool_call"][0], ToolCallPart("m1", "search", '{"q": 1}')),
         (CONTENTS["shell_tool_call"][0], ToolCallPart("s1", "shell_tool_call", '{"commands": ["ls"]}')),
-        (
-            CONTENTS["code_interpreter_tool_call"][0],
-            ToolCallPart("i1", "code_interpreter_tool_call", '{"inputs": ["1 + 1"]}'),
-        ),
+        (CONTENTS["code_interpreter_tool_call"][0], ToolCallPart("i1", "code_interpreter_tool_call", '{"inputs": ["1 + 1"]}')),
         (
             Content.from_code_interpreter_tool_call(call_id="i1"),
             ToolCallPart("i1", "code_interpreter_tool_call", '{"inputs": []}'),
@@ -318,20 +312,17 @@ def test_every_changed_result(kind: str) -> None:
     ids=repr,
 )
 def test_changes_that_are_impossible(part: Any) -> None:
-    """The error says what can be changed."""
     with pytest.raises(ConfigurationError, match="this format cannot write"):
         agent_framework.read(Message("assistant", ["hi"])).evolve(parts=[part])
 
 
 def test_a_hosted_call_and_its_result_stay_together() -> None:
-    """A hosted tool's call and result in one message stay together."""
     call, result = CONTENTS["mcp_server_tool_call"][0], CONTENTS["mcp_server_tool_result"][0]
     message = agent_framework.read(Message("assistant", [call, result]))
     assert [type(part) for part in message.parts] == [OtherPart, OtherPart]
 
 
 def test_several_results_in_one_message() -> None:
-    """Results of parallel calls in one message are one group, and valid."""
     calls = [Content.from_function_call(f"c{n}", "look_up", arguments="{}") for n in range(2)]
     results = [Content.from_function_result(f"c{n}", result=str(n)) for n in range(2)]
     messages = [Message("user", ["hi"]), Message("assistant", calls), Message("tool", results), Message("user", ["and?"])]
@@ -360,7 +351,6 @@ def test_repair_removes_what_has_no_counterpart() -> None:
 
 
 def test_what_is_no_message() -> None:
-    """The error names the place and the remedy."""
     with pytest.raises(InvalidMessage, match=r"messages\[1\].*agent_framework.Message"):
         MessageIndex([Message("user", ["hi"]), {"role": "user"}], format=agent_framework, counter="chars/4")
     for role, contents in ((None, []), ("", []), ("user", None)):

@@ -40,7 +40,6 @@ MAKERS: list[partial[Any]] = [
 
 
 def name(make: partial[Any]) -> str:
-    """Return the name of what it makes."""
     return str(getattr(make.func, "__name__", ""))
 
 
@@ -59,7 +58,6 @@ def pickled(made: Any) -> Any:
 @pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
 @pytest.mark.parametrize("make", MAKERS, ids=name)
 async def test_a_copy_has_the_options_and_no_conversations(make: partial[Any], copied: Callable[[Any], Any]) -> None:
-    """A copy of an object that is in use has the same options and conversations of its own."""
     made = make()
     await made.conversations.turn([])
     other = copied(made)

@@ -13,7 +13,7 @@ pytest.importorskip("anthropic", reason="the Anthropic SDK is missing: make test
 
 import anthropic
 import httpx2
-from anthropic import Anthropic, AsyncAnthropic, beta_async_tool, beta_tool
+from anthropic import Anthropic, beta_tool
 
 from benchmarks.hosts.script import result_text
 from benchmarks.hosts.server import SUMMARY, StrictServer
@@ -25,7 +25,7 @@ from compaction.models import input_limit
 from compaction.strategies import Clear, SlidingWindow, Summarization, ToolResult
 from compaction.triggers import tokens_exceed
 from tests.frameworks.turns import asked, status_of, turn_of
-from tests.support.scripted import Awaited
+from tests.support.scripted import Awaited, Scripted
 
 
 def client(server: StrictServer, compaction: RequestCompaction) -> Anthropic:
@@ -62,7 +62,6 @@ async def test_a_thread_is_refused_and_the_runner_goes_on_without() -> None:
 
 
 def test_other_requests_pass() -> None:
-    """Requests to count tokens are not compacted."""
     seen: list[Any] = []
 
     def answer(request: Any, call_next: Any) -> Any:
@@ -77,17 +76,10 @@ def test_other_requests_pass() -> None:
     model.close()
 
 
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["no await", "await"])
-async def test_a_tool_asks_for_compaction(*, asynchronous: bool) -> None:
+def test_a_tool_asks_for_compaction() -> None:
     """`compact_next` in a tool compacts the conversation of that runner before its next request, with the tool's focus."""
-    focuses: list[str | None] = []
-
-    class Summarizer:
-        def summarize(self, request: Any) -> str:
-            focuses.append(request.focus)
-            return SUMMARY
-
-    strategy = Summarization(Summarizer(), trigger=tokens_exceed(1_000_000), keep=last(turns=2))
+    scripted = Scripted(SUMMARY)
+    strategy = Summarization(scripted, trigger=tokens_exceed(1_000_000), keep=last(turns=2))
     compaction = RequestCompaction(strategy, counter="chars/4")
 
     def look_up_price(item: str) -> str:
@@ -95,21 +87,10 @@ async def test_a_tool_asks_for_compaction(*, asynchronous: bool) -> None:
         compaction.compact_next("prices")
         return result_text(item)
 
-    async def awaited(item: str) -> str:
-        """Look up what an item costs."""
-        return look_up_price(item)
-
-    with StrictServer(window=1_000_000) as server:
-        options: Any = {"api_key": "none", "base_url": server.address, "middleware": [compaction]}
-        request: Any = {"model": "m", "max_tokens": 100, "messages": asked(40)}
-        if asynchronous:
-            tools: Any = [beta_async_tool(awaited, name="look_up_price")]
-            async with AsyncAnthropic(**options) as waiting:
-                await waiting.beta.messages.tool_runner(**request, tools=tools).until_done()
-        else:
-            with Anthropic(**options) as model:
-                model.beta.messages.tool_runner(**request, tools=[beta_tool(look_up_price)]).until_done()
-    assert set(focuses) == {"prices"}
+    with StrictServer(window=1_000_000) as server, client(server, compaction) as model:
+        request: Any = {"model": "m", "max_tokens": 100, "messages": asked(40), "tools": [beta_tool(look_up_price)]}
+        model.beta.messages.tool_runner(**request).until_done()
+    assert {request.focus for request in scripted.requests} == {"prices"}
     assert server.ledger.total("invalid") == 0
 
 
@@ -126,7 +107,6 @@ class Request:
     stream: bool = False
 
     def copy(self, body: Any) -> Request:
-        """Return it with another body."""
         return attrs.evolve(self, json=body)
 
 
@@ -145,7 +125,6 @@ class Reply:
         return iter([content])
 
     def parse(self) -> Any:
-        """Return the stream."""
         return self._parsed
 
 
@@ -164,7 +143,6 @@ class AwaitedReply(Reply):
             yield event
 
     async def parse(self) -> Any:
-        """Return the stream."""
         return self._parsed
 
 
@@ -205,7 +183,6 @@ async def sent(compaction: RequestCompaction, request: Any, *replies: Any, async
     ids=repr,
 )
 async def test_requests_that_are_not_ours(request_: Request) -> None:
-    """Any other request, or one without messages, passes as it is, and nothing is remembered."""
     compaction = RequestCompaction(SlidingWindow(keep=last(turns=1)), counter="chars/4")
     response, requests = await sent(compaction, request_, "answer")
     assert (response, requests[0] is request_, compaction.conversations.last) == ("answer", True, None)
@@ -308,7 +285,6 @@ async def test_a_request_that_was_too_long(asynchronous: bool, stream: bool) -> 
 
 
 async def test_the_next_request_is_compacted_once() -> None:
-    """A request to compact is for the next request of this middleware only."""
     strategy = Summarization(trigger=tokens_exceed(1_000_000), keep=last(turns=1))
     first, second = (RequestCompaction(strategy, counter="chars/4") for _ in "ab")
     first.compact_next()

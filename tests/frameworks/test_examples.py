@@ -10,37 +10,20 @@ from tests.frameworks.model_server import ModelServer, prefix_breaks, tokens_of
 from tests.frameworks.programs import Example
 
 WINDOW = 4_000
-NAMES = (
-    "agent_framework_shopping",
-    "anthropic_loop",
-    "anthropic_tool_runner",
-    "google_adk_shopping",
-    "langchain_agent",
-    "openai_agents_session",
-    "openai_loop",
-    "pydantic_ai_history",
-    "strands_shopping",
-)
-
-each = pytest.mark.parametrize("name", NAMES)
+NAMES = """
+    agent_framework_shopping anthropic_loop anthropic_tool_runner google_adk_shopping langchain_agent openai_agents_session
+    openai_loop pydantic_ai_history strands_shopping
+"""
 
 
-def questions(number: int) -> list[str]:
-    return [f"What does thing {place} of my list cost, please?" for place in range(number)]
-
-
-def arguments(name: str, folder: Path) -> list[str]:
-    return [str(folder), str(WINDOW)]
-
-
-@each
+@pytest.mark.parametrize("name", NAMES.split())
 def test_killed_half_way_it_goes_on_with_the_same_view(name: str, server: ModelServer, tmp_path: Path) -> None:
     """Killed in a turn and restarted, the program sends the same requests, byte for byte, and continues.
 
     Every request of its 32 turns with tool calls is valid and fits, and changes its prefix only at a compaction.
     """
-    program = Example(name, server, arguments(name, tmp_path))
-    asked = questions(32)
+    program = Example(name, server, [str(tmp_path), str(WINDOW)])
+    asked = [f"What does thing {place} of my list cost, please?" for place in range(32)]
     answers = program.ask(asked, kill_at=41)  # the first request of the twenty-first turn
     before = server.requests[-1]["messages"]
     assert len(answers) == 20

@@ -83,7 +83,6 @@ def test_what_is_made_are_contents() -> None:
 
 
 def test_the_format_holds_the_laws() -> None:
-    """Strategies keep conversations of this format valid."""
     check_strategy(Truncation(keep=last(groups=1)), format=adk_contents)
 
 
@@ -125,7 +124,6 @@ def runner_of(
 
 
 async def ask(runner: InMemoryRunner, *texts: str, stream: bool = False) -> list[str]:
-    """Return the answers to the user's messages."""
     config = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
     runner.auto_create_session = True
     answers: list[str] = []
@@ -136,7 +134,6 @@ async def ask(runner: InMemoryRunner, *texts: str, stream: bool = False) -> list
 
 
 def final_text(event: Any) -> str | None:
-    """Return the agent's answer, if the event is one."""
     if event.partial or not event.is_final_response() or not event.content or not event.content.parts:
         return None
     return str(event.content.parts[0].text)
@@ -200,7 +197,6 @@ async def test_the_model_asks_for_compaction() -> None:
 
 
 async def test_what_a_service_keeps_is_left_alone() -> None:
-    """A request whose history the provider keeps is sent unchanged."""
     contents = [content("hi")]
     request = SimpleNamespace(previous_interaction_id="i1", contents=contents)
     plugin = CompactionPlugin(presets.token_budget(300))
@@ -220,22 +216,18 @@ class Call:
         self._run.increment_llm_call_count = self.count
 
     def count(self) -> None:
-        """Count one call."""
         self.counted += 1
 
     def get_invocation_context(self) -> Any:
-        """Return ADK's context."""
         return self._run
 
     async def send(self, plugin: CompactionPlugin, *contents: types.Content, config: Any = None) -> LlmRequest:
-        """Return the request that the plugin prepares."""
         request = LlmRequest(model="gemini-2.5-flash", contents=list(contents), config=config or types.GenerateContentConfig())
         await plugin.before_model_callback(callback_context=self, llm_request=request)
         return request
 
 
 def watching(**options: Any) -> CompactionPlugin:
-    """Return a plugin that changes nothing."""
     return CompactionPlugin(Truncation(trigger=never, keep=last(groups=1)), counter="chars/4", **options)
 
 

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.filterwarnings("ignore", "error:::compaction")  # LiteL
 
 
 def names(case: Case) -> str:
-    """Return a case's name in the table."""
     return f"{case.host}: {case.name}"
 
 

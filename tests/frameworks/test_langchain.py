@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
-from typing import Any, Self
+from typing import Any
 
 import attrs
 import pytest
@@ -15,20 +14,14 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from compaction import CompactionResult, MessageIndex, last, presets, run
-from compaction.integrations.langchain import (
-    ChatModelSummarizer,
-    CompactionMiddleware,
-    RewritingMiddleware,
-    langchain,
-    model_name,
-)
+from compaction import CompactionResult, MessageIndex, last, presets
+from compaction.integrations.langchain import CompactionMiddleware, RewritingMiddleware, langchain, model_name
 from compaction.integrations.langgraph import StateKeys, SummarizationNode
 from compaction.models import UnknownModel, input_limit
 from compaction.strategies import GrowingSummary, Summarization, SummaryText, Truncation
-from compaction.summarizers.model import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import ModelServer, tokens_of
+from tests.support.scripted import Scripted
 
 CONFIG: Any = {"configurable": {"thread_id": "a"}}
 
@@ -103,30 +96,6 @@ def test_the_words_around_a_summary_are_the_strategys_own() -> None:
     assert SummarizationNode(own, keys=keys, counter="chars/4").invoke({"messages": messages})["summary"][:6] != "Bisher"
 
 
-class SilentServer:
-    """A server that accepts connections and never answers."""
-
-    def __enter__(self) -> Self:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._socket.close()
-
-
-@pytest.mark.parametrize("is_sync", [True, False])
-async def test_a_model_that_hangs_is_given_up(is_sync: bool) -> None:
-    """An awaited call is cancelled; a sync call is sent with a timeout, which the client enforces."""
-    with SilentServer() as server:
-        model = ChatOpenAI(model="m", api_key="none", base_url=server.url, max_retries=0)  # type: ignore[arg-type]
-        summarizer = ChatModelSummarizer(model, sync=is_sync, summary_options=SummaryOptions(timeout_seconds=0.3))
-        index = MessageIndex([{"role": "user", "content": "word " * 400}] * 4, counter="chars/4")
-        result = await run(index, Summarization(summarizer, keep=last(messages=1)))
-    assert (result.outcome, len(result.failures)) == ("degraded", 1)
-    assert ("did not answer within 0.3 s" in str(result.failures[0].error)) is not is_sync
-
-
 NEVER = Truncation(trigger=tokens_exceed(1_000_000), keep=last(groups=1))
 
 
@@ -137,17 +106,6 @@ def make_agent(server: ModelServer, *middleware: Any, tools: Any = (look_up_pric
 
 def asked(turn: int) -> Any:
     return {"messages": [("user", f"What does item {turn} cost?")]}
-
-
-class Numbered:
-    """A summarizer that numbers its summaries and records its focuses."""
-
-    def __init__(self) -> None:
-        self.focuses: list[str | None] = []
-
-    def summarize(self, request: Any) -> str:
-        self.focuses.append(request.focus)
-        return f"Summary {len(self.focuses)}: the prices of some items were looked up."
 
 
 # --- a node of one's own that calls the model --------------------------------------------------------------------------
@@ -197,7 +155,6 @@ async def test_a_node_of_ones_own_is_run_once_more(keys: StateKeys, is_awaited: 
 
 
 def test_usage_is_read_from_replies() -> None:
-    """A reply reports the usage that its message has."""
     usage: Any = {"input_tokens": 900, "output_tokens": 5, "total_tokens": 905}
     assert langchain.reported_usage(AIMessage("a", usage_metadata=usage)) == usage
     assert langchain.reported_usage(AIMessage("a")) is None
@@ -236,7 +193,7 @@ def test_the_names_of_models() -> None:
 
 async def test_the_model_asks_for_compaction(server: ModelServer) -> None:
     """A call of ``compact_conversation`` compacts before the next model call, once, with the focus of the call."""
-    summarizer, results = Numbered(), list[CompactionResult]()
+    summarizer, results = Scripted("Prices were looked up."), list[CompactionResult]()
     strategy = Summarization(summarizer, trigger=tokens_exceed(1_000_000), keep=last(groups=1))
     middleware = CompactionMiddleware(strategy, compact_tool=True, counter="chars/4", on_result=results.append)
     agent = make_agent(server, middleware, tools=())
@@ -246,14 +203,14 @@ async def test_the_model_asks_for_compaction(server: ModelServer) -> None:
         "compact_conversation"
     ]
     assert [bool(result.edits) for result in results] == [False, True]
-    assert summarizer.focuses == ["Now of prices. (0)"]
-    assert "Summary 1" in json.dumps(server.requests[-1]["messages"])
+    assert [request.focus for request in summarizer.requests] == ["Now of prices. (0)"]
+    assert "Prices were looked up." in json.dumps(server.requests[-1]["messages"])
 
 
 @pytest.mark.parametrize("kind", [CompactionMiddleware, RewritingMiddleware])
 def test_the_host_asks_for_compaction(kind: Any, server: ModelServer) -> None:
     """``compact_next`` applies to the next model call of its thread only."""
-    summarizer = Numbered()
+    summarizer = Scripted("Prices were looked up.")
     strategy = Summarization(summarizer, trigger=tokens_exceed(1_000_000), keep=last(groups=1))
     middleware = kind(strategy, counter="chars/4")
     agent = make_agent(server, middleware, checkpointer=InMemorySaver())
@@ -261,7 +218,7 @@ def test_the_host_asks_for_compaction(kind: Any, server: ModelServer) -> None:
         agent.invoke(asked(turn), CONFIG)
     middleware.compact_next("a", "the cheapest item")
     agent.invoke(asked(2), {"configurable": {"thread_id": "b"}})
-    assert summarizer.focuses == []
+    assert summarizer.requests == []
     for turn in range(2, 4):
         agent.invoke(asked(turn), CONFIG)
-    assert summarizer.focuses == ["the cheapest item"]
+    assert [request.focus for request in summarizer.requests] == ["the cheapest item"]

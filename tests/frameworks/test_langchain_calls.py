@@ -47,7 +47,6 @@ def answer(tokens: int = 0) -> AIMessage:
 
 @BOTH
 def test_a_copy_has_the_tool(kind: Any) -> None:
-    """A copy, or a pickled one, has the tool if the original has it."""
     for middleware in (kind(SHORTEN, compact_tool=True), kind(SHORTEN)):
         for copied in (copy.deepcopy(middleware), pickle.loads(pickle.dumps(middleware))):
             assert [tool.name for tool in copied.tools] == [tool.name for tool in middleware.tools]
@@ -121,7 +120,6 @@ async def test_only_a_length_error_is_compacted(kind: Any) -> None:
 
 @BOTH
 async def test_an_awaited_summarizer_after_a_length_error(kind: Any) -> None:
-    """A request that was too long is summarized by a model that is awaited, and its answer is returned."""
     middleware = kind(
         Summarization(Awaited("Some notes."), trigger=tokens_exceed(10_000), keep=last(groups=1)), counter="chars/4"
     )
@@ -214,12 +212,10 @@ class Scripted:
         self.calls: list[tuple[str, Any]] = []
 
     def invoke(self, messages: Any, **options: Any) -> Any:
-        """Answer at once."""
         self.calls.append(("invoke", options))
         return self.answer
 
     async def ainvoke(self, messages: Any, **options: Any) -> Any:
-        """Answer later."""
         self.calls.append(("ainvoke", options))
         return self.answer
 

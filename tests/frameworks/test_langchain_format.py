@@ -54,7 +54,6 @@ def test_every_kind_of_message_is_kept_whole(kind: str) -> None:
 
 
 def test_a_changed_result_keeps_the_rest() -> None:
-    """A shorter result keeps its ids and its artifact."""
     raw = ToolMessage("long " * 50, tool_call_id="c1", id="7", artifact={"raw": 18})
     changed = langchain.read(raw).evolve(text="short").raw
     assert (changed.content, changed.tool_call_id, changed.id, changed.artifact) == ("short", "c1", "7", {"raw": 18})
@@ -114,7 +113,6 @@ def test_roles() -> None:
 
 @pytest.mark.parametrize("raw", [{"role": "user"}, RemoveMessage("1"), HumanMessage.model_construct(content=None)], ids=repr)
 def test_what_is_no_message(raw: Any) -> None:
-    """The error names the place and what to pass."""
     with pytest.raises(InvalidMessage, match=r"messages\[0\].*pass LangChain messages"):
         langchain.read(raw)
     with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
@@ -176,7 +174,6 @@ def test_changed_texts_and_calls() -> None:
     ],
 )
 def test_changes_that_are_impossible(parts: list[Part], told: str) -> None:
-    """The error says what can be changed."""
     with pytest.raises(ConfigurationError, match=told):
         langchain.read(AIMessage("", tool_calls=[CALL])).evolve(parts=parts)
 

@@ -37,7 +37,6 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    """Return the example as a module."""
     spec = importlib.util.spec_from_file_location("langgraph_chat", ROOT / "examples" / "langgraph_chat.py")
     assert spec is not None
     assert spec.loader is not None
@@ -48,7 +47,6 @@ def example() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def postgres_address() -> Iterator[str]:
-    """Yield the address of a server from the machine's package."""
     folder = postgres.binaries()
     if folder is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
@@ -90,7 +88,6 @@ async def test_every_way_through_the_graph(example: ModuleType, query: str, imag
 
 
 async def test_without_the_node(example: ModuleType) -> None:
-    """The factory omits the node by default."""
     graph = example.create_chat_graph(GenericFakeChatModel(messages=iter([AIMessage("Hello.")])))
     assert "summarize" not in graph.get_graph().nodes
     assert (await graph.ainvoke({"query": "Hi"}))["answer"] == "Hello."

@@ -57,20 +57,17 @@ def test_a_new_process_continues_with_the_saved_edits() -> None:
 
 
 def test_a_state_without_messages() -> None:
-    """The error names the missing key and the remedy."""
     with pytest.raises(ConfigurationError, match=r"the state has no 'messages'.*keys=StateKeys"):
         node_of().invoke({"chat": []})
 
 
 async def test_a_summarizer_that_is_awaited() -> None:
-    """An awaited node awaits its summarizer."""
     strategy = Summarization(Awaited("Some notes."), trigger=tokens_exceed(300), keep=last(groups=2))
     update = await node_of(strategy, StateKeys(summary="summary")).ainvoke({"messages": NOTES})
     assert update["summary"].endswith("Some notes.")
 
 
 def test_messages_that_cannot_be_read() -> None:
-    """An unreadable history is passed on unchanged, without a summary."""
     update = node_of(keys=StateKeys(summary="summary")).invoke({"messages": ["no message"]})
     assert update == {"llm_input_messages": ["no message"], "summary": ""}
 

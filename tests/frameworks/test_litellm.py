@@ -32,6 +32,7 @@ from compaction.triggers import tokens_exceed
 from tests.frameworks import turns
 from tests.frameworks.programs import ROOT
 from tests.frameworks.turns import asked
+from tests.support.scripted import Scripted
 
 pytestmark = pytest.mark.filterwarnings("ignore", "error:::compaction")  # the proxy warns too
 
@@ -51,8 +52,6 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """Start the proxy with a callback, and return a client."""
-
     @asynccontextmanager
     async def started(server: StrictServer, compaction: ProxyCompaction, model: str = "openai/m") -> AsyncIterator[Client]:
         app = await Proxy.start(compaction, model, server.address, tmp_path)
@@ -101,40 +100,6 @@ async def test_fallbacks_of_the_configuration_stay(start: Start) -> None:
             answer = await ask(client, "/v1/chat/completions", asked(30))
     assert answer.status_code == 200
     assert (server.ledger.total("over"), larger.ledger.total("requests")) == (1, 1)
-
-
-async def test_users_and_models_share_nothing(start: Start) -> None:
-    """The same conversation of another end user is compacted again; the same user's is not."""
-    summaries: list[str] = []
-
-    class Summarizer:
-        async def summarize(self, request: Any) -> str:
-            summaries.append("asked")
-            return "The user asked for prices."
-
-    strategy = Summarization(Summarizer(), trigger=tokens_exceed(2_000), keep=last(turns=2))
-    with StrictServer(window=1_000_000) as server:
-        async with start(server, ProxyCompaction(strategy, counter="chars/4")) as client:
-            for user in ("ann", "ann", "bob"):
-                await ask(client, "/v1/chat/completions", asked(12), user=user)
-    assert len(summaries) == 2
-
-
-async def test_a_client_asks_for_compaction(start: Start) -> None:
-    """A header compacts now, with its text as the summary's focus."""
-    focuses: list[str | None] = []
-
-    class Summarizer:
-        async def summarize(self, request: Any) -> str:
-            focuses.append(request.focus)
-            return "The user asked for prices."
-
-    strategy = Summarization(Summarizer(), trigger=tokens_exceed(1_000_000), keep=last(turns=2))
-    with StrictServer(window=1_000_000) as server:
-        async with start(server, ProxyCompaction(strategy, counter="chars/4")) as client:
-            await ask(client, "/v1/chat/completions", asked(12))
-            await ask(client, "/v1/chat/completions", asked(12), {"x-compact-focus": "prices"})
-    assert focuses == ["prices"]
 
 
 async def test_what_a_service_keeps_is_left_alone() -> None:
@@ -195,7 +160,6 @@ class Router:
     }
 
     def get_model_list(self, model_name: str) -> Any:
-        """Return the deployments of a model."""
         return [self.models[model_name]] if model_name in self.models else None
 
 
@@ -208,7 +172,6 @@ def router(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def prepared(hook: ProxyCompaction, call_type: str = "acompletion", auth: Any = AUTH, **data: Any) -> dict[str, Any]:
-    """Return the request as the hook prepares it."""
     given: dict[str, Any] = {"model": "m", "litellm_logging_obj": Logging(), **data}
     if not {"messages", "input"} & given.keys():
         given["messages"] = asked(12)
@@ -269,10 +232,7 @@ async def test_without_a_router(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("router")
-@pytest.mark.parametrize(
-    ("model", "known"),
-    [("m", "gpt-5"), ("azure", "gpt-5.4"), ("gpt-5.4", "gpt-5.4"), (None, None)],
-)
+@pytest.mark.parametrize(("model", "known"), [("m", "gpt-5"), ("azure", "gpt-5.4"), ("gpt-5.4", "gpt-5.4"), (None, None)])
 async def test_the_model_behind_a_group(model: str | None, known: str | None) -> None:
     """The first deployment names the model, or its base model; a group without deployments is a name."""
     hook = ProxyCompaction(NEVER, counter="chars/4", window="auto")
@@ -364,7 +324,8 @@ async def test_the_clients_session(data: dict[str, Any], id: str | None) -> None
     assert (name if name in ("a", "b", "c", "7") else None) == id
 
 
-def test_what_may_share_a_conversation() -> None:
+@pytest.mark.usefixtures("router")
+async def test_what_may_share_a_conversation() -> None:
     """Another key, team, user, end user or model is another scope, and so is a user that the request names."""
     data = {"model": "m", "user": "x"}
     scopes = {conversation_scope(AUTH, data), conversation_scope(AUTH, {**data, "model": "n"})}
@@ -372,20 +333,29 @@ def test_what_may_share_a_conversation() -> None:
     scopes |= {conversation_scope(SimpleNamespace(**{**vars(AUTH), name: "z"}), data) for name in vars(AUTH)}
     assert len(scopes) == 8
     assert conversation_scope(AUTH, dict(data)) == conversation_scope(AUTH, data)
+    hook, sessions = ProxyCompaction(NEVER, counter="chars/4"), set[str]()
+    for user in ("ann", "ann", "bob"):
+        await prepared(hook, user=user)
+        sessions.add(turn_of(hook).session.id)
+    assert len(sessions) == 2
 
 
 @pytest.mark.usefixtures("router")
-async def test_a_header_compacts_now() -> None:
-    """The header compacts whatever the trigger says, also with an empty topic; other headers do not."""
-    for headers, compacts in (({"x-compact-focus": ""}, True), ({"other": "x"}, False), (None, False)):
-        hook = ProxyCompaction(Summarization(trigger=tokens_exceed(1_000_000), keep=last(turns=1)), counter="chars/4")
-        data = await prepared(hook, proxy_server_request=None if headers is None else {"headers": headers})
-        assert (len(data["messages"]) < len(asked(12))) is compacts
+@pytest.mark.parametrize(
+    ("headers", "focuses"),
+    [({"x-compact-focus": "prices"}, ["prices"]), ({"x-compact-focus": ""}, [None]), ({"a": "x"}, []), (None, [])],
+)
+async def test_a_header_compacts_now(headers: dict[str, str] | None, focuses: list[str | None]) -> None:
+    """Whatever the trigger says, with its text as the summary's focus; other headers do not."""
+    summarizer = Scripted("The user asked for prices.")
+    hook = ProxyCompaction(Summarization(summarizer, trigger=tokens_exceed(1_000_000), keep=last(turns=1)), counter="chars/4")
+    data = await prepared(hook, proxy_server_request=None if headers is None else {"headers": headers})
+    assert (len(data["messages"]) < len(asked(12))) is bool(focuses)
+    assert [request.focus for request in summarizer.requests] == focuses
 
 
 @pytest.mark.usefixtures("router")
 async def test_a_copy_has_no_requests_under_way() -> None:
-    """A copy, or a pickled one, has the options, and conversations and requests of its own."""
     hook = ProxyCompaction(NEVER, counter="chars/4")
     assert hook.message_logging is True  # set by LiteLLM's own class
     data = await prepared(hook)

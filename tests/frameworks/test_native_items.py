@@ -1,7 +1,7 @@
 """A provider's own compaction in the messages of each adapter: the newest stays, unchanged, and what it stands for goes first.
 
 The adapters of Agent Framework, Google ADK and Strands never get such an item: ``docs/hosts.md`` gives the reasons. The formats
-of the Anthropic SDK, the OpenAI Agents SDK and LiteLLM are those of the wire.
+of the Anthropic SDK, the OpenAI Agents SDK and LiteLLM are those of the wire: ``tests/formats/test_provider_summaries.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from pydantic_ai import messages as wire
 
 from compaction import compact_sync, last, presets
-from compaction.formats import anthropic, openai_responses
 from compaction.integrations import IntegrationOptions
 from compaction.integrations.conversation import FrameworkConversations
 from compaction.integrations.langchain import langchain
@@ -69,36 +68,6 @@ def harness_summary(secret: str) -> list[Any]:
     return [wire.ModelRequest(parts=[wire.CompactionPart(secret)]), wire.ModelResponse(parts=[wire.TextPart("Yes.")])]
 
 
-def responses_turn(number: int, words: str) -> list[Any]:
-    call = {"call_id": f"call_{number}", "name": "look", "arguments": f'{{"shelf": {number}}}'}
-    return [
-        {"type": "message", "role": "user", "content": f"Question {number}"},
-        {"type": "function_call", **call},
-        {"type": "function_call_output", "call_id": f"call_{number}", "output": words},
-        {"type": "message", "role": "assistant", "content": f"Answer {number}"},
-    ]
-
-
-def responses_item(secret: str) -> list[Any]:
-    return [{"type": "compaction", "id": f"cmp_{secret}", "encrypted_content": secret}]
-
-
-def anthropic_turn(number: int, words: str) -> list[Any]:
-    return [
-        {"role": "user", "content": f"Question {number}"},
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": f"call_{number}", "name": "look", "input": {"n": number}}],
-        },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"call_{number}", "content": words}]},
-        {"role": "assistant", "content": f"Answer {number}"},
-    ]
-
-
-def anthropic_item(secret: str) -> list[Any]:
-    return [{"role": "assistant", "content": [{"type": "compaction", "content": secret}, {"type": "text", "text": "Done."}]}]
-
-
 def bytes_of(format: Any, raw: Any) -> str:
     return json.dumps(format.to_wire(raw), sort_keys=True)
 
@@ -123,14 +92,12 @@ STRATEGIES: list[Strategy] = [
         (langchain_turn, anthropic_block, langchain),
         (pydantic_turn, pydantic_item, pydantic_ai),
         (pydantic_turn, harness_summary, pydantic_ai),
-        (responses_turn, responses_item, openai_responses),
-        (anthropic_turn, anthropic_item, anthropic),
     ],
-    ids=["LangChain, Responses", "LangChain, Anthropic", "pydantic-ai", "pydantic-ai, harness", "Responses", "Anthropic"],
+    ids=["LangChain, Responses", "LangChain, Anthropic", "pydantic-ai", "pydantic-ai, harness"],
 )
 def test_the_newest_item_stays(turn: Turn, item: Item, format: Any) -> None:
-    """In 200 random sessions, the newest item is in each view of each strategy: the same object, byte for byte as it came."""
-    for seed in range(200):
+    """In 80 random sessions, the newest item is in each view of each strategy: the same object, byte for byte as it came."""
+    for seed in range(80):
         source = random.Random(seed)
         strategy = source.choice(STRATEGIES)
         options = IntegrationOptions(strategy=strategy, counter="chars/4", on_failure="raise")
@@ -152,7 +119,6 @@ def test_the_newest_item_stays(turn: Turn, item: Item, format: Any) -> None:
 
 
 def test_what_it_stands_for_goes_first() -> None:
-    """An older item, which the newer one stands for, may leave."""
     for turn, item, format in ((langchain_turn, langchain_item, langchain), (pydantic_turn, pydantic_item, pydantic_ai)):
         old, new = item("old=="), item("new==")
         messages = [*turn(1, "row " * 200), *old, *turn(2, "row " * 200), *new, *turn(3, "row"), *turn(4, "row")[:1]]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agents import Agent, ModelProvider, RunConfig, Runner, SQLiteSession, function_tool
+from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
 from agents.models import get_default_model
 from agents.run_config import CallModelData, ModelInputData
 from agents.testing import ScriptedModel, assistant_message
@@ -29,7 +29,6 @@ class Refusing(ScriptedModel):
     refusals = 0
 
     def check(self) -> None:
-        """Refuse, or not."""
         if self.refusals:
             self.refusals -= 1
             raise ValueError("prompt is too long: 9000 tokens > 4000 maximum")
@@ -47,14 +46,12 @@ class Refusing(ScriptedModel):
 
 
 def refusing(refusals: int) -> Refusing:
-    """Return a model that knows the price of tea."""
     model = Refusing([[assistant_message("5.")]])
     model.refusals = refusals
     return model
 
 
 def history() -> list[Any]:
-    """Return the items of twenty turns, and a question."""
     items: list[Any] = []
     for place in range(20):
         items.append({"role": "user", "content": f"Question {place}: " + "the shop is open. " * 20})
@@ -67,36 +64,6 @@ def config_of(**options: Any) -> RunConfig:
     return RunConfig(call_model_input_filter=shorten, tracing_disabled=True)
 
 
-@pytest.mark.parametrize(("refusals", "wrapped"), [(2, True), (1, False)])
-async def test_what_ends_a_run(refusals: int, wrapped: bool) -> None:
-    """Nothing is sent a third time; without the wrapper nothing is repeated."""
-    inner = refusing(refusals)
-    agent = Agent(name="Shop", model=CompactingModel(inner) if wrapped else inner)
-    with pytest.raises(ValueError, match="too long"):
-        await Runner.run(agent, history(), run_config=config_of())
-    assert inner.refusals == 0
-
-
-async def test_reported_usage_reaches_the_session(tmp_path: Path) -> None:
-    """Usage also reaches a model that the agent names; a run without a filter passes unchanged."""
-
-    class Provider(ModelProvider):
-        def get_model(self, model_name: str | None) -> Any:
-            return refusing(0)
-
-    agent = Agent(name="Shop", instructions="You are a shop.", model="gpt-5")
-    under = SQLiteSession("a", tmp_path / "items.db")
-    session = CompactingSession(under, presets.token_budget(100_000), counter="chars/4", window="auto")
-    models = CompactingModels(Provider())
-    config = RunConfig(call_model_input_filter=session.filter, model_provider=models, tracing_disabled=True)
-    await Runner.run(agent, "What does tea cost?", session=session, run_config=config)
-    assert (status_of(session).tokens, status_of(session).window) == (3_000, 272_000)
-    without = RunConfig(model_provider=models, tracing_disabled=True)
-    assert (await Runner.run(agent, "And milk?", run_config=without)).final_output == "5."
-    await models.aclose()
-    under.close()
-
-
 class Inner:
     """A model, and the provider of it. Holds state: the calls of its methods."""
 
@@ -104,29 +71,24 @@ class Inner:
         self.usages, self.called, self.refusals = list(usages), list[str](), 0
 
     def get_retry_advice(self) -> str:
-        """Return no advice."""
         return "none"
 
     def refuse(self) -> None:
-        """Refuse, or not."""
         if self.refusals:
             self.refusals -= 1
             self.called.append("refused")
             raise ValueError("prompt is too long: 9000 tokens > 4000 maximum")
 
     async def close(self) -> None:
-        """Close."""
         self.called.append("close")
 
     aclose = _cleanup_on_run_end = close
 
     def get_model(self, name: str | None) -> Inner:
-        """Return itself."""
         self.called.append(str(name))
         return self
 
     async def get_response(self, instructions: Any, items: Any, *more: Any, **options: Any) -> Any:
-        """Return the next usage."""
         self.refuse()
         return SimpleNamespace(usage=self.usages.pop(0), items=items, more=(*more, options))
 
@@ -213,7 +175,6 @@ async def test_instructions_tools_and_the_models_name() -> None:
 
 
 async def test_compaction_on_request(tmp_path: Path) -> None:
-    """The next request is compacted, whatever the trigger says."""
     under = SQLiteSession("a", tmp_path / "items.db")
     strategy = Summarization(
         Scripted(lambda request: f"About {request.focus}."), trigger=tokens_exceed(100_000), keep=last(turns=2)

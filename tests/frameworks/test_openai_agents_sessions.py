@@ -29,7 +29,6 @@ from compaction.strategies import ToolResult as Clearing
 
 @function_tool
 def look_up_price(item: str) -> str:
-    """Look up what an item costs."""
     return f"{item} costs 5 euros. " * 40
 
 

@@ -36,7 +36,6 @@ from tests.support.scripted import TooLong
 
 
 def talk(turns: int) -> list[dict[str, Any]]:
-    """Return a conversation with a secret in every message."""
     return [{"role": "user", "content": f"my secret is {turn} " + "word " * 40} for turn in range(turns)]
 
 
@@ -60,23 +59,17 @@ def test_what_happens_is_recorded_without_texts() -> None:
     finished = exporter.get_finished_spans()
     compact = [span for span in finished if span.name == "compact"]
     (call,) = [span for span in finished if span.name == "chat model"]
-    first = dict(compact[0].attributes or {})
-    assert first["gen_ai.conversation.id"] == "chat-7"
-    assert first["gen_ai.operation.name"] == "compact"
-    assert first["compaction.tokens.before"] > first["compaction.tokens.after"] > 0
     assert {event.name for event in call.events} >= {"compaction.host_changed", "compaction.overflowed"}
-    used, left = dict(call.attributes or {}), session.status().tokens
+    used = dict(call.attributes or {})
     tokens, window, share = (used[f"compaction.context.{name}"] for name in ("tokens", "window", "share"))
-    assert (tokens, share, 250 < window < 300) == (left, left / window, True)  # by our count, less than 300 fit
+    assert (tokens, share, 250 < window < 300) == (session.status().tokens, tokens / window, True)  # less than 300 fit
     measured = metrics_of(reader)
-    assert measured["compaction.compactions"] == len(compact)
-    assert measured["compaction.overflows"] == 1
+    assert (measured["compaction.compactions"], measured["compaction.overflows"]) == (len(compact), 1)
     assert measured["compaction.tokens.saved"] > 500
     assert "secret" not in repr([(span.attributes, [event.attributes for event in span.events]) for span in finished])
 
 
 def metrics_of(reader: InMemoryMetricReader) -> dict[str, float]:
-    """Return the sum of each counter, and of what a histogram recorded."""
     data: Any = reader.get_metrics_data()
     scopes = [scope for resource in ([] if data is None else data.resource_metrics) for scope in resource.scope_metrics]
     points = {metric.name: metric.data.data_points for scope in scopes for metric in scope.metrics}

@@ -29,24 +29,20 @@ class Refusing:
         self.model = FunctionModel(self.answer, stream_function=self.stream)
 
     def check(self, messages: list[Any]) -> None:
-        """Refuse, or not."""
         self.lengths.append(len(messages))
         if len(self.lengths) <= self.refusals:
             raise ModelHTTPError(400, "m", {"message": "prompt is too long: 9000 tokens > 4000 maximum"})
 
     async def answer(self, messages: list[Any], info: AgentInfo) -> Any:
-        """Answer at once."""
         self.check(messages)
         return wire.ModelResponse(parts=[wire.TextPart("5.")])
 
     async def stream(self, messages: list[Any], info: AgentInfo) -> AsyncIterator[str]:
-        """Answer in pieces."""
         self.check(messages)
         yield "5."
 
 
 def history() -> list[Any]:
-    """Return the messages of twenty turns."""
     messages: list[Any] = []
     for turn in range(20):
         messages.append(wire.ModelRequest.user_text_prompt(f"Ask {turn}: " + "the shop is open. " * 20))
@@ -63,7 +59,6 @@ def on_request() -> CompactionProcessor:
 
 
 async def test_a_tool_asks_for_compaction() -> None:
-    """The request after the tool is shorter."""
     processor, lengths = on_request(), list[int]()
 
     def compact_conversation(ctx: RunContext, focus: str = "") -> str:
@@ -86,7 +81,6 @@ async def test_a_tool_asks_for_compaction() -> None:
 
 
 async def test_as_a_history_processor() -> None:
-    """The compacted messages become the history."""
     processor = CompactionProcessor(presets.token_budget(300), counter="chars/4")
     agent = Agent(Refusing().model, capabilities=[ProcessHistory(processor)])
     result = await agent.run("And now?", message_history=history())

@@ -59,17 +59,6 @@ def test_every_part_is_kept_whole(kind: str) -> None:
     assert pydantic_ai.to_wire(restored) == pydantic_ai.to_wire(raw)
 
 
-def test_changed_parts_keep_the_rest() -> None:
-    """A shorter result keeps its ids; media and other parts next to changed text stay the same objects."""
-    results = MESSAGES["results"][0]
-    changed = pydantic_ai.read(results).evolve(text="short").raw
-    assert (changed.parts[0].content, changed.parts[0].tool_call_id) == ("short", "c1")
-    assert changed.parts[1] is results.parts[1]
-    asked = pydantic_ai.read(MESSAGES["user with media"][0]).evolve(text="see").raw
-    assert asked.parts[0].content[0] == "see"
-    assert asked.parts[0].content[1] is PNG
-
-
 @pytest.mark.parametrize(
     "raw",
     [
@@ -153,7 +142,6 @@ def test_what_is_made() -> None:
 
 
 def test_reported_usage() -> None:
-    """A response reports its usage, with what was cached; a request reports nothing."""
     usage = RequestUsage(input_tokens=900, output_tokens=5, cache_read_tokens=100, cache_write_tokens=20)
     response = wire.ModelResponse(parts=[wire.TextPart("x")], usage=usage)
     assert pydantic_ai.reported_usage(response) == Usage(900, 5, cached_tokens=100, cache_write_tokens=20)
@@ -163,7 +151,6 @@ def test_reported_usage() -> None:
 
 @pytest.mark.parametrize("raw", ["hi", SimpleNamespace(kind="request", parts=None), wire.UserPromptPart("hi")])
 def test_what_is_no_message(raw: Any) -> None:
-    """The error names the place and what to pass."""
     with pytest.raises(InvalidMessage, match=r"messages\[0\].*all_messages"):
         pydantic_ai.read(raw)
     with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
@@ -190,7 +177,8 @@ def test_every_change() -> None:
     plain = pydantic_ai.read(wire.ModelRequest(parts=[wire.UserPromptPart("hi")]))
     assert plain.evolve(text="ho").raw.parts[0].content == "ho"
     results = pydantic_ai.read(wire.ModelRequest(parts=[wire.ToolReturnPart("b", ["x", PNG], "c2")]))
-    assert results.evolve(text="short").raw.parts[0].content == ["short", PNG]
+    shorter = results.evolve(text="short").raw.parts[0]
+    assert (shorter.content, shorter.tool_call_id) == (["short", PNG], "c2")
     bare = pydantic_ai.read(wire.ModelRequest(parts=[wire.ToolReturnPart("b", PNG, "c2")]))
     assert bare.evolve(text="a picture").raw.parts[0].content == ["a picture", PNG]
 
@@ -205,7 +193,6 @@ def test_every_change() -> None:
     ],
 )
 def test_changes_that_are_impossible(kind: str, part: Any, told: str) -> None:
-    """The error says what can be changed."""
     message = pydantic_ai.read(MESSAGES[kind][0])
     with pytest.raises(ConfigurationError, match=told):
         message.evolve(parts=[part(message.parts[0])])

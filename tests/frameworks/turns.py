@@ -25,5 +25,4 @@ def turn_of(made: Any) -> Any:
 
 
 def status_of(made: Any) -> Any:
-    """Return the status of the session of the last turn."""
     return turn_of(made).session.status()

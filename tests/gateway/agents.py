@@ -113,11 +113,7 @@ def _aider(home: Path, url: str) -> dict[str, str]:
 
 
 AGENTS: Final[Mapping[str, Agent]] = {
-    "opencode-chat": Agent(
-        "node_modules/.bin/opencode",
-        ("run", PROMPT),
-        _opencode("OpenCode"),
-    ),
+    "opencode-chat": Agent("node_modules/.bin/opencode", ("run", PROMPT), _opencode("OpenCode")),
     "opencode-anthropic": Agent("node_modules/.bin/opencode", ("run", PROMPT), _opencode("OpenCode with Anthropic")),
     "codex": Agent("node_modules/.bin/codex", ("exec", "--skip-git-repo-check", PROMPT), _codex),
     "aider": Agent("aider/bin/python", (str(AIDER), PROMPT), _aider, has_tools=False),

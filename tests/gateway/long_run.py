@@ -127,7 +127,6 @@ _CONTINUED: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 
 
 def run(name: str, calls: int, window: int, *, recalls: bool = False) -> dict[str, Any]:
-    """Run the turns, and return what came of them."""
     model = SourceFiles(calls, recalls=recalls)
     with tempfile.TemporaryDirectory() as scratch, PricedServer(window, model) as server:
         home, work = Path(scratch, "home"), Path(scratch, "work")

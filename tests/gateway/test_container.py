@@ -12,7 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def docker(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """Run Docker."""
     return subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 

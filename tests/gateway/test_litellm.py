@@ -26,7 +26,6 @@ print(reply.choices[0].message.content)
 
 @pytest.mark.timeout(120)
 def test_litellm_answers_through_the_gateway() -> None:
-    """LiteLLM gets the same answer with the address on the page as from the model itself."""
     if not PYTHON.exists():
         pytest.skip(f"{PYTHON} is missing; make test-gateway installs it")
     with StrictServer(window=100_000) as behind, StrictServer(window=100_000) as direct, serving_url(behind.address) as url:

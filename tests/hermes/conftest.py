@@ -41,7 +41,6 @@ def configured(home: Path) -> Callable[[float], None]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return Hermes' home, configured for the plugin with a store."""
     folder = tmp_path / "hermes"
     folder.mkdir()
     (folder / "config.yaml").write_text(CONFIG.format(store=folder / "store.db", threshold=0.5))

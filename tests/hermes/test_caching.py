@@ -29,7 +29,6 @@ CONTENTS: dict[str, Any] = {
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("name", CONTENTS)
 def test_each_content(name: str, native: bool, ttl: Any) -> None:
-    """Each kind of content is marked or skipped as Hermes does."""
     for messages in ([CONTENTS[name]], [CONTENTS["system"], CONTENTS["text"], CONTENTS[name]]):
         expected = apply_anthropic_cache_control([copy.deepcopy(each) for each in messages], ttl, native)
         assert apply_cache_control(messages, ttl, native=native) == expected

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 from compaction import validate
 from tests.support.hermes_host import tokens_of
+from tests.support.scripted_server import Got, Handler, ScriptedUpstream, answer
 
 ASKED = {"query": "SETTING", "limit": 3}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "compaction_grep", "arguments": json.dumps(ASKED)}}
@@ -24,66 +23,40 @@ TOO_LONG = {
 }
 
 
-class Model(ThreadingHTTPServer):
+class Model(ScriptedUpstream):
     """Answers the first request with a search of compacted messages, later ones with a word. Holds state: the requests."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answering)
+        super().__init__(self.reply)
         self.requests: list[dict[str, Any]] = []
         self.window = 1_000_000  # tokens, at four characters each
 
-
-class Answering(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Model
-
-    def do_GET(self) -> None:
-        self.send(404, b"{}")
-
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
-        if not self.path.endswith("/chat/completions"):
-            self.send(404, b"{}")
+    def reply(self, handler: Handler, got: Got) -> None:
+        if not got.path.endswith("/chat/completions"):
+            answer(404, {})(handler, got)
             return
-        self.server.requests.append(request)
-        if tokens_of(request["messages"]) > self.server.window:
-            self.send(400, json.dumps({"error": TOO_LONG}).encode())
+        self.requests.append(request := got.json)
+        if tokens_of(request["messages"]) > self.window:
+            answer(400, {"error": TOO_LONG})(handler, got)
             return
-        first = len(self.server.requests) == 1
-        message = (
-            {"role": "assistant", "content": None, "tool_calls": [CALL]} if first else {"role": "assistant", "content": "Done."}
-        )
+        first = len(self.requests) == 1
+        message = {"role": "assistant", **({"content": None, "tool_calls": [CALL]} if first else {"content": "Done."})}
         usage = {"prompt_tokens": 30_000, "completion_tokens": 10, "total_tokens": 30_010}
-        answer = {"id": "1", "created": 1, "model": "scripted", "usage": usage}
+        about = {"id": "1", "created": 1, "model": "scripted", "usage": usage}
         choice = {"index": 0, "finish_reason": "tool_calls" if first else "stop"}
         if request.get("stream"):
             delta = {**message, "tool_calls": [{**CALL, "index": 0}]} if first else message
-            chunk = {**answer, "object": "chat.completion.chunk", "choices": [{**choice, "delta": delta}]}
-            self.send(200, f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode(), "text/event-stream")
+            chunk = {**about, "object": "chat.completion.chunk", "choices": [{**choice, "delta": delta}]}
+            data = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+            answer(200, data, content_type="text/event-stream")(handler, got)
         else:
-            whole = {**answer, "object": "chat.completion", "choices": [{**choice, "message": message}]}
-            self.send(200, json.dumps(whole).encode())
-
-    def send(self, code: int, content: bytes, kind: str = "application/json") -> None:
-        self.send_response(code)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing."""
+            answer(200, {**about, "object": "chat.completion", "choices": [{**choice, "message": message}]})(handler, got)
 
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    with Model() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        yield server
-        server.shutdown()
+    with Model() as running:
+        yield running
 
 
 def test_a_turn(
@@ -91,9 +64,7 @@ def test_a_turn(
 ) -> None:
     """Hermes compacts before the first request, sends a valid one with the tools, and answers the model's search with them."""
     configured(0.25)
-    made = agent(
-        model="scripted", provider="custom", base_url=f"http://127.0.0.1:{model.server_address[1]}/v1", max_iterations=4
-    )
+    made = agent(model="scripted", provider="custom", base_url=f"{model.url}/v1", max_iterations=4)
     done = made.run_conversation("What was the setting?", conversation_history=coding[1:])
     engine = made.context_compressor
     assert (done["final_response"], engine.compression_count, engine.last_error) == ("Done.", 1, None)
@@ -112,9 +83,7 @@ def test_a_refused_request(
     """A refused request below the threshold is compacted further each time, until the provider accepts it."""
     configured(0.9)
     model.window = 10_000
-    made = agent(
-        model="scripted", provider="custom", base_url=f"http://127.0.0.1:{model.server_address[1]}/v1", max_iterations=4
-    )
+    made = agent(model="scripted", provider="custom", base_url=f"{model.url}/v1", max_iterations=4)
     done = made.run_conversation("What was the setting?", conversation_history=coding[1:])
     sizes = [tokens_of(request["messages"]) for request in model.requests]
     assert done["final_response"] == "Done."

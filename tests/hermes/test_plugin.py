@@ -61,7 +61,6 @@ class TestLoading:
         assert is_ours(directory.load_context_engine("compaction"))
 
     def test_entry_point(self, home: Path, loaded: Callable[[], Any]) -> None:
-        """As an installed package, it is found without a folder."""
         assert not (home / "plugins" / "compaction").exists()
         assert is_ours(loaded())
 
@@ -73,7 +72,6 @@ class TestLoading:
         assert hermes_status()[0]
 
     def test_not_enabled(self, home: Path, loaded: Callable[[], Any]) -> None:
-        """A plugin that ``config.yaml`` does not enable is not loaded."""
         (home / "config.yaml").write_text("context: {engine: compaction}\n")
         assert loaded() is None
         assert hermes_status()[0] is False
@@ -97,7 +95,6 @@ class TestAgent:
         assert (engine.context_length, engine.threshold_tokens) == (200_000, 100_000)
 
     def test_tools(self, agent: Callable[[], Any]) -> None:
-        """The agent offers the tools, each once."""
         made = agent()
         names = [tool["function"]["name"] for tool in made.tools if tool["function"]["name"].startswith("compaction_")]
         assert (
@@ -120,7 +117,6 @@ class TestAgent:
         assert (first.threshold_tokens, second.threshold_tokens) == (32_000, 100_000)
 
     def test_not_chosen(self, home: Path, agent: Callable[[], Any]) -> None:
-        """Without ``context.engine`` Hermes uses its own."""
         (home / "config.yaml").write_text("plugins: {enabled: [compaction]}\n")
         assert not isinstance(agent().context_compressor, CompactionEngine)
 
@@ -139,12 +135,10 @@ class TestContract:
             ContextEngine()  # type: ignore[abstract]
 
     def test_every_method_of_the_base(self, engine: Any) -> None:
-        """The engine overrides every method of Hermes' class, so that no default is used."""
         known = {name for name in vars(ContextEngine) if not name.startswith("_")}
         assert known - {name for kind in CompactionEngine.__mro__ for name in vars(kind)} - set(vars(engine)) == set()
 
     def test_arguments_of_compress(self, engine: Any) -> None:
-        """Hermes passes the arguments of the signature."""
         from agent.conversation_compression import _supported_compression_kwargs
 
         passed = _supported_compression_kwargs(

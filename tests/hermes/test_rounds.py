@@ -19,7 +19,6 @@ ROUND = 60
 def rounds(
     configured: Callable[[float], None], agent: Callable[[], Any], coding: list[dict[str, Any]]
 ) -> tuple[Any, list[list[dict[str, Any]]]]:
-    """Return the agent, and the messages after each round."""
     configured(0.05)
     made = agent()
     made.context_compressor.on_session_start("coding")

@@ -14,7 +14,6 @@ import attrs
 
 from compaction import Edit
 from compaction.strategies import Strategy
-from compaction.summarizers import SummaryRequest
 from tests.support.corpora import STRATEGY
 
 
@@ -48,16 +47,3 @@ class Slow(Strategy):
         tempfile.mkstemp(dir=self.folder)
         time.sleep(0.03)
         yield from STRATEGY(index)
-
-
-@attrs.frozen
-class Asked:
-    """A summarizer that writes each request to a new file."""
-
-    folder: str
-
-    async def summarize(self, request: SummaryRequest) -> str:
-        first = request.groups[0].messages[0].text
-        with tempfile.NamedTemporaryFile("w", dir=self.folder, delete=False) as note:
-            note.write(first)
-        return f"## Goal\n{first[:40]}"

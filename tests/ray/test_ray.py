@@ -17,14 +17,10 @@ import pytest
 import ray
 from typer.testing import CliRunner
 
-from compaction import last, presets
+from compaction import presets
 from compaction.batch import Job, compact_dataset, compact_table, ray_workers
 from compaction.cli.app import app
-from compaction.errors import ConfigurationError
-from compaction.strategies import Summarization
-from compaction.triggers import messages_exceed
-from tests.ray.strategies_for_ray import Asked, Deadly
-from tests.support.chats import turns, user
+from tests.ray.strategies_for_ray import Deadly
 from tests.support.corpora import BUDGET, CHATS, STRATEGY, expected, read_rows, run, store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +29,6 @@ OPTIONS: dict[str, Any] = {"counter": "chars/4", "budget": BUDGET}
 
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "parquet"])
 def test_files_come_out_the_same(kind: str, tmp_path: Path) -> None:
-    """Ray actors write the same bytes as a single process."""
     source = store(tmp_path / f"in.{kind}", kind, CHATS * 3)
     here = run(source, tmp_path / f"here.{kind}")
     there = run(source, tmp_path / f"there.{kind}", workers=ray_workers(2))
@@ -51,33 +46,8 @@ def test_a_killed_worker_is_made_up_for(tmp_path: Path) -> None:
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected() * 3
 
 
-def test_a_worker_that_dies_every_time_ends_it(tmp_path: Path) -> None:
-    """A slice that kills its worker each time ends the batch with a ``ConfigurationError``."""
-    (tmp_path / "deaths").mkdir()
-    source = store(tmp_path / "in.jsonl", "jsonl", CHATS[:1])
-    with pytest.raises(ConfigurationError, match="an actor was lost 6 times"):
-        run(source, tmp_path / "out.jsonl", strategy=Deadly(str(tmp_path / "deaths"), 100), workers=ray_workers(1))
-
-
-def test_summaries_are_paid_for_once(tmp_path: Path) -> None:
-    """A batch that is stopped and resumed on Ray requests each conversation's summary once."""
-    (tmp_path / "asked").mkdir()
-    chats = [{"messages": [user(f"shelf {number}"), *turns(6, words=60)]} for number in range(24)]
-    source = store(tmp_path / "in.jsonl", "jsonl", chats)
-    strategy = Summarization(Asked(str(tmp_path / "asked")), trigger=messages_exceed(6), keep=last(messages=2))
-    parts = tmp_path / "out.jsonl.parts"
-    options: dict[str, Any] = {"strategy": strategy, "workers": ray_workers(2), "slice_bytes": 15_000}
-    first = run(source, tmp_path / "out.jsonl", stop=lambda: len(list(parts.glob("*.record"))) >= 2, **options)
-    second = run(source, tmp_path / "out.jsonl", **options)
-    asked = sorted(path.read_text() for path in (tmp_path / "asked").iterdir())
-    assert (first.outcome, second.outcome) == ("interrupted", "finished")
-    assert asked == sorted(f"shelf {number}" for number in range(24))
-    assert second.tally.requests == 24
-
-
 @pytest.mark.parametrize("nested", [False, True], ids=["text", "nested"])
 def test_a_dataset_is_the_same_row_for_row(nested: bool, tmp_path: Path) -> None:
-    """A compacted dataset has the same rows as the table that `compact_table` returns, including other columns."""
     table = pq.read_table(store(tmp_path / "in.parquet", "parquet", CHATS * 3, nested=nested))
     here = compact_table(table, Job(STRATEGY, **OPTIONS))
     made = compact_dataset(ray.data.from_arrow(table).repartition(5), Job(STRATEGY, **OPTIONS), actors=2, batch_rows=16)
@@ -148,7 +118,6 @@ def test_a_killed_program_resumes_from_its_checkpoints(kind: str, actors: int, t
 
 
 def test_the_command_line_takes_the_engine(tmp_path: Path) -> None:
-    """``--engine ray`` writes the same file as the local engine."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     shared = ["--budget", str(BUDGET), "--counter", "chars/4"]
     for name, more in (("a.jsonl", ["--workers", "1"]), ("b.jsonl", ["--engine", "ray", "--workers", "2"])):

@@ -33,7 +33,6 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Start the system's Chromium."""
     program = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         pytest.skip("Chromium is not installed: run make test-report as root on Debian, or set CHROMIUM to the program")

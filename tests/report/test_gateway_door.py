@@ -97,7 +97,6 @@ def test_an_origin_that_is_allowed_by_name_is_served(visitor: Page, name: str, s
 
 
 def test_its_own_page_is_served_and_asks_no_provider_for_an_icon(visitor: Page) -> None:
-    """The page, its data, and what a browser requests by itself."""
     with ScriptedUpstream(answer(200, {})) as upstream:
         gateway = Watched(upstream.url)
         with serving_app(gateway) as url:

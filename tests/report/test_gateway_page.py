@@ -67,7 +67,6 @@ def test_it_follows_new_requests(live: Page, address: str) -> None:
 
 
 def test_it_says_that_the_gateway_is_gone(live: Page) -> None:
-    """If the gateway does not answer, the page says so."""
     live.route("**/status.json", lambda route: route.fulfill(status=503, body="{}"))
     expect(live.locator("#state.alert")).to_contain_text("does not answer", timeout=20_000)
 

@@ -46,7 +46,6 @@ def test_it_opens_and_draws(page: Page, small: str, show: Show) -> None:
 
 
 def test_a_strategy_switches_in_half_a_second(page: Page, small: str, show: Show) -> None:
-    """Selecting a strategy shows its figures and which messages it keeps."""
     show(small)
     before = page.locator("#status").inner_text()
     page.select_option("#strategy", "none")
@@ -90,7 +89,6 @@ def test_an_earlier_request_can_be_opened(page: Page, small: str, show: Show) ->
 
 @pytest.mark.parametrize("width", [360, 760])
 def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, small: str, show: Show, width: int) -> None:
-    """On a narrow screen the page is not wider than the screen."""
     page.set_viewport_size({"width": width, "height": 700})
     show(small)
     page.locator(".row").nth(3).click()
@@ -108,7 +106,6 @@ def test_no_conversation_over_the_window(page: Page, show: Show) -> None:
 
 
 def test_without_scripts_the_recommendation_is_shown(browser: Browser, tmp_path: Path) -> None:
-    """A browser without scripts shows the recommendation and its reasons, as text."""
     result = replay([chat(120)], [Candidate(HOSTILE, lambda setting: list)], window=1_000, counter="chars/4")
     (tmp_path / "report.html").write_text(report_html(result, minimum_recall=0.0), errors="replace")
     opened = browser.new_page(java_script_enabled=False)

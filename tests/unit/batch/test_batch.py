@@ -98,7 +98,6 @@ def test_several_inputs_become_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
-    """A file without conversations becomes one without."""
     source = tmp_path / f"in.{kind}"
     if kind == "parquet":
         pq.ParquetWriter(source, pa.schema({"id": pa.int32(), "messages": pa.string()})).close()  # without row groups
@@ -184,7 +183,6 @@ def test_without_pyarrow_the_error_says_how_to_install_it(tmp_path: Path, monkey
 
 
 def strip(value: Any) -> Any:
-    """Return the value without keys that are null."""
     if isinstance(value, dict):
         return {name: strip(inner) for name, inner in value.items() if inner is not None}
     return [strip(inner) for inner in value] if isinstance(value, list) else value
@@ -376,7 +374,6 @@ def test_an_output_that_is_there_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_output_must_not_be_the_input(tmp_path: Path) -> None:
-    """An output must not be an input, nor be inside an input directory."""
     store(tmp_path / "in.jsonl", "jsonl")
     for inputs, output in ((tmp_path / "in.jsonl", tmp_path / "in.jsonl"), (tmp_path, tmp_path / "out")):
         with pytest.raises(ConfigurationError, match="must not be an input"):
@@ -417,7 +414,6 @@ def test_a_column_of_another_shape_is_named(type_: pa.DataType, tmp_path: Path) 
 
 
 def test_a_table_with_two_columns_of_that_name_is_not_written(tmp_path: Path) -> None:
-    """Nobody can tell which holds the messages."""
     table = pa.Table.from_arrays([pa.array(["[]"]), pa.array(["[]"])], names=["messages", "messages"])
     pq.write_table(table, tmp_path / "in.parquet")
     wrong = run(tmp_path / "in.parquet", tmp_path / "out.parquet")
@@ -435,7 +431,6 @@ def test_arguments_out_of_range(options: dict[str, Any], tmp_path: Path) -> None
 
 
 def test_a_strategy_that_cannot_be_sent(tmp_path: Path) -> None:
-    """A strategy that cannot be pickled is an error with a remedy, before any work."""
     with pytest.raises(ConfigurationError, match="define it in a module"):
         run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", strategy=lambda index: iter(()), workers=2)
 
@@ -577,7 +572,6 @@ def test_of_many_inputs_some_are_sampled(tmp_path: Path) -> None:
 
 
 def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
-    """An estimate for a strategy that offloads does not write to its store."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     shelf = SQLiteStore(tmp_path / "shelf.db")
     strategy = Lossless(Truncation(trigger=tokens_exceed(20), target=tokens_below(10), keep=last(groups=1)), shelf)
@@ -587,7 +581,6 @@ def test_an_estimate_stores_nothing(tmp_path: Path) -> None:
 
 
 def test_another_batch_at_work_is_noticed(tmp_path: Path) -> None:
-    """A second run of the same batch at the same time is an error and changes nothing."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     refusals: list[str] = []
 

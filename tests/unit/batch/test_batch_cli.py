@@ -20,7 +20,6 @@ SHARED = ("--counter", "chars/4", "--workers", "1")
 
 
 def batch(*arguments: str | Path) -> Result:
-    """Run the command in this process."""
     return CliRunner().invoke(app, ["batch", *map(str, arguments), *SHARED])
 
 
@@ -49,7 +48,6 @@ def test_json_is_the_report(source: Path, tmp_path: Path) -> None:
 
 
 def test_bad_conversations_are_exit_code_1(tmp_path: Path) -> None:
-    """A bad conversation is reported with the file of errors; the others are written."""
     (tmp_path / "in.jsonl").write_bytes(lines() + b"broken\n")
     done = batch(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--budget", str(BUDGET))
     assert (done.exit_code, len(read_rows(tmp_path / "out.jsonl", "jsonl"))) == (1, len(CHATS))

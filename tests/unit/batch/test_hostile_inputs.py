@@ -31,7 +31,6 @@ def test_the_errors_of_junk_are_bounded(name: str, line: bytes, bound: int, tmp_
 
 
 def test_bad_conversations_of_usual_size_are_all_listed(tmp_path: Path) -> None:
-    """Conversations as people store them are listed with their originals, even if every one is bad."""
     line = json.dumps({"messages": [{"role": "user", "content": "What is the weather like in Oslo? " * 8}], "n": 1})[:-1]
     (tmp_path / "in.jsonl").write_text(f"{line}\n" * 2_000)
     report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", slice_bytes=1_000_000)
@@ -40,7 +39,6 @@ def test_bad_conversations_of_usual_size_are_all_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz"])
 def test_the_memory_of_empty_lines_is_bounded(tmp_path: Path, name: str) -> None:
-    """A slice of very many empty lines takes hardly more memory than its text."""
     text = b"\n" * 50_000
     (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
     tracemalloc.start()
@@ -66,7 +64,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
-    """Links in an input directory are ignored and listed."""
     report = run(folder, tmp_path / "out")
     assert sorted(report.outputs) == [str(tmp_path / "out" / "a.jsonl")]
     assert sorted(report.foreign) == [str(folder / name) for name in ("link.jsonl", "self", "there")]

@@ -38,7 +38,6 @@ def test_a_name_need_not_say_the_kind(content: bytes, kind: str, tmp_path: Path)
 
 
 def test_each_input_is_given_once(tmp_path: Path) -> None:
-    """The error names the file that two inputs mean."""
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).touch()
     with pytest.raises(ConfigurationError, match=r"b\.jsonl: it is given twice"):
@@ -56,7 +55,6 @@ def test_each_input_is_given_once(tmp_path: Path) -> None:
     ],
 )
 def test_outputs_are_called_as_the_inputs(name: str, to: str | None, output: str, tmp_path: Path) -> None:
-    """An output in a directory has the name of its input, with another ending if its kind is another."""
     (tmp_path / name).write_bytes(gzip.compress(LINE) if name.endswith("GZ") else LINE)
     sources, _ = find_input_files([tmp_path / name], follow_links=False)
     (tmp_path / "out.jsonl").mkdir()
@@ -94,7 +92,6 @@ def test_a_slice_ends_with_the_line_that_fills_it(kind: str, size: int, ends: li
 
 @pytest.mark.parametrize(("more", "groups"), [(0, [1, 1, 1, 1, 1]), (1, [2, 2, 1])])
 def test_a_slice_of_a_table_has_whole_row_groups(more: int, groups: list[int], tmp_path: Path) -> None:
-    """A slice has as many row groups as reach the size. Together, the slices cover the whole file."""
     pq.write_table(pa.table({"messages": ["[]"] * 10}), tmp_path / "in.parquet", row_group_size=2)
     [source], _ = find_input_files([tmp_path / "in.parquet"], follow_links=False)
     size = pq.ParquetFile(source.path).metadata.row_group(0).total_byte_size

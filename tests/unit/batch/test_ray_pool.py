@@ -102,7 +102,6 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def test_without_ray_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways to use Ray say so at once."""
     monkeypatch.setitem(sys.modules, "ray", None)
     for use in (ray_workers, lambda: compact_dataset(None, STRATEGY)):
         with pytest.raises(ConfigurationError, match=r"Ray cannot be imported .*install"):

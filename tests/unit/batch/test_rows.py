@@ -63,7 +63,6 @@ def test_a_line_that_cannot_be_read_with_care_says_so() -> None:
     ],
 )
 def test_a_line_is_read_as_the_other_commands_read_it(text: bytes) -> None:
-    """Whatever else is called messages."""
     try:
         expected: Any = next(iter(read_conversations(io.BytesIO(text)))).messages
     except UnreadableFile as error:

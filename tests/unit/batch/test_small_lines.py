@@ -22,11 +22,7 @@ from compaction.run import unawaited
 from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation
 from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, Memoized, counter, least_bytes_per_token
 from compaction.tokens.base import utf8_bytes
-from compaction.triggers import (
-    Trigger,
-    context_exceeds,
-    tokens_exceed,
-)
+from compaction.triggers import Trigger, context_exceeds, tokens_exceed
 from tests.support.chats import tool_turns, turns, user
 from tests.support.corpora import BAD, CHATS, STRATEGY, errors_of, lines, run
 from tests.support.options import TRIGGER_ATOMS, combined

@@ -350,7 +350,6 @@ def a_request(summarizer: Summarizer) -> SummaryRequest:
     "limits", [{"concurrency": 0}, {"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"give_up_after": 0}], ids=str
 )
 def test_limits_out_of_range(limits: dict[str, Any]) -> None:
-    """A limit of zero is an error."""
     with pytest.raises(ConfigurationError):
         Limits(**limits)
 
@@ -376,14 +375,6 @@ def test_summarizers_are_found_and_changed(tmp_path: Path) -> None:
     other = Slow()
     assert find_summarizers(replace_summarizers(nested, lambda _: other)) == [other, other]
     assert replace_summarizers(hermes(8_000), lambda _: other) == hermes(8_000)
-
-
-def test_a_cache_stays_around(tmp_path: Path) -> None:
-    """In a cached summarizer, the inner one is replaced."""
-    cached = CachedSummarizer(Slow(), tmp_path / "answers.sqlite")
-    changed = replace_summarizers(summarizing(cached), lambda inner: attrs.evolve(inner, seconds=1.0))
-    [found] = find_summarizers(changed)
-    assert isinstance(found, Slow)
-    assert found.seconds == 1.0
-    assert isinstance(changed, Summarization)
-    assert isinstance(changed.summarizer, CachedSummarizer)
+    cached = replace_summarizers(held[1], lambda _: other)
+    assert find_summarizers(cached) == [other]
+    assert "CachedSummarizer" in repr(cached)

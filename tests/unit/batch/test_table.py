@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,10 +14,10 @@ from compaction import last
 from compaction.batch import Job, compact_table
 from compaction.errors import ConfigurationError, InputError
 from compaction.strategies import Summarization
-from compaction.summarizers import SummaryRequest
 from compaction.triggers import messages_exceed
 from tests.support.chats import turns, user
 from tests.support.corpora import BUDGET, CHATS, STRATEGY, expected, store
+from tests.support.scripted import Awaited
 
 JOB = Job(STRATEGY, counter="chars/4", budget=BUDGET)
 
@@ -44,14 +43,8 @@ def test_it_is_what_each_conversation_compacts_to(chunks: int) -> None:
     assert table.column("messages").to_pylist()[6] == json.dumps(CHATS[6]["messages"])
 
 
-def test_an_empty_table_stays_empty() -> None:
-    """No rows in, no rows out, the same columns."""
-    table = table_of([], id=[])
-    assert compact_table(table, JOB).schema == table.schema
-
-
-def test_a_bad_row_is_raised_or_marked() -> None:
-    """By default the first bad row raises an error that names it; with ``mark`` it is unchanged and its reason is added."""
+def test_bad_rows_are_raised_or_marked() -> None:
+    """By default the first bad row raises an error; marked, it is unchanged beside its reason, with lone surrogates escaped."""
     table = table_of([turns(2), "text", None, turns(1)])
     with pytest.raises(InputError, match="row 1: it is not a conversation"):
         compact_table(table, JOB)
@@ -60,19 +53,16 @@ def test_a_bad_row_is_raised_or_marked() -> None:
     reasons = marked.column("compaction_error").to_pylist()
     assert [reason is None for reason in reasons] == [True, False, False, True]
 
-
-def test_a_reason_is_marked_whatever_it_says() -> None:
-    """A lone surrogate in it, which Arrow cannot store, becomes an escape."""
-
     def fails(index: Any) -> Any:
         raise ValueError("\ud800")
 
     marked = compact_table(table_of([turns(1)]), fails, on_error="mark")
     assert marked.column("compaction_error").to_pylist() == ["ValueError: \\ud800"]
+    table = table_of([], id=[])
+    assert compact_table(table, JOB).schema == table.schema
 
 
 def test_a_bad_nested_row_is_marked(tmp_path: Path) -> None:
-    """A null in a nested column is a bad row too."""
     table = pa.table(
         {"messages": pa.array([None, turns(1)], pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))}
     )
@@ -92,29 +82,17 @@ def test_a_nested_message_that_was_changed_is_held_or_told(tmp_path: Path) -> No
         compact_table(narrow, Summarization(trigger=messages_exceed(2), keep=last(messages=1)))
 
 
-@attrs.define(eq=False)
-class Answering:
-    """A summarizer that awaits. Holds state: how often it was asked."""
-
-    asked: int = 0
-
-    async def summarize(self, request: SummaryRequest) -> str:
-        self.asked += 1
-        return "## Goal\nThey count."
-
-
 def test_a_strategy_may_await() -> None:
     """A strategy with a summarizer runs in a new event loop; the rows keep their order."""
     table = table_of([[user(f"shelf {number}"), *turns(6, words=60)] for number in range(5)])
-    asked = Answering()
-    made = compact_table(table, Summarization(asked, trigger=messages_exceed(6), keep=last(messages=2)))
-    assert asked.asked == 5
+    awaited = Awaited("## Goal\nThey count.")
+    made = compact_table(table, Summarization(awaited, trigger=messages_exceed(6), keep=last(messages=2)))
+    assert len(awaited.requests) == 5
     assert all("They count." in text for text in made.column("messages").to_pylist())
 
 
 @pytest.mark.parametrize("options", [{"column": "talk"}, {"on_error": "skip"}, {"budget": 0}], ids=str)
 def test_arguments_that_cannot_be(options: dict[str, Any]) -> None:
-    """A missing column, or an argument out of range, is an error."""
     on_error = options.pop("on_error", "raise")
     with pytest.raises(ConfigurationError):
         compact_table(table_of([turns(1)]), Job(STRATEGY, **options), on_error=on_error)

@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(*arguments: str) -> Result:
-    """Run the command in this process."""
     return CliRunner().invoke(app, ["doctor", *arguments])
 
 
@@ -35,15 +34,12 @@ def test_the_report_names_the_counter_and_every_extra() -> None:
 
 
 def test_a_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extra of which a package is missing is shown with the command that installs it."""
     monkeypatch.setattr(doctor, "requires", lambda name: ['nowhere-1>=1; extra == "far"', "attrs>=24"])
     assert doctor.installed_extras() == {"far": {"nowhere-1": None}}
     assert "pip install '.[far]'" in run().stdout
 
 
 def test_a_checkout_has_no_extras(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the distribution is not installed, the rest of the report is shown."""
-
     def absent(name: str) -> list[str]:
         raise PackageNotFoundError(name)
 
@@ -54,6 +50,5 @@ def test_a_checkout_has_no_extras(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("model", "code", "says"), [("gpt-5", 0, "272,000 tokens"), ("gpt-none", 1, "is unknown")])
 def test_a_models_window(model: str, code: int, says: str) -> None:
-    """The limit of a known model is shown; an unknown model has exit code 1."""
     done = run("--model", model)
     assert (done.exit_code, says in " ".join(done.stdout.split())) == (code, True)

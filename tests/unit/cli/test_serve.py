@@ -54,7 +54,6 @@ def test_chunks_are_sent_at_once() -> None:
 
 
 def test_a_port_in_use_is_an_error_that_names_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says which port, why, and what to do."""
     for name in ("compaction", "compaction.gateway", "uvicorn"):  # their handlers write to a stream that is closed
         for attribute, value in {"handlers": [], "level": logging.NOTSET, "propagate": True}.items():
             monkeypatch.setattr(logging.getLogger(name), attribute, value)

@@ -46,7 +46,6 @@ def test_by_default_only_api_keys_are_sent(name: str) -> None:
 def test_what_is_allowed(
     options: dict[str, Any], allow_env: Collection[str] | None, allow_hosts: Collection[str] | None
 ) -> None:
-    """Allowed variables and hosts are accepted."""
     strategy = from_data(pipeline(**options), allow_env=allow_env, allow_hosts=allow_hosts)
     assert "OpenAISummarizer" in repr(strategy)
 

@@ -188,7 +188,6 @@ def test_every_component_of_a_strategy(
 
 
 def used_by(strategies: list[Strategy]) -> set[str]:
-    """The names of the components that the strategies use."""
     used: set[str] = set()
 
     def walk(data: Any) -> None:
@@ -208,7 +207,6 @@ def used_by(strategies: list[Strategy]) -> set[str]:
 
 @pytest.mark.parametrize("value", [*TRIGGERS, *SELECTORS], ids=repr)
 def test_every_expression_there_and_back(value: Trigger | Selector) -> None:
-    """A trigger or selector is written as its ``repr`` and read as an equal one, also if it is composed."""
     strategy = ClearReasoning(trigger=value) if isinstance(value, Trigger) else ClearReasoning(keep=value)
     assert from_data(to_data(strategy)) == strategy
 
@@ -232,7 +230,6 @@ def test_every_trigger_and_selector(option: str, name: str) -> None:
 
 
 def read_or_none(option: str, expression: str) -> Strategy | None:
-    """The strategy with this expression as an option, or ``None`` if the expression is wrong."""
     try:
         return from_data({"use": "ClearReasoning", option: expression})
     except ConfigurationError:
@@ -256,7 +253,6 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_a_template_from_a_file(tmp_path: Path) -> None:
-    """A template may be a prompt, a table of texts, or a table with the names of files."""
     (tmp_path / "prompt.txt").write_text(PROMPT)
     expected = Summarization(template=SummaryTemplate(PROMPT))
     assert from_data({"use": "Summarization", "template": PROMPT}) == expected
@@ -376,16 +372,12 @@ def test_what_is_no_file_of_a_pipeline(text: str, format: Any, rule: str) -> Non
         loads(text, format=format)
 
 
-def test_another_format_is_refused() -> None:
-    """JSON is neither read as YAML nor written as TOML."""
+def test_what_is_no_pipeline_file(tmp_path: Path) -> None:
+    """JSON is neither read as YAML nor written as TOML; the error names a file, and whether it is missing or not UTF-8."""
     form: Any = "json"
     for use in (lambda: loads("{}", format=form), lambda: dumps(Pipeline(), format=form)):
         with pytest.raises(ConfigurationError, match="format='json': toml or yaml"):
             use()
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """A file that is missing, or is not UTF-8, raises a `ConfigurationError` that names it and says which of the two it is."""
     (tmp_path / "latin.toml").write_bytes(b'use = "\xe9"')
     for name, rule in (("none.toml", "No such file or directory; name a"), ("latin.toml", "it cannot be read as UTF-8 text")):
         with pytest.raises(ConfigurationError, match=rf"{name}: {rule}"):
@@ -396,7 +388,6 @@ class TestKeys:
     """API keys come from the environment only."""
 
     def test_no_key_is_read_from_a_file(self) -> None:
-        """An API key in a file raises a `ConfigurationError` that does not repeat the key."""
         for options in (
             {"api_key": "sk-abcdefgh12345678"},
             {"options": {"extra_headers": {"Authorization": "Bearer abc123def4ghi7jkl0mn"}}},
@@ -415,7 +406,6 @@ class TestKeys:
         ids=["key", "password", "function"],
     )
     def test_no_key_is_written_to_a_file(self, summarizer: OpenAISummarizer) -> None:
-        """A summarizer with an API key, a password or a function cannot be written to a file."""
         with pytest.raises(ConfigurationError, match="file") as caught:
             dumps(Summarization(summarizer))
         assert "hunter2" not in str(caught.value)
@@ -441,7 +431,6 @@ class TestKeys:
         assert b"abcdefgh" not in pickle.dumps(strategy)
 
     def test_a_variable_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """If the variable is not set, the request for a summary raises a `ConfigurationError` that names it."""
         monkeypatch.delenv("SUMMARY_API_KEY", raising=False)
         said = [{"role": "user", "content": f"{n} is what I said. " * 40} for n in range(9)]
         with pytest.raises(ConfigurationError, match="SUMMARY_API_KEY is not set"):

@@ -28,7 +28,6 @@ keep = "last(groups=1)"
 
 
 def run(*arguments: str | Path) -> Result:
-    """Run a command in this process."""
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 

@@ -12,12 +12,10 @@ SHORT = {"type": "ephemeral"}
 
 
 def text(words: str, mark: Any = None) -> dict[str, Any]:
-    """Return a text part, with a breakpoint if given."""
     return {"type": "text", "text": words, **({} if mark is None else {"cache_control": mark})}
 
 
 def user(*parts: Any) -> dict[str, Any]:
-    """Return a user message."""
     return {"role": "user", "content": list(parts)}
 
 
@@ -46,22 +44,14 @@ def test_messages_are_compared_without_breakpoints() -> None:
 
 
 def test_a_text_with_and_without_a_breakpoint_is_the_same() -> None:
-    """A text part without its breakpoint equals the plain string that some agents send instead."""
+    """Some agents send a plain text instead. In a format without breakpoints, a field of that name is not changed."""
     one, other = user(text("x", HOUR)), {"role": "user", "content": "x"}
     assert for_comparison([one], openai_chat) == for_comparison([other], openai_chat)
-
-
-def test_a_call_in_chat_completions_may_have_a_breakpoint() -> None:
-    """The breakpoint of a call in chat completions is removed for comparison and kept for sending."""
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     plain = {"role": "assistant", "content": "", "tool_calls": [call]}
     marked = {**plain, "tool_calls": [{**call, "cache_control": SHORT}]}
     assert for_comparison([marked], openai_chat) == [plain]
     assert kept([{"role": "user", "content": "summary"}], [marked]) == [user(text("summary", SHORT))]
-
-
-def test_formats_without_breakpoints_are_not_changed() -> None:
-    """In a format without breakpoints, a field named ``cache_control`` is not changed."""
     message = {"role": "user", "parts": [{"text": "x", "cache_control": 7}]}
     assert for_comparison([message], gemini)[0] is message
     marked = user(text("x", SHORT))
@@ -69,7 +59,6 @@ def test_formats_without_breakpoints_are_not_changed() -> None:
 
 
 def kept(sent: list[Any], given: list[Any]) -> list[Any]:
-    """Return the messages to send, with their breakpoints."""
     return keep_breakpoints(sent, given, for_comparison(given, anthropic), anthropic)
 
 
@@ -92,14 +81,10 @@ def test_there_are_never_more_breakpoints() -> None:
 
 
 def test_a_rewritten_message_keeps_its_own() -> None:
-    """A rewritten message keeps its breakpoint."""
+    """A breakpoint is never put on a thinking block, which the provider would refuse."""
     given = [user(text("a", HOUR)), user(text("b")), user(text("c", SHORT))]
     short = [{"role": "user", "content": "A"}, {"role": "user", "content": "C"}]
     assert kept([short[0], given[1], short[1]], given) == [user(text("A", HOUR)), given[1], user(text("C", SHORT))]
-
-
-def test_a_thought_carries_none() -> None:
-    """A breakpoint is never put on a thinking block, which the provider would refuse."""
     given = [user(text("a", HOUR))]
     thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "x", "signature": "s"}]}
     assert kept([thought], given) == [thought]

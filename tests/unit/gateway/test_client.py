@@ -12,7 +12,6 @@ from compaction.gateway.client import AnswerStopped, ClientConnection, is_worth_
 
 
 def part(data: bytes, *, more: bool = False) -> dict[str, Any]:
-    """A part of a body."""
     return {"type": "http.request", "body": data, "more_body": more}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,6 @@ async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
 
 
 async def test_memory_is_bounded_in_bytes() -> None:
-    """The conversations in memory are limited by the total size of their messages."""
     bodies = [body_of(tool_chat(20, name=f"n{number}")) for number in range(10)]
     found = await served([chat_reply()], *bodies, conversation_bytes=50_000, window=100_000)
     assert found.status["held_bytes"] <= 50_000
@@ -82,7 +80,6 @@ async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, 
 
 @pytest.mark.parametrize(("header", "values"), [("session_id", ("one", "two")), ("authorization", ("Bearer a", "Bearer b"))])
 async def test_two_sessions_or_tenants_with_the_same_words_share_nothing(header: str, values: tuple[str, str]) -> None:
-    """Sessions with different names, and those of different keys, are different conversations."""
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream) as client:
             for value in (*values, values[0]):
@@ -90,28 +87,6 @@ async def test_two_sessions_or_tenants_with_the_same_words_share_nothing(header:
             status = await client.get("/status.json")
     assert [each["requests"] for each in status.json()["conversations"]] == [2, 1]
     assert "Bearer" not in status.text
-
-
-async def test_an_agent_that_moves_a_reminder_has_one_conversation() -> None:
-    """An agent that ends each request with a reminder and keeps none of them, like aider, is cut as rarely as others."""
-    messages: list[Any] = [{"role": "system", "content": "You write code."}]
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream) as client:
-            for number in range(40):
-                messages += [
-                    {"role": "user", "content": f"Part {number}: " + "why? " * 60},
-                    {"role": "assistant", "content": "Ok."},
-                    {"role": "user", "content": "Go on."},
-                ]
-                reminded = [*messages[:-1], {"role": "user", "content": "Go on.\n\n" + "Write whole files. " * 30}]
-                await client.post(CHAT, content=body_of(reminded))
-                messages.append({"role": "assistant", "content": f"Show me part {number + 1}."})
-            health = (await client.get("/healthz")).json()
-    sent = [got.json["messages"][:-1] for got in upstream.got]
-    breaks = sum(one != other[: len(one)] for one, other in pairwise(sent))
-    assert health["conversations"] == 1
-    assert 1 < breaks < 10
-    assert all(is_valid("openai-chat", got.json["messages"]) for got in upstream.got)
 
 
 async def test_nobody_waits_for_a_model_that_summarizes() -> None:
@@ -147,7 +122,6 @@ async def test_nobody_waits_for_a_model_that_summarizes() -> None:
 
 
 def conversations_of(**options: Any) -> GatewayConversations:
-    """The conversations of a gateway whose upstream is never asked."""
     return GatewayConversations(settings_of("http://127.0.0.1:9", **options))
 
 

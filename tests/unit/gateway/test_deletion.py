@@ -35,7 +35,6 @@ TABLES = ("sessions", "session_keys", "session_uses")
 
 
 def rows_of(path: Path, *tables: str) -> list[list[Any]]:
-    """The ids in each table of a database."""
     database = sqlite3.connect(path)
     rows = [database.execute(f"SELECT DISTINCT id FROM {table}").fetchall() for table in tables]
     database.close()
@@ -188,7 +187,6 @@ def test_the_times_of_use_have_a_file_where_nothing_else_has_them(
 
 
 async def test_names_that_were_forgotten_are_bounded() -> None:
-    """The gateway remembers the newest thousand names."""
     conversations, deletion = deletion_of([0.0], forget_after=10.0)
     async with conversations:
         for number in range(1_001):

@@ -36,67 +36,21 @@ def post(*headers: str, body: str = "") -> bytes:
 
 BIG = "a" * 300_000
 TOKEN = "x-compaction-token"
-HOSTS = {
-    "a foreign name": "evil.example",
-    "with a port": "evil.example:8484",
-    "empty": "",
-    "no name": None,
-    "it begins like ours": "127.0.0.1.evil.example",
-    "localhost as a label": "localhost.evil.example",
-    "a user before it": "evil.example@127.0.0.1",
-    "ours as the user": "127.0.0.1@evil.example",
-    "a path": "127.0.0.1/evil.example",
-    "a fragment": "127.0.0.1#evil.example",
-    "a query": "127.0.0.1?evil",
-    "a dot at the end": "127.0.0.1.",
-    "a broken address": "[::1",
-    "another loopback": "127.0.0.2",
-    "hexadecimal": "0x7f.1",
-    "a decimal address": "2130706433",
-    "short": "127.1",
-    "all addresses": "0.0.0.0",
-    "mapped": "[::ffff:127.0.0.1]",
-    "a list": "127.0.0.1,evil.example",
-    "a port that is none": "127.0.0.1:x",
-    "blanks": "127.0.0.1 evil.example",
-}
-ORIGINS = (
-    *(
-        "https://evil.example",
-        "http://evil.example:8484",
-        "null",
-        "NULL",
-        "app://agent",
-        "http://127.0.0.1:5173",
-        "http://[::1",
-    ),
-    *("?", "http://localhost", "https://127.0.0.1.evil.example", "file://", "http://127.0.0.1@evil.example", "*"),
-    *("chrome-extension://abc", "http://127.0.0.1, https://evil.example", "//127.0.0.1"),
-)
-PATHS = {
-    "above": "/v1/../../admin",
-    "encoded": "/v1/%2e%2e/admin",
-    "half encoded": "/v1/.%2e/admin",
-    "the root": "/..",
-    "here": "/v1/./models",
-    "a backslash": "/v1/..%5cadmin",
-    "a slash": "/%2e%2e%2fadmin",
-    "twice": "/v1/%252e%252e/admin",
-    "twice, with slashes": "/v1/..%252fadmin",
-    "a parameter": "/v1/..;/admin",
-    "another": "/v1/..;x=y/admin",
-    "a tab": "/v1/..%09/admin",
-    "a blank": "/v1/..%20/admin",
-    "overlong": "/v1/%c0%ae%c0%ae/admin",
-    "zero": "/v1/models%00",
-    "an encoded line": "/v1/models%0d%0ax:y",
-    "an encoded line, twice": "/v1/models%250d%250a",
-    "no path": "v1/models",
-    "an address": "http://evil.example/v1/models",
-    "a star": "*",
-    "very long": f"/{BIG}",
-    "not UTF-8": "/v1/%ff",
-}
+HOSTS = """
+    evil.example evil.example:8484 127.0.0.1.evil.example localhost.evil.example evil.example@127.0.0.1 127.0.0.1@evil.example
+    127.0.0.1/evil.example 127.0.0.1#evil.example 127.0.0.1?evil 127.0.0.1. [::1 127.0.0.2 0x7f.1 2130706433 127.1 0.0.0.0
+    [::ffff:127.0.0.1] 127.0.0.1,evil.example 127.0.0.1:x
+"""
+ORIGINS = """
+    https://evil.example http://evil.example:8484 null NULL app://agent http://127.0.0.1:5173 http://[::1 ? http://localhost
+    https://127.0.0.1.evil.example file:// http://127.0.0.1@evil.example * chrome-extension://abc //127.0.0.1
+"""
+FOREIGN = ("origin: https://evil.example", "sec-fetch-site: cross-site")
+PATHS = """
+    /v1/../../admin /v1/%2e%2e/admin /v1/.%2e/admin /.. /v1/./models /v1/..%5cadmin /%2e%2e%2fadmin /v1/%252e%252e/admin
+    /v1/..%252fadmin /v1/..;/admin /v1/..;x=y/admin /v1/..%09/admin /v1/..%20/admin /v1/%c0%ae%c0%ae/admin /v1/models%00
+    /v1/models%0d%0ax:y /v1/models%250d%250a v1/models http://evil.example/v1/models * /v1/%ff
+"""
 HEADERS = {
     "two origins": ("origin: http://127.0.0.1", "origin: https://evil.example"),
     "two sites": ("sec-fetch-site: none", "sec-fetch-site: cross-site"),
@@ -137,21 +91,25 @@ LINES = {
     "two spaces": b"GET  /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
 }
 ATTACKS = {
-    **{f"host: {name}": get(host=host) for name, host in HOSTS.items()},
-    **{f"origin: {origin}": get("/v1/models", f"origin: {origin}") for origin in ORIGINS},
-    **{f"path: {name}": get(path) for name, path in PATHS.items()},
+    **{f"host: {host}": get(host=host) for host in (None, "", "127.0.0.1 evil.example", *HOSTS.split())},
+    **{
+        f"origin: {each}": get("/v1/models", f"origin: {each}")
+        for each in ("http://127.0.0.1, https://evil.example", *ORIGINS.split())
+    },
+    **{f"path: {path[:40]}": get(path) for path in (f"/{BIG}", *PATHS.split())},
     **{f"headers: {name}": get("/v1/models", *headers) for name, headers in HEADERS.items()},
     **{f"body: {name}": raw for name, raw in BODIES.items()},
     **{f"line: {name}": raw for name, raw in LINES.items()},
     "deletion: a page of another origin": b"DELETE /conversations/a HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: https://evil.example\r\n\r\n",
     "deletion: a name that is not known": b"DELETE /conversations/a HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+    **{f"its own page: {path} {each}": get(path, each) for path in PAGES for each in FOREIGN},
+    **{f"its own page: {path} of another host": get(path, host="evil.example") for path in PAGES},
     **{f"file: {name}": get(name) for name in ("/favicon.ico", "/apple-touch-icon.png", "/robots.txt")},
 }
 
 
 @pytest.fixture(scope="module")
 def door() -> Iterator[tuple[ScriptedUpstream, tuple[str, int]]]:
-    """An upstream, and the address of a gateway in front of it."""
     with ScriptedUpstream(answer(200, {})) as upstream, serving(upstream) as url:
         yield upstream, ("127.0.0.1", int(url.rpartition(":")[2]))
 
@@ -162,20 +120,10 @@ def test_an_attack_is_refused(name: str, door: tuple[ScriptedUpstream, tuple[str
     upstream, address = door
     with socket.create_connection(address, timeout=WAIT_SECONDS) as client:
         client.sendall(ATTACKS[name])
-        status = int(client.recv(100).split()[1])
-    assert status in REFUSED
-    assert upstream.got == []
-
-
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize("header", ["origin: https://evil.example", "sec-fetch-site: cross-site", "host: evil.example"])
-def test_its_pages_have_the_same_door(path: str, header: str, door: tuple[ScriptedUpstream, tuple[str, int]]) -> None:
-    """No page of another origin reads what the gateway's own pages say."""
-    with socket.create_connection(door[1], timeout=WAIT_SECONDS) as client:
-        client.sendall(get(path, header, host=None if header.startswith("host") else "127.0.0.1"))
         said = client.recv(1_000)
-    assert int(said.split()[1]) in (403, 421)
+    assert int(said.split()[1]) in REFUSED
     assert b"www-authenticate" not in said
+    assert upstream.got == []
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8484", "LOCALHOST", "[::1]:8484", "gateway.example"])
@@ -253,7 +201,6 @@ async def test_what_a_server_would_not_pass_on_is_refused_too() -> None:
 
 
 async def test_no_request_names_an_upstream() -> None:
-    """Whatever address a request names, it is sent to the configured upstream."""
     paths = ("//evil.example/v1/models", "/v1/models?url=http://evil.example", "/@evil.example")
     with ScriptedUpstream(answer(200, {})) as upstream:
         async with in_process(upstream) as client:
@@ -274,7 +221,7 @@ def test_settings_that_protect_nothing_are_errors(options: dict[str, str], says:
 
 
 def test_settings_have_limits() -> None:
-    """The smallest values are accepted, and those below are errors; a token is in no text."""
+    """The smallest values are accepted, those below are errors; a token is in no text. The command has the same defaults."""
     smallest: dict[str, Any] = {"max_body": 1, "conversations": 1, "conversation_bytes": 1, "window": 1}
     shortest: dict[str, Any] = {"forget_after": 0.5, "body_seconds": 0.5, "timeout": 0.5}
     settings = GatewaySettings(strategy=presets.adaptive, token="sesame", **smallest, **shortest)
@@ -282,10 +229,6 @@ def test_settings_have_limits() -> None:
     for name in (*smallest, *shortest):
         with pytest.raises(ConfigurationError, match=name):
             GatewaySettings(strategy=presets.adaptive, **{name: 0})
-
-
-def test_the_defaults_of_the_command_are_those_of_the_settings() -> None:
-    """Whoever starts the application by other means gets the same gateway."""
     settings, command = GatewaySettings(strategy=presets.adaptive), inspect.signature(serve_command).parameters
     names = ("openai_url", "anthropic_url", "google_url", "bedrock_url", "max_body", "conversations", "window", "counter")
     found = {name: getattr(settings, name) for name in (*names, "store", "forget_after", "token", "shadow", "recall", "record")}

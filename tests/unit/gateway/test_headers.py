@@ -52,7 +52,6 @@ def test_an_agent_names_its_session() -> None:
 
 
 def web_token(**claims: object) -> dict[str, str]:
-    """The header of a JSON web token."""
     return {"authorization": f"e30.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.x"}
 
 

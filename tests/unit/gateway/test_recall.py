@@ -65,7 +65,6 @@ class Asking(LongTurns):
         return Reply(id=id, calls=tuple(calls))
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("with_others", [False, True], ids=["alone", "with another call"])
 @pytest.mark.parametrize("name", WIRES)
 async def test_the_model_reads_what_left(name: str, with_others: bool, tmp_path: Path) -> None:

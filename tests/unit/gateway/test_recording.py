@@ -35,14 +35,12 @@ def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path
 
 
 def recorded(folder: Path) -> tuple[Recording, str]:
-    """Return the only recording in a folder, and the text of its file."""
     (path,) = folder.iterdir()
     (recording,) = recordings_of(path)
     return recording, path.read_text()
 
 
 async def test_a_gateway_records_what_agents_send(tmp_path: Path) -> None:
-    """A gateway records the whole conversation as received, not the compacted one, and no headers."""
     messages = tool_chat(20)
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, record=tmp_path) as client:

@@ -91,7 +91,6 @@ async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> 
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names of the files in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -112,12 +111,7 @@ PACKED = {"content-encoding": "gzip"}
         ),
         (SHORT, {"window": "auto"}, {**UNREAD, "why": "unknown window"}, {"passed_through": {"unknown window": 1}}),
         (body_of([7]), {}, {**UNREAD, "why": "InvalidMessage"}, {"failures": {"chat: InvalidMessage": 1}}),
-        (
-            SHORT,
-            {"headers": {"authorization": SIGNED}},
-            {**UNREAD, "why": "signed"},
-            {"passed_through": {"signed": 1}},
-        ),
+        (SHORT, {"headers": {"authorization": SIGNED}}, {**UNREAD, "why": "signed"}, {"passed_through": {"signed": 1}}),
         (
             json.dumps({"store": True, "input": [{"role": "user", "content": "x"}]}).encode(),
             {"path": "/v1/responses"},
@@ -141,7 +135,6 @@ async def test_a_request_without_a_conversation_is_described(
 
 
 async def test_a_fault_while_reading_is_counted(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request is sent as it came."""
     monkeypatch.setattr("compaction.gateway.plan.read_request", lambda text, key: 1 // 0)
     found = await told(caplog, [answer(200, {})], LONG)
     assert found.got[0].body == LONG
@@ -199,22 +192,19 @@ async def test_other_refusals_are_passed_on(status: int, said: Any, caplog: pyte
     assert (len(found.got), found.log[0].get("retried"), found.counts) == (1, None, {})
 
 
-async def test_a_length_error_without_figures_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """The window that is assumed is three quarters of what was refused."""
-    vague = answer(500, {"error": {"message": "the input length exceeds the context length"}})
-    found = await told(caplog, [vague, chat_reply()], LONG, window=100_000)
-    (window,) = found.status["windows"].values()
-    assert found.log[0]["retried"] == "length"
-    assert 1_000 < found.log[0]["window"] == window < 100_000
-
-
 async def test_a_length_error_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """The second request is logged with what it sent."""
+    """The second request is logged. Without figures, three quarters of what was refused are taken for the window."""
     found = await told(caplog, [answer(400, TOO_LONG), chat_reply()], LONG, window=100_000)
     (line,) = found.log
     assert (line["retried"], line["status"], line["compacted"], line["window"]) == ("length", 200, True, 900)
     assert line["left_out"] > 0
     assert found.counts == {"retries": {"length": 1}, "failures": {"too long for the upstream": 1}}
+    caplog.clear()
+    vague = answer(500, {"error": {"message": "the input length exceeds the context length"}})
+    found = await told(caplog, [vague, chat_reply()], LONG, window=100_000)
+    (window,) = found.status["windows"].values()
+    assert found.log[0]["retried"] == "length"
+    assert 1_000 < found.log[0]["window"] == window < 100_000
 
 
 @pytest.mark.parametrize(
@@ -342,7 +332,7 @@ async def test_a_strategy_without_a_model_runs_in_a_thread(awaits: bool, caplog:
 async def test_a_client_that_leaves_or_stops_is_described(
     path: str, route: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client may leave while it sends its body. Its request is logged with a status that no server sends."""
+    """A client may leave while it sends its body: no server sends the status that is logged. Nothing reaches the upstream."""
     monkeypatch.setattr("compaction.gateway.client._IDLE_SECONDS", 0.05)
     caplog.set_level(logging.INFO, "compaction.gateway")
     scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"localhost"), (b"content-length", b"9")]}
@@ -360,14 +350,16 @@ async def test_a_client_that_leaves_or_stops_is_described(
                     return messages.pop(0) if messages else await anyio.sleep_forever()
 
                 await app(scope, receive, send)
-            counted = (await client.get("/status.json")).json()["requests"]
+            status = (await client.get("/status.json")).json()
     found = [json.loads(record.message) for record in caplog.records]
     assert [(line["route"], line["status"], line["error"]) for line in found] == [
         (route, 499, "ClientGone"),
         (route, 408, "SlowBody"),
     ]
-    assert counted == [{"route": route, "status": status, "count": 1} for status in (499, 408)]
+    assert status["requests"] == [{"route": route, "status": code, "count": 1} for code in (499, 408)]
+    assert status["failures"] == {}
     assert sent == [408, None]
+    assert [got for got in upstream.got if got.path == CHAT] == []
 
 
 def test_a_client_that_leaves_in_mid_answer_is_recorded(tmp_path: Path) -> None:

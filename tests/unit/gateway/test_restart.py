@@ -32,14 +32,12 @@ class Gateway(GatewayProcess):
             time.sleep(0.005)
 
     def answered(self) -> int:
-        """Return the number of answers so far."""
         text = self.client.get("/metrics").text
         found = [line for line in text.splitlines() if line.startswith('compaction_gateway_requests_total{route="chat"')]
         return sum(int(line.rpartition(" ")[2]) for line in found)
 
 
 def gateway(upstream: ScriptedUpstream, folder: Path) -> Gateway:
-    """Return a gateway process whose store is in a folder."""
     return Gateway(upstream.url, folder, window=1_800)
 
 

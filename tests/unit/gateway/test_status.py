@@ -24,13 +24,11 @@ TOTALS = (
 
 
 def report(status: GatewayStatus, *sessions: str, usage: Usage | None = None) -> None:
-    """Report a request of each conversation."""
     for session in sessions:
         status.reported(turn_of(session), is_changed=True, seconds_added=0.5, usage=usage)
 
 
 def cut(*edits: Any) -> CompactionResult:
-    """The result of a run with these edits."""
     roles = ("user", "assistant") * 4
     messages = [{"role": role, "content": f"{place} " * 900} for place, role in enumerate(roles)]
     return compact_sync([*messages, {"role": "user", "content": "go on"}], lambda index: iter(edits), counter="chars/4")
@@ -158,7 +156,6 @@ def test_failures_are_counted_by_their_kind() -> None:
 
 
 def test_a_conversation_may_be_left_alone_for_a_while() -> None:
-    """The page says so as long as it is."""
     status = GatewayStatus(lambda: 0.0)
     report(status, "s", "t")
     for alone in (("s", "gone"), ()):

@@ -14,7 +14,6 @@ from tests.support.limits import WAIT_SECONDS
 
 
 async def send(upstreams: Upstreams, path: bytes = b"/v1/models", query: bytes = b"") -> Any:
-    """Send a request without a body."""
     return await upstreams.send("GET", "openai", (path, query), [], None)
 
 
@@ -40,8 +39,6 @@ async def test_requests_do_not_wait_for_each_other() -> None:
 
 
 def chunked(*sizes: int) -> Answer:
-    """An answer in chunks of these sizes."""
-
     def give(handler: Handler, got: Got) -> None:
         handler.begin(400, [("transfer-encoding", "chunked")])
         for size in sizes:

@@ -81,7 +81,6 @@ def test_any_bytes_are_harmless(kind: str, pieces: list[bytes]) -> None:
 
 
 def test_a_compressed_stream_is_read() -> None:
-    """Usage is read from a compressed stream that arrives byte by byte."""
     kind, data, tokens = STREAMS["anthropic"]
     packed = gzip.compress(data)
     reader = UsageReader(kind, "gzip")

@@ -34,7 +34,6 @@ async def test_a_task_that_fills_the_window_several_times(name: str) -> None:
             assert json.dumps(body).count('"ttl": "1h"') == marks
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("name", AGENTS)
 async def test_a_long_run_with_reminders(name: str) -> None:
     """Nothing is refused, each request has all that the user said, and later cuts leave no more than earlier ones.

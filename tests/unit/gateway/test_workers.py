@@ -22,12 +22,10 @@ COUNTS = range(1, 42, 4)
 
 
 def post(gateway: GatewayProcess, body: bytes) -> int:
-    """Send a request over a connection of its own, and return its status."""
     return gateway.client.post(CHAT, content=body, headers={"connection": "close"}).status_code
 
 
 def status(gateway: GatewayProcess) -> Any:
-    """Return the data of the gateway's page."""
     return gateway.client.get("/status.json").json()
 
 

@@ -103,7 +103,6 @@ async def test_a_worker_that_does_not_run_is_replaced(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def two_servers(upstream: ScriptedUpstream, folder: Path) -> Generator[list[str]]:
-    """The addresses of two workers, each in a thread."""
     with contextlib.ExitStack() as stack:
         settings = settings_of(upstream.url)
         apps = [create_app(settings, workers=Workers(folder, 2, number)) for number in range(2)]

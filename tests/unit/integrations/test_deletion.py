@@ -91,7 +91,6 @@ async def test_a_conversation_or_all_of_a_user(
 
 
 def test_without_await(make: Callable[[], FrameworkConversations], tmp_path: Path) -> None:
-    """The same for a host that does not await."""
     conversations = make()
     unawaited(conversations.turn(talk("Kim"), id="kim", sync=True))
     assert (conversations.forget_sync([talk("Kim")[1]]), conversations.last) == (1, None)

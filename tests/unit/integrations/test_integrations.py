@@ -57,7 +57,6 @@ def notes(number: int, start: int = 0) -> list[dict[str, Any]]:
 
 
 def broken(index: MessageIndex) -> Iterator[Edit]:
-    """Raise an error, as a broken strategy would."""
     raise ZeroDivisionError("broken strategy")
     yield  # makes this function a generator
 
@@ -129,7 +128,6 @@ def test_a_strategy_that_has_to_be_awaited() -> None:
 
 
 async def test_saved_and_resumed() -> None:
-    """The saved state is JSON, and a conversation resumed from it has the same view."""
     options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4")
     turn = await FrameworkConversations(options, openai_chat).turn(notes(30))
     saved = json.loads(json.dumps(turn.state()))
@@ -292,7 +290,6 @@ async def test_a_stream_is_closed_however_it_ends(closing: str) -> None:
 
 @pytest.mark.parametrize("sync", [False, True])
 async def test_a_request_that_cannot_be_shortened(sync: bool) -> None:
-    """The typed error is raised from the provider's error."""
     options = IntegrationOptions(strategy=presets.token_budget(100_000), counter="chars/4", pin=lambda _: True)
     turn = await FrameworkConversations(options, openai_chat).turn(notes(30), sync=sync)
     refusal = TooLong("prompt is too long: 2000 tokens > 1000 maximum")
@@ -347,7 +344,6 @@ class Reporting(type(openai_chat)):  # type: ignore[misc]
     """A format whose messages carry their usage."""
 
     def reported_usage(self, raw: Any) -> Any:
-        """Return it, if the message has one."""
         return raw.get("usage")
 
 

@@ -19,7 +19,6 @@ class Said(SimpleNamespace):
     """A message of LangChain."""
 
     def model_copy(self, update: dict[str, Any]) -> Said:
-        """Return a changed copy."""
         return Said(**{**self.__dict__, **update})
 
 
@@ -87,7 +86,6 @@ def function_result(id: str) -> Any:
 
 
 def content(kind: str, id: str, **fields: Any) -> Any:
-    """Return a content of Agent Framework."""
     return SimpleNamespace(
         **{"type": kind, "call_id": id, "items": None, "result": "18", "hosted": False, "informational_only": False}
         | {"arguments": None, "name": "", "tool_name": None}
@@ -132,7 +130,6 @@ def rule() -> Said:
 
 
 def test_a_placeholder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A placeholder for messages is one message of the user."""
     monkeypatch.setattr(type(langchain), "new", lambda self, role, text: Message(role, (), text, self))
     [made] = langchain.placeholder("earlier messages")
     assert (made.role, made.raw) == ("user", "earlier messages")

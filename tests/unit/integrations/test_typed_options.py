@@ -45,9 +45,14 @@ MAKERS = (
 )
 
 
-def test_the_same_names() -> None:
-    """The typed options are the fields of `IntegrationOptions`, except the strategy."""
+def test_the_options_have_the_same_names_everywhere() -> None:
+    """The typed options are the fields of `IntegrationOptions`, except the strategy; the page has each with its default."""
     assert set(CommonOptions.__annotations__) == {field.name for field in attrs.fields(IntegrationOptions)} - {"strategy"}
+    page = (Path(__file__).resolve().parents[3] / "docs" / "integration-options.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(.+?)` \|", page, re.MULTILINE))
+    fields = [field for field in attrs.fields(IntegrationOptions) if field.name != "strategy"]
+    shown = {None: "None", time.time: "time.time", "auto": '"auto"', "uncompacted": '"uncompacted"'}
+    assert rows == {field.name: shown.get(field.default, str(field.default)) for field in fields}
 
 
 @pytest.mark.skipif(find_spec("pyright") is None, reason="pyright is not installed")
@@ -66,12 +71,3 @@ def test_pyright_knows_every_option(tmp_path: Path) -> None:
     said = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout
     found = {int(line.split(":")[1]) for line in said.splitlines() if f"{file.name}:" in line and " error: " in line}
     assert found == set(wrong), said
-
-
-def test_the_page_lists_every_option() -> None:
-    """``docs/integration-options.md`` has a row for each option, with its default."""
-    page = (Path(__file__).resolve().parents[3] / "docs" / "integration-options.md").read_text("utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \| `(.+?)` \|", page, re.MULTILINE))
-    fields = [field for field in attrs.fields(IntegrationOptions) if field.name != "strategy"]
-    shown = {None: "None", time.time: "time.time", "auto": '"auto"', "uncompacted": '"uncompacted"'}
-    assert rows == {field.name: shown.get(field.default, str(field.default)) for field in fields}

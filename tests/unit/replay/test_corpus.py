@@ -30,17 +30,6 @@ def test_baselines_on_real_transcripts(corpus: Corpus, name: str) -> None:
             assert all(call.cache.read + call.cache.written + call.cache.fresh == call.tokens for call in run.calls)
 
 
-def test_forgetting_costs_recall(corpus: Corpus) -> None:
-    """On long coding sessions, cutting to half loses facts that later answers used, above all old ones."""
-    [recording] = [Recording(id=each["id"], messages=each["messages"]) for each in corpus("coding_long")[1:2]]
-    result = replay([recording], ["context_window"], window=8_000, counter="chars/4")
-    score = result.summary("hysteresis").score
-    recalled = {age: share.value for age, share in score.ages.items()}
-    assert 0.0 < (score.usable.value or 0.0) < 1.0
-    assert (recalled["up to 20"] or 0.0) > (recalled.get("61 to 200") or 0.0)
-    assert (result.summary("hysteresis").macro["cost"].value or 1.0) < 1.0
-
-
 def test_the_adaptive_preset_on_real_transcripts(corpus: Corpus) -> None:
     """No request exceeds the window or is bad, and far more needed facts are kept than by the baseline, at a similar cost."""
     recordings = [

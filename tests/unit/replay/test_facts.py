@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,6 @@ from tests.support.chats import assistant, call, result
 
 
 def kinds_in(text: str) -> dict[str, str]:
-    """Return the facts of an answer, each with the name of its kind."""
     return {fact: kind.value for fact, kind in answer_facts(openai_chat.read(assistant(text))).items()}
 
 
@@ -56,21 +56,21 @@ def test_what_is_not_a_fact(text: str, facts: dict[str, str]) -> None:
     assert kinds_in(text) == facts
 
 
-def test_argument_values_count_and_their_names_do_not() -> None:
-    """The schema gives a parameter's name; the value is what the agent had to know."""
-    answer = openai_chat.read(call("c1", arguments=json.dumps({"reservation_id": "4WQ150", "note": "window seat", "n": 7})))
-    assert answer_facts(answer) == {"4WQ150": NeededFactKind.ID, "window seat": NeededFactKind.QUOTED}
-
-
-def test_arguments_that_are_not_json_are_read_as_text() -> None:
-    """One recorded call in a thousand has broken arguments; its facts still count."""
-    facts = answer_facts(openai_chat.read(call("c1", arguments='{"path": "src/app.py')))
-    assert facts == {"src/app.py": NeededFactKind.PATH, "path": NeededFactKind.QUOTED}
-
-
-def test_reasoning_has_no_facts() -> None:
-    """Facts come from what the model said and did, not from what it thought."""
-    assert answer_facts(openai_chat.read({"role": "assistant", "content": "done", "reasoning_content": "src/app.py?"})) == {}
+@pytest.mark.parametrize(
+    ("message", "facts"),
+    [
+        (
+            call("c1", arguments=json.dumps({"reservation_id": "4WQ150", "note": "window seat", "n": 7})),
+            {"4WQ150": NeededFactKind.ID, "window seat": NeededFactKind.QUOTED},
+        ),
+        (call("c1", arguments='{"path": "src/app.py'), {"src/app.py": NeededFactKind.PATH, "path": NeededFactKind.QUOTED}),
+        ({"role": "assistant", "content": "done", "reasoning_content": "src/app.py?"}, {}),
+    ],
+    ids=["values of arguments, not their names", "arguments that are not JSON", "no reasoning"],
+)
+def test_facts_come_from_what_the_model_did(message: Any, facts: dict[str, NeededFactKind]) -> None:
+    """One recorded call in a thousand has broken arguments, which are read as text."""
+    assert answer_facts(openai_chat.read(message)) == facts
 
 
 def test_flat_text_reads_arguments_as_the_tool_gets_them() -> None:
@@ -95,7 +95,6 @@ def test_any_json_can_be_argument(value: object) -> None:
 
 @given(st.text(max_size=200))
 def test_facts_occur_in_the_answer(text: str) -> None:
-    """Each fact occurs in the answer exactly as it is searched for."""
     answer = openai_chat.read(assistant(text))
     assert [fact for fact in answer_facts(answer) if fact not in flat_text(answer)] == []
 

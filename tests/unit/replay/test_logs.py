@@ -24,13 +24,11 @@ def written(folder: Path, *records: Any, name: str = "log.jsonl") -> Path:
 
 
 def only(path: Path) -> Recording:
-    """Return the one conversation in a file."""
     [recording] = recordings_of(path)
     return recording
 
 
 def claude(kind: str, content: Any, at: int, **fields: Any) -> dict[str, Any]:
-    """Return a line of a Claude Code log."""
     message = {"role": kind, "content": content, **fields.pop("message", {})}
     return {"type": kind, "sessionId": "s1", "timestamp": f"2026-01-05T10:00:{at:02}.000Z", "message": message, **fields}
 
@@ -67,27 +65,21 @@ def test_claude_code(tmp_path: Path) -> None:
     assert validate(recording.messages) == []
 
 
-def test_claude_code_compactions_are_left_out(tmp_path: Path) -> None:
-    """The whole history is in the file; the agent's own summary would be in it twice."""
+def test_claude_code_words_of_the_client_are_left_out(tmp_path: Path) -> None:
+    """The agent's own summary would be in it twice; an error that the client shows as an answer is no model call."""
     lines = [*CLAUDE, claude("user", "This session continues ...", 7, isCompactSummary=True), claude("user", "And now?", 8)]
     recording = only(written(tmp_path, *lines))
     assert recording.messages[-1] == {"role": "user", "content": "And now?"}
     assert recording.notes == ("a summary that the agent wrote itself is skipped, 1 times",)
-
-
-def test_claude_code_words_of_the_client_are_left_out(tmp_path: Path) -> None:
-    """An error that the client shows as an answer is not a model call."""
     lines = [*CLAUDE, claude("assistant", [{"type": "text", "text": "API Error"}], 7, message={"model": "<synthetic>"})]
     assert len(only(written(tmp_path, *lines)).messages) == 4
 
 
 def codex(kind: str, at: int, **payload: Any) -> dict[str, Any]:
-    """Return a line of a Codex CLI log."""
     return {"timestamp": f"2026-01-05T10:00:{at:02}Z", "type": kind, "payload": payload}
 
 
 def item(kind: str, at: int, **fields: Any) -> dict[str, Any]:
-    """Return a response item of a Codex CLI log."""
     return codex("response_item", at, type=kind, **fields)
 
 
@@ -252,18 +244,13 @@ def test_fields_of_wrong_types_are_left_out(log: Sequence[Any], junk: Any, tmp_p
 
 
 def test_a_gateway_log_of_an_unknown_format(tmp_path: Path) -> None:
-    """The error names the file."""
     with pytest.raises(UnreadableFile, match=r"log\.jsonl: .*'morse'"):
         recordings_of(written(tmp_path, {**GATEWAY[0], "format": "morse"}))
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [
-        (b"", "empty"),
-        (b"\x1f\x8b\x08broken", "gzip data is cut short or damaged"),
-        (b"no json", "not JSON"),
-    ],
+    [(b"", "empty"), (b"\x1f\x8b\x08broken", "gzip data is cut short or damaged"), (b"no json", "not JSON")],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, content: bytes, words: str) -> None:
     """The error names the file and the place."""

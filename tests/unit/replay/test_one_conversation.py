@@ -32,13 +32,11 @@ def setting(window: int = 200, **options: Any) -> ReplaySetting:
 
 
 def replayed(messages: Chat, strategy: Any, *, times: Any = (), **options: Any) -> ReplayedConversation:
-    """Replay a conversation under one candidate."""
     recording = without_unreadable(Recording(id="1", messages=messages, times=times), openai_chat)
     return replay_conversation(recording, [candidate_of(strategy)], setting(**options))
 
 
 def run_of(messages: Chat, strategy: Any, **options: Any) -> CandidateRun:
-    """Return the run of that candidate."""
     [run] = replayed(messages, strategy, **options).runs.values()
     return run
 
@@ -143,15 +141,11 @@ def test_cost_counts_what_the_cache_reads() -> None:
 
 
 def test_recorded_times_let_the_cache_expire() -> None:
-    """If the log has times, a request long after the last one reads nothing."""
+    """A pause in the log is a pause in the replay, for the cache and for the session."""
     chat = turns(3)
     run = run_of(chat, "none", times=[0.0, 1.0, 2.0, 3.0, 900.0, 901.0])
     assert [each.cache.expired for each in run.calls] == [False, False, True]
     assert run.calls[2].cache.read == 0
-
-
-def test_a_strategy_sees_recorded_times() -> None:
-    """The session uses the times of the log, so that a pause in the log is a pause in the replay."""
     strategy = SlidingWindow(trigger=idle_for(60))
     calls = run_of(turns(4), strategy, times=[0.0, 1.0, 2.0, 3.0, 500.0, 501.0, 502.0, 503.0]).calls
     assert [bool(each.actions) for each in calls] == [False, False, True, False]

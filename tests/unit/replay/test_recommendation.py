@@ -13,6 +13,7 @@ from compaction.models import unpriced
 from compaction.replay import Candidate, ReplayResult, recommend, recordings_of, replay
 from compaction.replay.recommendation import MINIMUM_SESSIONS
 from tests.support.chats import Chat, assistant, turns, user
+from tests.unit.replay.test_result import replayed
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 BASELINES = "none, truncate and hysteresis are baselines to compare with, and are never recommended."
@@ -44,17 +45,17 @@ def keeping(name: str, *, first_in: int, newest: int = 3, newest_in_odd: int | N
 
 
 FORGETS = keeping("forgets", first_in=0)
+FORGETS_ANY = Candidate("forgets", lambda setting: lambda messages: messages[-3:])
+KEEPS_ANY = Candidate("first", lambda setting: lambda messages: [*messages[:2], *messages[2:][-3:]])
 KEEPS = keeping("keeps", first_in=6)
 
 
-def replayed(*conversations: Any, strategies: Any = (), **options: Any) -> ReplayResult:
-    """Replay conversations with a window of 200 tokens."""
-    return replay(conversations, strategies, **{"window": 200, "counter": "chars/4", **options})
+SIX = [chat(20 + at) for at in range(MINIMUM_SESSIONS)]
 
 
 def six(*strategies: Any, **options: Any) -> ReplayResult:
     """Replay six sessions that exceed the window, the fewest that a recommendation needs."""
-    return replayed(*(chat(20 + at) for at in range(MINIMUM_SESSIONS)), strategies=strategies, **options)
+    return replayed(*SIX, strategies=strategies, **options)
 
 
 def test_the_cheapest_that_keeps_enough_is_recommended() -> None:
@@ -94,8 +95,7 @@ def test_what_costs_more_has_to_keep_more(cheap: Candidate, dear: Candidate, nam
 
 
 def test_a_baseline_is_never_recommended() -> None:
-    """Neither a built-in baseline, nor a candidate of one's own that nobody can deploy."""
-    assert recommend(six()).headline == "No recommendation: only baselines were replayed; add a strategy to compare."
+    """Not even a candidate of one's own that nobody can deploy."""
     oracle = Candidate("oracle", KEEPS.start, "baseline")
     found = recommend(six(oracle, FORGETS), minimum_recall=0.0)
     assert found.names == ("forgets",)
@@ -113,47 +113,52 @@ def test_the_example_of_the_readme(tmp_path: Path) -> None:
     assert (tmp_path / "again.jsonl").read_bytes() == (EXAMPLES / "coding_sessions.jsonl").read_bytes()
 
 
-def test_one_session_is_too_few() -> None:
-    """The reasons show the trade-off, and the lead keeps enough."""
-    found = recommend(replayed(chat(20), strategies=[KEEPS]))
-    problem = "only 1 session exceeds the window, and at least 6 are needed to tell a difference from chance"
-    assert (found.names, found.headline) == ((), f"No recommendation: {problem}.")
-    assert [reason.split(":")[0] for reason in found.reasons] == ["keeps", BASELINES]
-    assert (found.lead, found.command) == ("keeps", "")
-
-
-def test_too_few_sessions_are_counted() -> None:
-    """Five sessions are too few, and without one that keeps enough there is no lead."""
-    found = recommend(replayed(*(chat(20 + at) for at in range(5)), strategies=[FORGETS]))
-    assert "only 5 sessions exceed the window" in found.headline
-    assert (found.lead, found.python, found.command) == (None, "", "")
-
-
-def test_nothing_keeps_enough() -> None:
-    """If no strategy keeps the minimum, none is recommended; the one that keeps the most is named."""
-    found = recommend(six(FORGETS))
-    assert found.names == ()
-    wanted = (
-        "No recommendation: no strategy whose requests all fit keeps 80 % of the needed facts; forgets keeps the most, 0 %."
-    )
-    assert found.headline == wanted
-
-
-def test_nothing_was_needed() -> None:
-    """If no answer needs an older fact, no recall can be judged."""
-    found = recommend(replayed(*(turns(20, words=20) for _ in range(6)), strategies=[FORGETS_ANY]))
-    assert "no recorded answer needs a fact" in found.headline
-    assert found.reasons[0].endswith(" of the cost of sending everything, and no fact was needed.")
-
-
-FORGETS_ANY = Candidate("forgets", lambda setting: lambda messages: messages[-3:])
+@pytest.mark.parametrize(
+    ("chats", "strategies", "headline", "reason", "lead"),
+    [
+        (
+            [chat(20)],
+            [KEEPS],
+            "only 1 session exceeds the window, and at least 6 are needed to tell a difference from chance.",
+            "keeps: ",
+            "keeps",
+        ),
+        ([chat(20 + at) for at in range(5)], [FORGETS], "only 5 sessions exceed the window", "forgets: ", None),
+        (SIX, [], "only baselines were replayed; add a strategy to compare.", BASELINES, None),
+        (
+            SIX,
+            [FORGETS],
+            "no strategy whose requests all fit keeps 80 % of the needed facts; forgets keeps the most, 0 %.",
+            "forgets: ",
+            None,
+        ),
+        ([turns(20, words=20)] * 6, [FORGETS_ANY], "no recorded answer needs a fact", "forgets: ", None),
+        (
+            [chat(20)],
+            [Candidate("all of it", lambda setting: list)],
+            "every strategy has requests that would be refused; all of it has the fewest.",
+            "all of it is excluded: ",
+            None,
+        ),
+    ],
+    ids=["one session", "five sessions", "baselines", "too little kept", "nothing needed", "all refused"],
+)
+def test_where_nothing_is_recommended(
+    chats: list[Chat], strategies: list[Candidate], headline: str, reason: str, lead: str | None
+) -> None:
+    """The headline says why, the reasons show the trade-off, and only one that keeps enough leads."""
+    found = recommend(replayed(*chats, strategies=strategies))
+    assert found.headline.startswith(f"No recommendation: {headline}")
+    assert found.reasons[0].startswith(reason)
+    assert found.reasons[-1] == BASELINES
+    assert (found.names, found.lead, bool(found.python), found.command) == ((), lead, lead is not None, "")
 
 
 def test_below_the_window_not_compacting_is_best() -> None:
-    """If no conversation exceeds the window, the recommendation is not to compact."""
     found = recommend(replayed(chat(1), chat(2)))
     lead = "Do not compact. None of the 2 conversations exceeds the window of 200 tokens: not compacting is cheapest"
     assert (found.names, found.headline) == ((), f"{lead} and loses nothing.")
+    assert recommend(replayed()).names == ()
 
 
 def test_below_the_window_what_would_be_cheaper_is_named() -> None:
@@ -162,22 +167,6 @@ def test_below_the_window_what_would_be_cheaper_is_named() -> None:
     assert found.names == ()
     assert found.reasons[0].startswith("first would cost 0.")
     assert found.reasons[0].endswith("keep 100 % of the needed facts.")
-
-
-KEEPS_ANY = Candidate("first", lambda setting: lambda messages: [*messages[:2], *messages[2:][-3:]])
-
-
-def test_where_all_fail_the_one_that_fails_least_is_named() -> None:
-    """If every strategy has requests that would be refused, none is recommended."""
-    all_of_it = Candidate("all of it", lambda setting: list)
-    found = recommend(replayed(chat(20), strategies=[all_of_it]))
-    assert found.headline == "No recommendation: every strategy has requests that would be refused; all of it has the fewest."
-    assert found.reasons[0].startswith("all of it is excluded: ")
-
-
-def test_nothing_to_judge_by_is_said() -> None:
-    """An empty replay recommends nothing."""
-    assert recommend(replayed()).names == ()
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, "0.5"])

@@ -15,13 +15,11 @@ METER = MessageMeter("chars/4")
 
 
 def requests_of(messages: Chat, **options: Any) -> RequestChain:
-    """Return a chain of requests for this conversation, empty so far."""
     recording = Recording(id="1", messages=messages)
     return RequestChain(Transcript(recording, format=openai_chat, meter=METER, window=1_000, **options))
 
 
 def tokens_of(messages: Chat) -> int:
-    """Return their tokens."""
     return sum(METER.measure(openai_chat.read(message))[0] for message in messages)
 
 
@@ -79,5 +77,4 @@ def test_a_summary_holds_what_it_says() -> None:
 
 
 def test_an_unreadable_message_counts_no_tokens() -> None:
-    """An unreadable message in a strategy's request counts as no tokens."""
     assert requests_of([user()]).add([{"content": "?"}]).tokens == 0

@@ -23,7 +23,6 @@ def chat(turn_count: int, words: int = 20) -> Chat:
 
 
 def replayed(*conversations: Any, strategies: Any = (), **options: Any) -> ReplayResult:
-    """Replay conversations with a window of 200 tokens."""
     return replay(conversations, strategies, **{"window": 200, "counter": "chars/4", **options})
 
 
@@ -35,21 +34,11 @@ def keeps_first(setting: Any) -> Any:
 FIRST = Candidate("first", keeps_first)
 
 
-def test_baselines_are_always_there() -> None:
-    """They come first, whether or not they were asked for."""
-    assert replayed(chat(1)).candidates == ("none", "truncate", "hysteresis")
-    assert replayed(chat(1), strategies=["hysteresis"]).candidates == ("none", "truncate", "hysteresis")
-
-
-def test_candidates_have_unique_names() -> None:
-    """Two strategies of one class get different names."""
-    found = replayed(chat(1), strategies=[SlidingWindow(), SlidingWindow(keep=last(turns=3))])
-    assert found.candidates[3:] == ("SlidingWindow", "SlidingWindow#2")
-
-
-def test_conversations_have_unique_ids() -> None:
-    """Duplicate and missing ids are made unique."""
-    found = replayed({"id": "a", "messages": chat(1)}, Recording(id="a", messages=chat(1)), chat(1))
+def test_names_are_unique() -> None:
+    """The baselines come first, whether or not they were asked for; duplicate and missing names get a number."""
+    chats = {"id": "a", "messages": chat(1)}, Recording(id="a", messages=chat(1)), chat(1)
+    found = replayed(*chats, strategies=["hysteresis", SlidingWindow(), SlidingWindow(keep=last(turns=3))])
+    assert found.candidates == ("none", "truncate", "hysteresis", "SlidingWindow", "SlidingWindow#2")
     assert [each.recording.id for each in found.conversations] == ["a", "a#2", "3"]
 
 
@@ -62,16 +51,12 @@ def test_short_conversations_are_listed_but_not_averaged() -> None:
 
 
 def test_recall_counts_requests_that_would_be_taken() -> None:
-    """Sending everything contains every fact, but none is usable once the window is exceeded."""
-    score = replayed(chat(20)).summary("none").score
-    assert (score.facts, score.usable, score.old) == (Share(1, 1), Share(0, 1), Share(0, 1))
-
-
-def test_a_kept_fact_is_recalled() -> None:
-    """The values that a candidate keeps are usable, by kind and age too."""
-    score = replayed(chat(20), strategies=[FIRST]).summary("first").score
-    assert (score.usable, score.old) == (Share(1, 1), Share(1, 1))
-    assert (score.kinds, score.ages) == ({"id": Share(1, 1)}, {"21 to 60": Share(1, 1)})
+    """Sending everything contains every fact, but none is usable past the window; what a candidate keeps is."""
+    found = replayed(chat(20), strategies=[FIRST])
+    whole, kept = (found.summary(name).score for name in ("none", "first"))
+    assert (whole.facts, whole.usable, whole.old) == (Share(1, 1), Share(0, 1), Share(0, 1))
+    assert (kept.usable, kept.old) == (Share(1, 1), Share(1, 1))
+    assert (kept.kinds, kept.ages) == ({"id": Share(1, 1)}, {"21 to 60": Share(1, 1)})
 
 
 def test_macro_counts_conversations_and_micro_calls() -> None:
@@ -140,8 +125,6 @@ def test_hopeless_requests_disqualify_nobody() -> None:
 
 
 def test_what_raised_is_noted_and_excluded() -> None:
-    """A strategy that raises is named with its conversation."""
-
     def fails(index: Any) -> Any:
         raise ValueError("no")
 
@@ -152,7 +135,6 @@ def test_what_raised_is_noted_and_excluded() -> None:
 
 
 def test_the_result_is_json() -> None:
-    """All figures can be written as JSON."""
     found = replayed(chat(20), chat(1), strategies=[FIRST])
     data = json.loads(json.dumps(found.to_dict()))
     assert set(data["candidates"]) == {"none", "truncate", "hysteresis", "first"}
@@ -168,16 +150,16 @@ def test_the_result_is_json() -> None:
         ({"strategies": ["quantum"]}, "'quantum' is unknown"),
         ({"model": "gpt-0"}, "no table has prices for model"),
         ({"strategies": [7]}, "a strategy must be a callable"),
+        ({"strategies": [lambda index: iter(())], "jobs": 2}, "strategy '<lambda>' cannot be pickled"),
     ],
 )
 def test_bad_arguments_fail_before_anything_is_replayed(options: dict[str, Any], words: str) -> None:
     """The error names the argument and what to use."""
     with pytest.raises(ConfigurationError, match=words):
-        replayed(chat(1), **options)
+        replayed(chat(1), chat(2), **options)
 
 
 def test_a_conversation_without_messages_is_refused() -> None:
-    """The error names the conversation."""
     with pytest.raises(InputError, match="conversation 2 has no list of messages"):
         replayed(chat(1), {"id": "x"})
     with pytest.raises(InputError, match="this replay has none"):
@@ -204,13 +186,3 @@ def test_processes_find_what_one_process_finds() -> None:
     assert seen[0] == (0, 4 * (14 + 16 + 18))
     assert seen[-1] == (4 * (14 + 16 + 18), 4 * (14 + 16 + 18))
     assert spread.conversations[0].recording.messages == chats[0]
-
-
-def test_what_cannot_be_pickled_is_named() -> None:
-    """A function defined inside another cannot be pickled; the error says so before anything runs."""
-
-    def local(index: Any) -> Any:
-        yield from ()
-
-    with pytest.raises(ConfigurationError, match="strategy 'local' cannot be pickled"):
-        replayed(chat(1), chat(2), strategies=[local], jobs=2)

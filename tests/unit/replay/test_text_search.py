@@ -38,7 +38,6 @@ def test_a_string_occurs_by_itself(string: str, text: str, expected: bool) -> No
 
 @given(st.lists(pieces, max_size=6), pieces.filter(bool))
 def test_the_index_finds_what_reading_finds(texts: list[str], string: str) -> None:
-    """The index gives the same result as searching every text."""
     assert TextSearch(texts).of(string) == tuple(at for at, text in enumerate(texts) if occurs_in(string, text))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from compaction.formats import openai_chat
 from compaction.replay.recordings import Recording
 from compaction.replay.transcript import Needs, Transcript
@@ -12,18 +14,15 @@ from tests.support.chats import Chat, assistant, call, result, system, user
 
 
 def transcript(messages: Chat, *, window: int = 1_000, **options: Any) -> Transcript:
-    """Return the transcript, with a token per four characters."""
     recording = Recording(id="1", messages=messages)
     return Transcript(recording, format=openai_chat, meter=MessageMeter("chars/4"), window=window, **options)
 
 
 def last_needs(messages: Chat, **options: Any) -> Needs:
-    """Return the needs of the last message."""
     return transcript(messages, **options).needs[-1]
 
 
 def filler(count: int) -> Chat:
-    """Return messages without facts."""
     return [user("and then?") if at % 2 else assistant("so it is") for at in range(count)]
 
 
@@ -32,28 +31,22 @@ def test_each_answer_with_a_history_is_a_call() -> None:
     assert transcript([assistant(), user(), assistant(), assistant()]).calls == [2, 3]
 
 
-def test_a_fact_from_long_ago_is_needed() -> None:
-    """A fact is needed, with its place and age, if an earlier message contains it, and not if the agent came up with it."""
-    needs = last_needs([user("order A-170 came"), *filler(6), assistant("I cancel A-170 and B-280 now")])
-    assert [(fact.text, fact.last, fact.age) for fact in needs.facts] == [("A-170", 0, 7)]
-
-
-def test_what_was_just_said_is_not_needed() -> None:
-    """Every policy keeps the last four messages; the fifth last is not among them."""
-    fresh = [user("order A-170 came"), *filler(3), assistant("I cancel A-170")]
-    assert last_needs(fresh).facts == ()
-    assert [fact.text for fact in last_needs([*fresh[:1], *filler(4), fresh[-1]]).facts] == ["A-170"]
-
-
-def test_what_the_system_message_says_is_not_needed() -> None:
-    """The system message is always sent."""
-    assert last_needs([system("orders such as A-170"), user("A-170"), *filler(6), assistant("A-170")]).facts == ()
-
-
-def test_a_restated_fact_counts_from_its_last_occurrence() -> None:
-    """Age is counted from the last message that contains it."""
-    needs = last_needs([user("A-170"), *filler(4), user("still A-170"), *filler(5), assistant("A-170")])
-    assert [(fact.last, fact.age) for fact in needs.facts] == [(5, 6)]
+@pytest.mark.parametrize(
+    ("messages", "facts"),
+    [
+        ([user("order A-170 came"), *filler(6), assistant("I cancel A-170 and B-280 now")], [("A-170", 0, 7)]),
+        ([user("order A-170 came"), *filler(4), assistant("I cancel A-170")], [("A-170", 0, 5)]),
+        ([user("order A-170 came"), *filler(3), assistant("I cancel A-170")], []),
+        ([system("orders such as A-170"), user("A-170"), *filler(6), assistant("A-170")], []),
+        ([user("A-170"), *filler(4), user("still A-170"), *filler(5), assistant("A-170")], [("A-170", 5, 6)]),
+        ([user(), call("c1", arguments='{"path": "src/app.py"}'), *filler(6), assistant("src/app.py")], [("src/app.py", 1, 7)]),
+        ([user(), call("c1"), result("c1", "id 4WQ150"), *filler(5), assistant("4WQ150")], [("4WQ150", 2, 6)]),
+    ],
+    ids=["not its own idea", "the fifth last", "the last four", "the system's", "restated", "an argument", "a result"],
+)
+def test_which_facts_an_answer_needs(messages: Chat, facts: list[tuple[str, int, int]]) -> None:
+    """Those of earlier messages, with their last place and age, except what every policy keeps: the system's and the newest."""
+    assert [(fact.text, fact.last, fact.age) for fact in last_needs(messages).facts] == facts
 
 
 def test_old_is_what_the_newest_messages_lack() -> None:
@@ -66,18 +59,6 @@ def test_old_is_what_the_newest_messages_lack() -> None:
     assert [fact.old for fact in last_needs(chat, window=whole, overhead_tokens=1).facts] == [True]
 
 
-def test_results_and_arguments_show_facts() -> None:
-    """A fact may come from a tool's answer or the agent's own call."""
-    chat = [
-        user(),
-        call("c1", arguments='{"path": "src/app.py"}'),
-        result("c1", "id 4WQ150"),
-        *filler(5),
-        assistant("4WQ150 of src/app.py"),
-    ]
-    assert {fact.text: fact.last for fact in last_needs(chat).facts} == {"src/app.py": 1, "4WQ150": 2}
-
-
 def test_a_word_is_rare_in_three_messages() -> None:
     """A word that four messages use is common and is not needed."""
     said = [user("the frobnicator"), *filler(5), assistant("frobnicator")]
@@ -87,7 +68,6 @@ def test_a_word_is_rare_in_three_messages() -> None:
 
 
 def test_spans_are_copied_from_older_history_only() -> None:
-    """Each span that the answer copied counts once; spans in a recent message do not count."""
     said = [user("abcdefghijklm"), *filler(5), assistant("abcdefghijklm")]
     assert last_needs(said).span_count == 2
     assert last_needs([*said[:-1], user("abcdefghijkl"), said[-1]]).span_count == 1

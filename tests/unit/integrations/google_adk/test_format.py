@@ -15,7 +15,6 @@ from compaction.messages import TextPart, ToolCallPart
 
 
 def content(role: str, *parts: dict[str, Any]) -> SimpleNamespace:
-    """Return an object with the fields of a Content."""
     return SimpleNamespace(role=role, parts=list(parts))
 
 
@@ -45,12 +44,10 @@ def test_the_same_contents_are_one_message() -> None:
 
 
 def test_what_is_no_content() -> None:
-    """A value that is not a content raises ``InvalidMessage``, which says what to pass."""
     with pytest.raises(InvalidMessage, match="contents of an LlmRequest"):
         adk_contents.read("hi")
 
 
 def test_the_format_is_one_object() -> None:
-    """There is one format object: unpickling returns the same object, and its ``repr`` is its name."""
     assert repr(adk_contents) == "adk_contents"
     assert pickle.loads(pickle.dumps(adk_contents)) is adk_contents

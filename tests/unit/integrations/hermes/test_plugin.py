@@ -18,7 +18,6 @@ ACTIVE = "plugins: {enabled: [other, compaction]}\ncontext: {engine: compaction}
 
 
 def run(*arguments: str | Path) -> Result:
-    """Return the result of a command, run in this process."""
     return CliRunner().invoke(app, ["hermes", *(str(argument) for argument in arguments)])
 
 
@@ -29,7 +28,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_install_and_uninstall(home: Path) -> None:
-    """``install`` and ``uninstall`` write and remove the whole folder, and can be repeated."""
     for _ in range(2):
         assert run("install").exit_code == 0
     folder = home / "plugins" / "compaction"
@@ -42,11 +40,16 @@ def test_install_and_uninstall(home: Path) -> None:
 
 
 def test_another_place(tmp_path: Path) -> None:
-    """A path names another folder of plugins."""
+    """A path names another folder of plugins: Hermes' own needs no enabling, and one below a file cannot be written."""
     assert install_plugin(tmp_path / "engines") == tmp_path / "engines" / "compaction"
     missing = "is not there; compaction hermes install"
     assert [missing in "\n".join(hermes_status(path)[1]) for path in (tmp_path / "engines", None)] == [False, True]
     assert uninstall_plugin(tmp_path / "engines") == tmp_path / "engines" / "compaction"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnwritableFile, match="name a writable folder"):
+        install_plugin(tmp_path / "file" / "plugins")
+    assert "enabled: yes" in hermes_status(tmp_path / "plugins" / "context_engine")[1]
+    assert "enabled: yes" not in hermes_status(tmp_path / "plugins")[1]
 
 
 @pytest.mark.parametrize("kind", ["other", "another file", "file", "link"])
@@ -82,7 +85,6 @@ def test_what_is_written(release: str | None, home: Path, monkeypatch: pytest.Mo
 
 
 def test_a_folder_that_cannot_be_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the folder and the remedy, and nothing is reported as removed."""
     folder = install_plugin()
 
     def denied(path: Path) -> None:
@@ -94,7 +96,6 @@ def test_a_folder_that_cannot_be_removed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_hermes_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without ``HERMES_HOME``, or with an empty one, it is a folder in the user's home."""
     for value in (None, ""):
         monkeypatch.delenv("HERMES_HOME") if value is None else monkeypatch.setenv("HERMES_HOME", value)
         assert plugin.hermes_home() == Path("~/.hermes").expanduser()
@@ -112,13 +113,6 @@ def test_the_entry_point_is_enough(installed: bool, home: Path, monkeypatch: pyt
     assert lines[0] == "Hermes Agent: 0.190.1 (tested with 0.19)"
     monkeypatch.setitem(sys.modules, "yaml", None)
     assert "config.yaml cannot be read" in hermes_status()[1][3]
-
-
-def test_a_place_below_a_file(tmp_path: Path) -> None:
-    """A path below a file raises ``UnwritableFile``."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UnwritableFile, match="name a writable folder"):
-        install_plugin(tmp_path / "file" / "plugins")
 
 
 def test_hermes_is_not_here() -> None:
@@ -179,12 +173,6 @@ def test_configuration(config: str | None, enabled: str, engine: str, home: Path
     active, lines = hermes_status()
     said = [line.split(": ", 1)[1].split(";")[0] for line in lines[3:5]]
     assert (said, active) == ([enabled, engine], False)
-
-
-def test_hermes_own_folder_needs_no_enabling(tmp_path: Path) -> None:
-    """A plugin in Hermes' own folder of context engines does not need to be enabled."""
-    assert "enabled: yes" in hermes_status(tmp_path / "plugins" / "context_engine")[1]
-    assert "enabled: yes" not in hermes_status(tmp_path / "plugins")[1]
 
 
 @pytest.mark.parametrize("release", ["0.19.0", "0.21.3"])

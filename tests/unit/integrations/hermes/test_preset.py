@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compaction import MessageIndex, Pipeline, compact_sync, first, last, presets, run_sync, validate
+from compaction import MessageIndex, Pipeline, compact_sync, first, last, presets, validate
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.selectors import fitting
 from compaction.session import CompactionSession
@@ -22,9 +22,10 @@ PLACEHOLDER = "[Old tool output cleared to save context space]"
 
 
 def parts(pipeline: Pipeline) -> tuple[ToolResult, Summarization]:
-    clearing, summarizing, *_ = pipeline.steps
+    clearing, summarizing, resort = pipeline.steps
     assert isinstance(clearing, ToolResult)
     assert isinstance(summarizing, Summarization)
+    assert isinstance(resort, LastResort)
     return clearing, summarizing
 
 
@@ -75,15 +76,8 @@ def test_the_summary_budget(content: int, window: int, tokens: int) -> None:
     ids=str,
 )
 def test_ranges_are_checked(options: dict[str, Any]) -> None:
-    """A parameter outside its documented range raises a ``ConfigurationError``."""
     with pytest.raises(ConfigurationError):
         presets.hermes(**options)
-
-
-def test_it_is_one_configuration_of_the_general_parts() -> None:
-    """A pipeline of general strategies: no subclass, no private hook."""
-    assert type(presets.hermes()) is Pipeline
-    assert [type(step) for step in presets.hermes().steps] == [ToolResult, Summarization, LastResort]
 
 
 # ---------------------------------------------------------------- the documents' worked example
@@ -118,7 +112,6 @@ def worked_example() -> Chat:
 
 
 def test_the_worked_example_gives_the_eight_messages_the_documents_print() -> None:
-    """The documentation's worked example gives the eight messages that it prints."""
     chat = worked_example()
     assert len(chat) == 45
     scripted = Scripted("## Goal\nSet up a FastAPI project with tests and error handling")
@@ -159,7 +152,6 @@ def test_phase_one_clears_old_results_of_more_than_200_characters_and_no_others(
 
 
 def test_the_summarizer_is_shown_the_results_phase_one_left() -> None:
-    """The summarizer gets the cleared results as placeholders."""
     scripted = Scripted("S")
     compact_sync(worked_example(), presets.hermes(20_000, scripted, protect_last_n=5, trigger=always), counter="chars/4")
     (request,) = scripted.requests
@@ -198,7 +190,6 @@ def test_protected_messages_are_capped_where_they_alone_exceed_the_threshold(tok
 
 
 def test_the_first_messages_are_summarized_where_they_leave_no_room() -> None:
-    """A first request that alone exceeds the threshold is summarized too."""
     chat = working(30, 200)
     chat[1] = {"role": "user", "content": "Set up a project. " * 2_000}
     chat.append({"role": "user", "content": "Continue."})
@@ -235,16 +226,6 @@ def test_identical_results_in_the_tail_are_left_alone() -> None:
     assert after[-12:] == chat[-12:]
 
 
-def test_a_failed_summary_returns_the_callers_list_unchanged() -> None:
-    """With ``on_failure="raise"`` a failed summary changes nothing; the Hermes release returns cleared results."""
-    chat = worked_example()
-    index = MessageIndex(chat, counter="chars/4")
-    pipeline = presets.hermes(20_000, Scripted(SummaryFailed("down")), protect_last_n=5, on_failure="raise", trigger=always)
-    with pytest.raises(SummaryFailed):
-        run_sync(index, pipeline)
-    assert all(now is then for now, then in zip(index.messages(), chat, strict=True))
-
-
 def test_the_documented_loss_happens_only_when_asked_for() -> None:
     """By default a failed summary keeps the middle; with "drop" it is dropped, and the result reports it."""
     chat = worked_example()
@@ -259,7 +240,6 @@ def test_the_documented_loss_happens_only_when_asked_for() -> None:
 
 
 def test_an_empty_round_makes_no_call() -> None:
-    """With only the old summary between head and tail, the summarizer is not called."""
     scripted = Scripted("S")
     pipeline = presets.hermes(20_000, scripted, protect_last_n=5, trigger=always)
     once = compact_sync(worked_example(), pipeline, counter="chars/4").messages
@@ -267,7 +247,7 @@ def test_an_empty_round_makes_no_call() -> None:
     assert (again.outcome, len(scripted.requests)) == ("unchanged", 1)
 
 
-@pytest.mark.parametrize("window", [16_000, 24_000, 32_000, 48_000, 64_000, 200_000])
+@pytest.mark.parametrize("window", [16_000, 32_000, 64_000, 200_000])
 @pytest.mark.parametrize("tokens", RESULT_TOKENS.values(), ids=RESULT_TOKENS)
 def test_a_cut_frees_enough_that_the_next_is_far(window: int, tokens: Callable[[int], int]) -> None:
     """Calls in a session cut the view at most once for every fifth of the threshold, and few of the cuts request a summary."""

@@ -21,7 +21,6 @@ def said(count: int) -> list[dict[str, Any]]:
 
 
 def carriers(messages: list[Any]) -> list[int]:
-    """Return the positions of the messages with a breakpoint."""
     return [place for place, message in enumerate(messages) if "cache_control" in repr(message)]
 
 
@@ -39,6 +38,8 @@ def test_what_cannot_carry_one_takes_none() -> None:
     assert carriers(apply_cache_control([SYSTEM, *said(4), empty, empty])) == [0, 2, 3, 4]
     odd = {"role": "user", "content": ["text"]}
     assert carriers(apply_cache_control([SYSTEM, *said(4), odd], native=True)) == [0, 2, 3, 4]
+    with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
+        apply_cache_control([SYSTEM, "hi"])
 
 
 def text(words: str, **fields: Any) -> dict[str, Any]:
@@ -115,15 +116,8 @@ def test_anthropic_messages() -> None:
 
 @pytest.mark.parametrize("format", ["bedrock", "gemini", "openai-responses"])
 def test_formats_without_breakpoints(format: str) -> None:
-    """A format without breakpoints raises a ``ConfigurationError`` that names the formats with breakpoints."""
     with pytest.raises(ConfigurationError, match=f"{format} has no such breakpoints; use openai-chat or anthropic"):
         apply_cache_control([{"role": "user", "content": "hi"}], format=format)
-
-
-def test_what_is_no_message() -> None:
-    """A value that is not a message raises ``InvalidMessage``, which names its place."""
-    with pytest.raises(InvalidMessage, match=r"messages\[1\]"):
-        apply_cache_control([SYSTEM, "hi"])
 
 
 @pytest.mark.parametrize(

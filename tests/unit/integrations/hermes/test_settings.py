@@ -13,8 +13,6 @@ from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.integrations.hermes import CompactionEngine, EngineSettings
 from compaction.integrations.hermes.plugin import engine_class, register
 from compaction.integrations.hermes.settings import HostModel, MainModel
-from compaction.stores import SQLiteStore
-from compaction.strategies import Offload
 from compaction.summarizers import OpenAISummarizer
 from compaction.summarizers.model.text_generator import GeneratorSummarizer
 from compaction.triggers import tokens_exceed
@@ -98,13 +96,6 @@ def test_the_preset_of_a_threshold() -> None:
         tokens_exceed(49_999),
         tokens_exceed(24_999),
     ]
-
-
-def test_stored_messages_have_the_conversations_name(tmp_path: Path) -> None:
-    """A strategy with a store stores for the engine's conversation, whatever its own name was."""
-    engine = CompactionEngine(strategy=Offload(SQLiteStore(tmp_path / "a.db"), session="other"))
-    engine.on_session_start("kim")
-    assert "session='kim'" in repr(engine._strategy())
 
 
 def test_what_a_file_may_say() -> None:
