@@ -117,7 +117,6 @@ class Interrupted(Strategy):
 @each_strategy
 @pytest.mark.parametrize("error", [Wrong("no"), KeyboardInterrupt()], ids=["exception", "interrupt"])
 def test_a_failure_at_any_yield_changes_nothing(strategy: Strategy, error: BaseException) -> None:
-    """An exception thrown in at any yield is raised by the run, and the index is unchanged."""
     index = indexed()
     before = state(index)
     places = len(walked(strategy))
@@ -129,7 +128,6 @@ def test_a_failure_at_any_yield_changes_nothing(strategy: Strategy, error: BaseE
 
 
 def walked(strategy: Strategy) -> list[int]:
-    """The number of every yield of the strategy, and of its end."""
     whole = Interrupted(strategy, -1, Wrong())
     run_sync(indexed(), whole)
     return whole.reached
@@ -137,7 +135,6 @@ def walked(strategy: Strategy) -> list[int]:
 
 @each_strategy
 def test_a_failing_observer_changes_nothing(strategy: Strategy) -> None:
-    """An exception of the observer at any step is raised by the run, and the index is unchanged."""
     steps: list[object] = []
     run_sync(indexed(), strategy, on_step=steps.append)
     index = indexed()
@@ -209,25 +206,21 @@ def test_a_failing_counter_changes_nothing(strategy: Strategy) -> None:
 
 
 def rewritten(group: Any) -> Rewrite:
-    """Rewrite every message of the group to three unique words, so that each must be counted."""
     return Rewrite(
         group, [message.evolve(text=f"{group.id} {place} short") for place, message in enumerate(group.messages)], "test"
     )
 
 
 def replaced(group: Any) -> Replace:
-    """Replace the group with a unique text."""
     return Replace(group, [openai_chat.new("user", f"instead of {group.id}")], "test")
 
 
 def dropped_too(group: Any) -> Together:
-    """Drop the group before this one, then rewrite this one."""
     return Together(Drop(group.id - 1), rewritten(group))
 
 
 @pytest.mark.parametrize("make", [rewritten, replaced, dropped_too])
 def test_a_counter_that_fails_within_an_edit_changes_nothing(make: Callable[[Any], Any]) -> None:
-    """If the counter fails within ``apply``, no part of the edit is applied."""
     for place in itertools.count():
         counter = Failing()
         index = MessageIndex(agent_session(20), counter=counter)
@@ -258,34 +251,25 @@ class Picky(OpenAIChat):
     """A format that raises its own exception for some messages."""
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        if raw.get("poison"):
-            raise Wrong(position)
-        return super().read(raw, position)
+        message = super().read(raw, position)
+        refuse(message)
+        return message
 
 
+def refuse(message: Message) -> bool:
+    """Pin nothing, and raise an exception for some messages."""
+    if message.text == "poison":
+        raise Wrong
+    return False
+
+
+@pytest.mark.parametrize("options", [{"format": Picky()}, {"pin": refuse}], ids=["a format", "a pin"])
 @pytest.mark.parametrize("add", [MessageIndex.append, MessageIndex.sync])
-def test_a_format_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None]) -> None:
-    """If the format raises an unknown exception while it reads a message, ``append`` and ``sync`` add nothing."""
-    index = indexed(format=Picky())
+def test_a_format_or_a_pin_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None], options: dict[str, Any]) -> None:
+    index = indexed(**options)
     before = state(index)
     with pytest.raises(Wrong):
-        add(index, [*agent_session(3), {"role": "user", "content": "x", "poison": True}])
-    assert state(index) == before
-
-
-@pytest.mark.parametrize("add", [MessageIndex.append, MessageIndex.sync])
-def test_a_pin_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None]) -> None:
-    """If the predicate that pins messages raises, ``append`` and ``sync`` add nothing."""
-
-    def pin(message: Message) -> bool:
-        if message.text == "poison":
-            raise Wrong
-        return False
-
-    index = indexed(pin=pin)
-    before = state(index)
-    with pytest.raises(Wrong):
-        add(index, [*MIXED, *agent_session(3), {"role": "user", "content": "poison"}])
+        add(index, [*MIXED, *agent_session(3), {"role": "user", "content": "poison", "extra": True}])
     assert state(index) == before
 
 
@@ -363,7 +347,6 @@ def fates(last: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("course", fates("fails"))
 async def test_a_failure_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...]) -> None:
-    """If an awaited request fails and the strategy does not handle it, the run raises the exception; the index is unchanged."""
     index = indexed()
     before = state(index)
     with pytest.raises(Wrong, match="fails"):
@@ -374,7 +357,6 @@ async def test_a_failure_at_any_await_changes_nothing(anyio_backend: str, course
 @pytest.mark.parametrize("at_close", ["", "yields", "raises"])
 @pytest.mark.parametrize("course", fates("hangs"))
 async def test_a_timeout_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...], at_close: str) -> None:
-    """A timeout during any await leaves the index unchanged, even if the strategy yields or raises on closing."""
     index = indexed()
     before = state(index)
     with pytest.raises(TimeoutError), anyio.fail_after(0.01):
@@ -431,7 +413,6 @@ def test_a_strategy_that_misbehaves_on_close_hides_no_failure(at_close: str, err
 
 
 def dropping(index: MessageIndex) -> Steps:
-    """Drop every removable group, as a generator function."""
     for group in index.included_groups:
         if index.is_removable(group):
             yield Drop(group, "may go")
@@ -439,8 +420,6 @@ def dropping(index: MessageIndex) -> Steps:
 
 @pytest.mark.parametrize("item", [None, "drop it", 3, {"drop": 1}, Drop])
 async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> None:
-    """A strategy that yields anything but an edit or a request gets a `StrategyError`, and the index is unchanged."""
-
     def strategy(index: MessageIndex) -> Steps:
         yield from dropping(index)
         yield item
@@ -455,8 +434,6 @@ async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> Non
 
 
 async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> None:
-    """A strategy that repeats a refused edit without a change in between gets a `NoProgress` error; the index is unchanged."""
-
     def stubborn(index: MessageIndex) -> Steps:
         yield from dropping(index)
         while not (yield Drop(index.included_groups[-1], "it must go")):
@@ -473,8 +450,6 @@ async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> No
 
 
 def test_what_was_refused_may_be_asked_for_again_after_a_change() -> None:
-    """A strategy may repeat a refused edit after another edit was applied; both refusals are in the result."""
-
     def patient(index: MessageIndex) -> Steps:
         newest = index.included_groups[-1]
         first = next(group for group in index.included_groups if index.is_removable(group))
@@ -488,8 +463,6 @@ def test_what_was_refused_may_be_asked_for_again_after_a_change() -> None:
 
 
 def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
-    """If calling the strategy raises before it yields anything, the run raises that exception, and the index is unchanged."""
-
     def broken(index: MessageIndex) -> list[Drop]:
         raise Wrong("at once")
 
@@ -501,7 +474,6 @@ def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
 
 
 async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:
-    """If one of two runs of a strategy is cancelled, the other run completes, and only its conversation is changed."""
     good, bad = indexed(), indexed()
     before = state(bad)
     strategy = Asking(("ok", "hangs"))

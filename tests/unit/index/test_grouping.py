@@ -42,7 +42,6 @@ def by_outline(chat: Chat) -> Grouping:
 
 @pytest.mark.parametrize("chat", CHATS)
 def test_an_outline_is_grouped_as_the_message(chat: Chat) -> None:
-    """All that the grouping tells is the same."""
     one, other = in_full(chat), by_outline(chat)
     parts = ("calls", "marks")
     told = [
@@ -54,7 +53,6 @@ def test_an_outline_is_grouped_as_the_message(chat: Chat) -> None:
 
 @pytest.mark.parametrize("chat", CHATS)
 def test_instructions_are_counted(chat: Chat) -> None:
-    """There is the number of all instructions, and of those before any other message."""
     roles = [raw["role"] in ("system", "developer") for raw in chat]
     grouping = in_full(chat)
     assert (grouping.instructions.count, grouping.instructions.leading) == (sum(roles), roles.index(False))
@@ -107,7 +105,6 @@ def layout(index: MessageIndex) -> str:
     ],
 )
 def test_one_message_is_a_group_of_its_kind(message: dict[str, Any], kind: GroupKind) -> None:
-    """The kind of a single message; an unknown role counts as the assistant."""
     assert [group.kind for group in indexed([message]).included_groups] == [kind]
 
 
@@ -187,7 +184,6 @@ def facts(index: MessageIndex) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("messages", [messages for messages, _ in GROUPED.values()], ids=GROUPED)
 def test_groups_that_were_read_before_are_up_to_date(messages: Chat) -> None:
-    """Each new message changes the groups that were made before as if they were made from scratch."""
     index = indexed([])
     for message in messages:
         index.append([message])
@@ -205,7 +201,6 @@ def test_a_message_that_answers_two_groups_closes_both() -> None:
 
 
 def test_pending_ends_in_groups_handed_out_anew() -> None:
-    """A snapshot does not change; the next one is up to date."""
     index = indexed([user(), call("1", "2"), result("2")])
     before = index.group(1)
     index.append([result("1")])
@@ -215,7 +210,6 @@ def test_pending_ends_in_groups_handed_out_anew() -> None:
 
 class TestSummaries:
     def test_a_marked_message_is_a_summary_where_it_stands(self) -> None:
-        """It is in no turn, and says who wrote it."""
         index = indexed([system(), user(marked("they met", by="Summarization", round=2)), user("go on"), assistant()])
         assert layout(index) == "s0 m1 u2 a3"
         summary = index.group(1)
