@@ -68,13 +68,11 @@ def test_only_what_is_named_leaves() -> None:
 
 
 async def test_awaited() -> None:
-    """A judge may be async."""
     messages = chat(3)
     assert (await compact(messages, judged(AwaitedJudge()), counter="chars/4")).messages == [messages[0], *messages[3:]]
 
 
 def test_until_the_target() -> None:
-    """Once the target holds, what was named stays; if it holds at first, nothing is asked."""
     judge, messages = Judge("[1, 2, 3, 4]"), chat(4)
     result = compact_sync(messages, judged(judge, target=tokens_below(700)), counter="chars/4")
     assert result.messages == [messages[0], *messages[5:]]
@@ -84,7 +82,6 @@ def test_until_the_target() -> None:
 
 @pytest.mark.parametrize("answer", ["No idea.", "", "[9]", "[0]", "[1, , 2]", OSError("no route")])
 def test_no_usable_answer(answer: str | Exception) -> None:
-    """An error, or an answer without a list of the parts' numbers, changes nothing and is reported."""
     messages = chat(3)
     result = compact_sync(messages, judged(Judge(answer)), counter="chars/4")
     assert (result.messages, result.outcome) == (messages, "degraded")
@@ -111,6 +108,5 @@ def test_asked_again_only_for_something_new() -> None:
 
 @pytest.mark.parametrize("judge", [None, Judge, "gpt"])
 def test_not_a_judge(judge: Any) -> None:
-    """A judge has ``generate(prompt)``."""
     with pytest.raises(ConfigurationError, match="'judge' must have generate"):
         DropIrrelevant(judge)

@@ -103,7 +103,6 @@ def test_the_item_replaces_all_but_what_the_user_said(server: FaultServer) -> No
 
 
 async def test_an_async_client(server: FaultServer) -> None:
-    """An async client gives the same list, on asyncio and trio; a sync function refuses it."""
     async with AsyncOpenAI(base_url=server.url, api_key="none") as client:
         strategy = ProviderCompaction("gpt-5.5", client=client, keep=last(turns=1), fallback=Truncation())
         done = await compact(talk(3), strategy, counter="chars/4")
@@ -113,7 +112,6 @@ async def test_an_async_client(server: FaultServer) -> None:
 
 
 async def test_without_a_client_the_environment_decides(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without ``client``, a new one reads ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``; without a key, the error says so."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     strategy = ProviderCompaction("gpt-5.5", keep=last(turns=1))
@@ -147,13 +145,11 @@ def test_again_nothing_is_requested(server: FaultServer) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: repr(strategy)[:30])
 def test_other_strategies_keep_the_item(server: FaultServer, strategy: Any) -> None:
-    """No later step removes the item, whatever its options."""
     done = compact_sync(talk(4), Pipeline(of(server), strategy), counter="chars/4")
     assert kinds_of(done.messages).count("compaction") == 1
 
 
 def test_a_saved_session_goes_on(server: FaultServer) -> None:
-    """An index that was stored with an item gives the same view, and the next round replaces it."""
     index = MessageIndex(talk(3), counter="chars/4")
     run_sync(index, of(server))
     again = MessageIndex.from_dict(json.loads(json.dumps(index.to_dict())), counter="chars/4")
@@ -193,7 +189,6 @@ FAULTS: list[Any] = [
 
 @pytest.mark.parametrize(("answer", "says"), FAULTS)
 def test_every_fault_runs_the_fallback(answer: Any, says: str) -> None:
-    """A refusal or an unusable answer is in ``failures``, and the fallback compacts; without one, nothing changes."""
     with FaultServer(answer) as server:
         fallback = Summarization(Brief(), keep=last(turns=1))
         done = compact_sync(talk(3), of(server, fallback=fallback), counter="chars/4")
@@ -226,14 +221,12 @@ def test_after_a_failure_it_pauses() -> None:
 
 
 def test_a_forced_run(server: FaultServer) -> None:
-    """`forced` ignores the triggers, those of the fallback too."""
     strategy = of(server, trigger=never, fallback=Summarization(Brief(), trigger=never))
     assert compact_sync(talk(3), strategy, counter="chars/4").outcome == "unchanged"
     assert compact_sync(talk(3), strategy.forced(), counter="chars/4").outcome == "compacted"
 
 
 def test_only_responses_items() -> None:
-    """Another format is an error that names the remedy; so is another client."""
     chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}] * 9
     with pytest.raises(ConfigurationError, match=r"the format openai-chat; use Summarization\(OpenAISummarizer"):
         compact_sync(chat, ProviderCompaction("gpt-5.5"), counter="chars/4")
@@ -244,7 +237,6 @@ def test_only_responses_items() -> None:
 
 
 def test_it_is_a_value() -> None:
-    """It can be pickled, and its copy is equal; a function becomes the fallback."""
     strategy = ProviderCompaction("gpt-5.5", trigger=tokens_exceed(9), fallback=Truncation())
     assert pickle.loads(pickle.dumps(strategy)) == strategy
     assert strategy.with_children([SlidingWindow()]).children == (SlidingWindow(),)
@@ -261,7 +253,6 @@ def endpoints() -> Iterator[list[OpenAI]]:
 @examples(4)
 @given(messages=responses_conversations())
 def test_it_keeps_the_laws(endpoints: list[OpenAI], messages: Items) -> None:
-    """The laws hold for any conversation, with an endpoint that compacts and with one that fails."""
     for client in endpoints:
         for keep in (nothing, first(messages=2) | last(groups=1)):
             strategy = ProviderCompaction(

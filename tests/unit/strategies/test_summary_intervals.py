@@ -71,5 +71,4 @@ def test_the_ceiling_is_a_quarter_of_what_the_trigger_leaves_beside_what_is_kept
 
 
 def test_without_a_limit_in_tokens_the_budget_is_as_it_was() -> None:
-    """If the trigger has no limit in tokens, the budget does not depend on it."""
     assert budget_of(indexed(turns(60, words=60)), Summarization(trigger=messages_exceed(9), user_tokens=0)) == 2_000

@@ -22,7 +22,6 @@ def left(strategy: Strategy, messages: list[dict[str, Any]], **options: Any) -> 
 
 class TestOrder:
     def test_oldest_first_one_step_at_a_time(self) -> None:
-        """The strategy yields its beginning, then `Drops` with one edit per step, oldest first, then its end."""
         index = indexed(turns(4))
         strategy = Truncation(trigger=groups_exceed(4), keep=nothing)
         steps = strategy(index)
@@ -41,7 +40,6 @@ class TestOrder:
             steps.send(None)
 
     def test_the_target_is_asked_before_each_step(self) -> None:
-        """The target is checked before each step: no group too many is dropped, and none if the target already holds."""
         index = indexed(turns(4, words=30))
         limit = index.tokens - 1
         assert len(list(edits_of(Truncation(trigger=tokens_exceed(limit), keep=nothing), index))) == 1
@@ -60,7 +58,6 @@ class TestOrder:
             assert changed == runs
 
     def test_without_trigger_and_target_all_that_may_go_goes(self) -> None:
-        """Without trigger and target, everything that ``keep`` and the laws allow is dropped."""
         strategy = Truncation(keep=last(groups=3))
         assert (strategy.trigger, strategy.target) == (always, never)
         assert left(strategy, [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
@@ -84,7 +81,6 @@ class TestOrder:
 
 class TestWhatStays:
     def test_the_last_32_groups_by_default(self) -> None:
-        """By default the last 32 groups stay, not counting system messages."""
         messages = [system("s"), *turns(17)]
         assert left(Truncation(), messages) == ["s", *shown(turns(17))[2:]]
 
@@ -99,16 +95,13 @@ class TestWhatStays:
         ],
     )
     def test_what_is_kept(self, keep: Any, kept: list[str]) -> None:
-        """``keep`` may be any selector or function; the newest group and the last user message always stay."""
         assert left(Truncation(keep=keep), [system("s"), *turns(3)]) == kept
 
     def test_the_floor_wins_over_the_target(self) -> None:
-        """Kept groups stay even if the target is missed, and the outcome is ``"over_target"``."""
         done = compact_sync(turns(4), Truncation(trigger=messages_exceed(2), keep=last(groups=5)), counter="chars/4")
         assert (shown(done.messages), done.outcome) == (["a2", "q3", "a3", "q4", "a4"], "over_target")
 
     def test_summaries_go_last(self) -> None:
-        """Summaries are dropped after all other groups."""
         messages = [user(SummaryText().render("so far", originals="", by="Summarization")), *turns(3)]
         maker = Summarization(trigger=never)  # marks are trusted where their strategy runs
         kept = left(maker >> Truncation(trigger=messages_exceed(3), keep=nothing), messages)
@@ -126,7 +119,6 @@ class TestWhatStays:
             assert shown(each.messages())[:2] == ["q3", "a3"]
 
     def test_a_collapsed_tool_call_is_no_summary(self) -> None:
-        """Older groups are dropped before a collapsed tool call, a real summary last, and no edit is refused."""
         index = indexed([user(marked("so far", by="X")), *tool_turns(2), user("q")], marks=Marks())
         run_sync(index, ToolResult(keep=nothing))
         done = run_sync(index, Truncation(keep=nothing))
@@ -136,7 +128,6 @@ class TestWhatStays:
 
 class TestSystem:
     def test_system_groups_stay_unless_told_otherwise(self) -> None:
-        """By default system messages stay, and the outcome is ``"over_target"``."""
         done = compact_sync([system("s " * 99), user("q")], Truncation(trigger=tokens_exceed(9)), counter="chars/4")
         assert (len(done.messages), done.outcome) == (2, "over_target")
 
@@ -156,18 +147,15 @@ class TestSystem:
         assert done.outcome == "compacted"
 
     def test_what_is_kept_is_kept_then_too(self) -> None:
-        """With ``drop_system=True`` and no target, system messages are dropped, and kept groups stay."""
         messages = [system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")]
         assert left(Truncation(keep=last(groups=4), drop_system=True), messages) == ["q1", "a1", "q2", "a2"]
 
     def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
-        """An answer that needs a system message before it is dropped after that message."""
         messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
         strategy = Truncation(keep=nothing, drop_system=True)
         assert left(strategy, messages, format="anthropic") == ["q", "b"]
 
     def test_the_last_message_of_all_stays(self) -> None:
-        """In a conversation with only system messages, the last one stays."""
         strategy = Truncation(keep=nothing, drop_system=True)
         assert left(strategy, [system("s"), system("t")]) == ["t"]
 
@@ -188,7 +176,6 @@ class TestQuestions:
     ]
 
     def test_an_answered_message_is_cut_to_its_question(self) -> None:
-        """The list of the question stays, the rest leaves, and other answers are dropped."""
         after = ["Help.", self.asked, "yes, but skip 2", "Thanks", "Fine."]
         assert left(self.strategy, self.talk) == after
         assert (
@@ -202,13 +189,11 @@ class TestQuestions:
         assert left(attrs.evolve(self.strategy, target=~messages_exceed(7)), messages)[1:3] == ["Help.", self.plan]
 
     def test_questions_leave_last_if_the_target_requires_it(self) -> None:
-        """Then the oldest question is dropped first, and every word of the user stays."""
         messages = [user("Hi."), assistant("Now? Shall I go on?"), user("yes"), *self.talk]
         after = ["Hi.", "yes", "Help.", self.asked, "yes, but skip 2", "Thanks", "Fine."]
         assert left(attrs.evolve(self.strategy, target=~messages_exceed(7)), messages) == after
 
     def test_the_question_leaves_with_its_answer(self) -> None:
-        """A question whose answer is not kept is dropped."""
         assert left(attrs.evolve(self.strategy, keep=last(groups=2)), self.talk) == ["Thanks", "Fine."]
 
     def test_what_is_asked_again_and_again_leaves(self) -> None:

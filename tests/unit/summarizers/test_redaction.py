@@ -168,32 +168,20 @@ def test_what_a_summary_needs_stays(text: str) -> None:
     assert redact(text) == text
 
 
-def missed(planted: tuple[Planted, ...]) -> list[Planted]:
-    """The secrets that are still in their texts, alone or in a longer one."""
+@pytest.mark.parametrize(("name", "most"), [("further", 1), ("unseen", 0), ("blind", 4), ("newest", 4)])
+def test_nearly_all_shapes_of_a_set_go(name: str, most: int) -> None:
+    """Sets after the first were written without sight of the table; docs/prompts.md names those that stay."""
     around = "Here is the output:\n\n{}\n\nIt took 3 s."
-    return [each for each in planted if each.kept_in(redact(each.text)) or each.kept_in(redact(around.format(each.text)))]
+    left = [each for each in secrets(name) for text in (each.text, around.format(each.text)) if each.kept_in(redact(text))]
+    assert len({each.text for each in left}) <= most
 
 
-def changed(texts: tuple[str, ...]) -> list[str]:
-    """The texts that redaction changes."""
-    return [text for text in texts if redact(text) != text]
-
-
-def test_further_secrets_go() -> None:
-    """Of the shapes in which secrets reached a model, one stays: a password under the head of an HTML table."""
-    [left] = missed(secrets("further"))
-    assert left.shape == "<th>user</th><th>password</th></tr>\n<tr><td>dan</td><td>§</td>"
-
-
-def test_unseen_secrets_go() -> None:
-    """At least nine in ten of the shapes that were written before the table was extended are found."""
-    assert len(missed(secrets("unseen"))) <= len(secrets("unseen")) // 10
-
-
-def test_harmless_texts_stay() -> None:
-    """At most one in a hundred texts without a secret is changed, whether or not it was known when the table was written."""
-    for texts in (harmless("further"), harmless("further", "unseen")):
-        assert len(changed(texts)) <= len(texts) // 100
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [("further", []), ("unseen", []), ("blind", ["Set-Cookie: theme=dark; Path=/"]), ("newest", [])],
+)
+def test_harmless_texts_stay(name: str, changed: list[str]) -> None:
+    assert [text for text in harmless(name) if redact(text) != text] == changed
 
 
 @pytest.mark.parametrize(
@@ -249,20 +237,3 @@ def test_recorded_conversations_stay(corpus: Callable[[str], list[dict[str, Any]
     """In recorded conversations without secrets, nothing is replaced."""
     messages = [json.dumps(message, ensure_ascii=False) for talk in corpus(name) for message in talk["messages"]]
     assert [text for text in messages if redact(text) != text] == []
-
-
-def test_most_shapes_written_without_sight_of_the_table_go() -> None:
-    """At least nine of ten; two of those that stay are no secrets by their form, and docs/prompts.md names the others."""
-    assert sum(each.secret in redact(each.text) for each in secrets("blind")) <= 4
-    assert len(secrets("blind")) > 100
-
-
-def test_harmless_texts_written_without_sight_of_the_table_stay() -> None:
-    """At most one in a hundred changes."""
-    assert changed(harmless("blind")) == ["Set-Cookie: theme=dark; Path=/"]
-
-
-def test_the_newest_shapes_go_and_harmless_texts_beside_them_stay() -> None:
-    """Nine of ten of 79 shapes that were written before the table was looked at (65 at the first run), and no harmless text."""
-    assert sum(each.secret in redact(each.text) for each in secrets("newest")) <= 4
-    assert changed(harmless("newest")) == []

@@ -58,14 +58,12 @@ WORK: Chat = [
 
 
 def test_constraints_are_quoted_word_for_word() -> None:
-    """The user's prohibitions and demands are in the digest word for word."""
     text = digest_of(WORK)
     assert "Never change the public API." in text
     assert "Only use the standard library." in text
 
 
 def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
-    """Processes that hash strings differently write the same text."""
     program = (
         "from compaction import presets, compact_sync; import json, sys; "
         "print(compact_sync(json.load(sys.stdin), presets.token_budget(400), counter='chars/4').messages)"
@@ -99,14 +97,12 @@ def test_it_stays_within_its_budget(budget: int) -> None:
 
 
 def test_a_digest_of_what_only_shortening_cut() -> None:
-    """A request without groups is answered from its sources, the messages before they were shortened."""
     index = MessageIndex(WORK, counter="chars/4")
     sources = tuple(message for group in index.included_groups for message in group.messages)
     assert "Never change the public API." in digest_of([], sources=sources)
 
 
 def test_lines_say_who_said_them() -> None:
-    """The assistant's words and quoted or pasted text are marked; the user's words are not."""
     pasted = "A letter from the town hall:\n\nDear citizens, never feed the swans."
     text = digest_of([said("user", pasted), said("assistant", "I settled on SQLite, since it needs no server.")])
     assert "- Assistant: I settled on SQLite, since it needs no server." in text
@@ -127,7 +123,6 @@ def test_a_summary_says_what_only_an_old_reminder_says() -> None:
 
 
 def test_more_than_one_value_is_shown_in_order() -> None:
-    """Values that may be of one thing stand in order, with the numbers of their messages."""
     text = digest_of(
         [
             said("user", "Hello there."),
@@ -159,7 +154,6 @@ def test_half_of_a_sign_is_read_like_any_other() -> None:
 
 
 def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:
-    """A conversation without text raises a `SummaryFailed` instead of giving an empty digest."""
     with pytest.raises(SummaryFailed):
         digest_of([said("user", ""), said("assistant", "")])
 
@@ -245,7 +239,6 @@ def test_a_number_with_a_comma_is_one_value(text: str, values: list[str]) -> Non
 
 
 def test_korean_and_chinese_constraints_are_found() -> None:
-    """Constraints in Korean and Chinese are in the digest word for word."""
     text = digest_of(
         [said("user", "배포 스크립트를 고쳐 주세요. 절대로 prod.db를 건드리지 마세요. " * 1), said("assistant", "네.")]
     )
@@ -254,14 +247,12 @@ def test_korean_and_chinese_constraints_are_found() -> None:
 
 
 def test_long_and_hostile_texts_take_linear_time() -> None:
-    """Megabytes of one character, of brackets or of quotes cause no error."""
     for text in ("a" * 1_000_000, "[" * 300_000, '"' * 300_000, " " * 1_000_000, "a_b." * 200_000):
         digest_of([said("user", "Look at this, never delete x_1.txt: " + text), said("assistant", "ok")])
 
 
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(growth=1.0), FactSummarizer()], ids=["digest", "facts"])
 def test_what_the_focus_names_is_kept_first(summarizer: DigestSummarizer | FactSummarizer) -> None:
-    """Of plain statements of equal weight, those in the focus of the request are kept where there is little room."""
     things = ("lamp", "hinge", "carpet", "mirror", "ladder", "window")
     messages = [said("user", f"My {thing} in the hall came from a shop in Oslo.") for thing in things]
     kept = {focus: summarizer.summarize(request_for(summarizer, messages, budget=60, focus=focus)) for focus in things[1:]}

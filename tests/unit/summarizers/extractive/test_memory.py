@@ -46,7 +46,6 @@ def test_the_latest_value_and_the_one_before() -> None:
 
 
 def test_values_of_different_things_stay_apart() -> None:
-    """Values of different things are kept apart, even if the sentences have the same shape."""
     assert len(words(memory_of(said("The ferry sails at 14:35.", "The bakery opens at 06:10.")))) == 2
 
 
@@ -67,12 +66,10 @@ def test_values_of_different_things_stay_apart() -> None:
     ],
 )
 def test_values_are_joined_only_if_both_sentences_name_the_same_thing(old: str, new: str) -> None:
-    """Two statements that do not name one thing by the same words both stay, as they were said."""
     assert words(memory_of(said(old, new))) == [old, new]
 
 
 def test_a_correction_without_a_subject_refers_to_the_last_value() -> None:
-    """A correction without a subject is linked to the statement before it, which stays."""
     memory = memory_of(said("The bus comes at 14:35.", "Make that 15:20."))
     assert memory.statements.current["Make that 15:20."].older == ("The bus comes at 14:35.",)
 
@@ -86,7 +83,6 @@ def test_a_demonstration_is_nobodys_words() -> None:
 
 
 def test_a_failed_call_that_succeeds_later_is_no_failure() -> None:
-    """A failed call that later succeeds is not listed as failed."""
     failed = ran("make", "cc main.c\nmain.c:3: error: expected ';'")
     memory = memory_of(failed)
     [action] = memory.actions.values()
@@ -110,14 +106,12 @@ def test_the_outcome_of_a_failed_call(result: str, shown: str) -> None:
 
 
 def test_rows_that_the_user_asked_for() -> None:
-    """A row that the user asked for by a rare name is remembered."""
     rows = "\n".join(f"id={n}{n}7 name={name}" for n, name in enumerate(["Vera Holm", "Otis Rand", "Ada Berg", "Lina Falk"]))
     memory = memory_of([*said("Which one is Ada Berg's?"), *ran("list", rows)])
     assert memory.rows == {"id=227 name=Ada Berg": (3, "shell")}
 
 
 def test_a_later_round_continues_the_memory() -> None:
-    """A later round continues the memory of the first, with the same content as a new one."""
     messages = said("The port is 8080.", "My sister is a glazier.", "The port is 9090 now.")
     memories = Memories()
     first = memories.of(messages[:2])
@@ -150,7 +144,6 @@ def everything(memory: ConversationMemory) -> tuple[object, ...]:
 
 
 def test_another_history_is_another_memory() -> None:
-    """Another branch of a conversation has a separate memory, without statements of the first branch."""
     messages = said("The port is 8080.", "My sister is a glazier.", "My aunt is a baker.")
     memories = Memories()
     memories.of(messages[:2])
@@ -175,7 +168,6 @@ def test_readings_are_forgotten_once_the_memory_is_long_past_them() -> None:
 
 
 def test_an_exception_while_a_memory_grows_leaves_none() -> None:
-    """If a message cannot be read to its end, the next round reads all messages again."""
     messages = said("The port is 8080.", "My sister is a glazier.", "My aunt is a baker.")
     memories = Memories()
     memories.of(messages[:1])

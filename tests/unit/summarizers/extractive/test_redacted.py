@@ -44,13 +44,11 @@ def test_secrets_do_not_get_into_a_summary(summarizer: DigestSummarizer | FactSu
 
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(), FactSummarizer()])
 def test_an_earlier_summary_is_redacted(summarizer: DigestSummarizer | FactSummarizer) -> None:
-    """A secret in an earlier summary, whoever wrote it, is not taken over."""
     chat = [{"role": "user", "content": "Go on with build 4.2.1."}]
     assert "hunter2x" not in summary_of(summarizer, chat, previous="## Critical Context\n- password: hunter2x")
 
 
 def test_redaction_can_be_switched_off() -> None:
-    """With ``redact=None`` the words stay as they were."""
     chat = [{"role": "user", "content": "The password: hunter2x is for build 4.2.1."}]
     assert "hunter2x" in summary_of(DigestSummarizer(redact=None), chat)
     assert "hunter2x" in summary_of(FactSummarizer(redact=None), chat)

@@ -136,7 +136,6 @@ def test_every_line_is_found_in_the_messages(chat: Chat, budget: int) -> None:
 
 @pytest.mark.parametrize("name", ["coding_long", "tau_airline", "openhands", "sweagent_demos"])
 def test_every_line_of_recorded_conversations_is_found(name: str, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """The same holds for recorded conversations."""
     for recorded in corpus(name)[:6]:
         for text in summaries(recorded["messages"], 1_500):
             assert inventions(text, recorded["messages"]) == []

@@ -30,14 +30,12 @@ def talk_of(messages: list[dict[str, Any]]) -> list[Utterance]:
 
 
 def test_an_answer_with_names_is_kept_before_chatter() -> None:
-    """In a small room, the sentence that somebody may ask about stands in the digest and in the list, with who said it."""
     for summarizer in (DigestSummarizer(growth=1.0), FactSummarizer()):
         [line] = [line for line in summary_of(TALK, 60, summarizer).split("\n") if "Torvald" in line]
         assert line.startswith("- Assistant: ")
 
 
 def test_answers_and_names_weigh_and_questions_do_not() -> None:
-    """The features of a sentence are those of the weights; an answer is worth more than its question."""
     said = talk_of(TALK)
     worth = {each.text: each.score for each in said}
     assert all(len(each.features) == len(WEIGHTS) for each in said)
@@ -89,7 +87,6 @@ def test_an_assistant_is_not_one_of_two_people() -> None:
 
 
 def test_a_replaced_sentence_does_not_come_back() -> None:
-    """Of a value that changed, a talk shows the sentence that holds, with the value before."""
     said = [*TALK, {"role": "user", "content": "The port is 8080."}, {"role": "user", "content": "The port is now 9090."}]
     text = summary_of(said, 400, DigestSummarizer(growth=1.0))
     assert "The port is now 9090. (was 8080 until message 42)" in text
