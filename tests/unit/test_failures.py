@@ -23,7 +23,6 @@ from compaction import (
     Request,
     Rewrite,
     Together,
-    compact_sync,
     presets,
     run,
     run_sync,
@@ -447,19 +446,6 @@ async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> No
         with pytest.raises(NoProgress, match="stubborn"):
             await run(index, stubborn)
     assert state(index) == before
-
-
-def test_what_was_refused_may_be_asked_for_again_after_a_change() -> None:
-    def patient(index: MessageIndex) -> Steps:
-        newest = index.included_groups[-1]
-        first = next(group for group in index.included_groups if index.is_removable(group))
-        assert not (yield Drop(newest, "too soon"))
-        assert (yield Drop(first, "in between"))
-        assert not (yield Drop(newest, "too soon"))
-
-    result = compact_sync(agent_session(11), patient, counter="chars/4")
-    assert [refusal.rule for refusal in result.refused] == ["the newest group must be kept"] * 2
-    assert result.outcome == "compacted"
 
 
 def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:

@@ -202,12 +202,3 @@ async def test_when_all_failed_the_strategy_does_what_it_always_does(make: Any) 
     assert told.startswith("every summarizer failed: Awaited: the summarizer answered '': ")
     assert told.endswith("; Scripted: boom")
     assert index.context.pauses.is_paused(strategy, 1.0)
-
-
-async def test_a_summarizer_that_hangs_does_not_hold_up_a_session() -> None:
-    hanging = Hanging()
-    session = CompactionSession(summarizing(hanging), counter="chars/4", clock=lambda: 5.0)
-    chat = said(5)
-    for _ in range(3):
-        assert await session.view(chat) == chat
-    assert hanging.most_running == 1

@@ -42,21 +42,6 @@ class TestOrder:
         assert [type(edit).__name__ for edit in edits] == ["Rewrite"] * 4
         assert index.included.messages == index.total.messages
 
-    def test_all_steps_run_although_the_first_changed_something(self) -> None:
-        pipeline = Pipeline(
-            SelectiveToolCall(keep=nothing),
-            SlidingWindow(trigger=turns_exceed(3)),
-            Truncation(trigger=messages_exceed(3), keep=nothing),
-        )
-        seen: list[Step] = []
-        done = compact_sync([system("s"), *tool_turns(4)], pipeline, counter="chars/4", on_step=seen.append)
-        assert [(step.strategy, len(step.edits)) for step in seen] == [
-            ("SelectiveToolCall", 4),
-            ("SlidingWindow", 1),
-            ("Truncation", 2),
-        ]
-        assert shown(done.messages) == ["s", "q4", "a4"]
-
     def test_an_empty_pipeline_does_nothing(self) -> None:
         messages = turns(2)
         assert compact_sync(messages, Pipeline(), counter="chars/4").messages == messages

@@ -13,21 +13,20 @@ from openai import AsyncOpenAI, OpenAI
 
 from compaction import MessageIndex, compact, compact_sync, first, last, nothing, run_sync
 from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
-from compaction.formats import anthropic, openai_responses
-from compaction.index import Replace, RunContext
+from compaction.formats import openai_responses
+from compaction.index import Replace
 from compaction.session import CompactionSession
 from compaction.strategies import (
-    Pipeline,
     ProviderCompaction,
     SlidingWindow,
     Summarization,
     Truncation,
 )
 from compaction.testing import check_strategy
-from compaction.triggers import messages_exceed, never, tokens_below, tokens_exceed
+from compaction.triggers import messages_exceed, never, tokens_exceed
 from tests.support.fault_server import FaultServer, body, compacted, error_body, raw, status
 from tests.support.limits import examples
-from tests.support.wires import STRATEGIES, Brief, responses_conversations
+from tests.support.wires import Brief, responses_conversations
 
 Items = list[dict[str, Any]]
 LONG = "line of output\n" * 40
@@ -143,12 +142,6 @@ def test_again_nothing_is_requested(server: FaultServer) -> None:
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: repr(strategy)[:30])
-def test_other_strategies_keep_the_item(server: FaultServer, strategy: Any) -> None:
-    done = compact_sync(talk(4), Pipeline(of(server), strategy), counter="chars/4")
-    assert kinds_of(done.messages).count("compaction") == 1
-
-
 def test_a_saved_session_goes_on(server: FaultServer) -> None:
     index = MessageIndex(talk(3), counter="chars/4")
     run_sync(index, of(server))
@@ -255,39 +248,5 @@ def endpoints() -> Iterator[list[OpenAI]]:
 def test_it_keeps_the_laws(endpoints: list[OpenAI], messages: Items) -> None:
     for client in endpoints:
         for keep in (nothing, first(messages=2) | last(groups=1)):
-            strategy = ProviderCompaction(
-                "gpt-5.5", client=client, keep=keep, max_retries=0, fallback=Truncation(keep=last(groups=2))
-            )
-            check_strategy(strategy, messages=messages, format=openai_responses)
-
-
-class TestServerCompaction:
-    """A conversation that the provider's server has compacted."""
-
-    def test_anthropics_block_stays(self) -> None:
-        """An answer as Anthropic's guide shows it stays whole; what the block stands for goes first."""
-        strategy = Truncation(trigger=tokens_exceed(500), target=tokens_below(400), keep=last(turns=1))
-        block = {
-            "type": "compaction",
-            "content": "Summary of the conversation: the user asked for a web scraper.",
-            "signature": "EoY",
-        }
-        answer = {"role": "assistant", "content": [block, {"type": "text", "text": "Based on our conversation so far..."}]}
-        asked = [
-            {"role": role, "content": f"{number} " + "word " * 200} for number in range(3) for role in ("user", "assistant")
-        ]
-        messages = [*asked[:5], answer, {"role": "user", "content": "next"}]
-        view = compact_sync(messages, strategy, counter="chars/4", format="anthropic").messages
-        assert any(raw is answer for raw in view)
-        assert len(view) < len(messages)
-        assert anthropic.validate(view) == []
-
-    def test_the_strategy_runs_if_the_server_did_not_compact(self) -> None:
-        """The messages that the server's item replaces go first; without an item, the strategy cuts as always."""
-        strategy = Truncation(trigger=tokens_exceed(500), target=tokens_below(400), keep=last(turns=1))
-        item = {"type": "compaction", "id": "cmp_001", "encrypted_content": "gAAAAABpM0Yj-...="}
-        served = [*talk(3), item, *turn(3), said("next")]
-        view = compact_sync(served, strategy, counter="chars/4", context=RunContext(window=1_000)).messages
-        assert item in view
-        assert openai_responses.validate(view) == []
-        assert len(compact_sync(talk(5), strategy, counter="chars/4").messages) < len(talk(5))
+            options = {"keep": keep, "max_retries": 0, "fallback": Truncation(keep=last(groups=2))}
+            check_strategy(ProviderCompaction("gpt-5.5", client=client, **options), messages=messages, format=openai_responses)

@@ -281,22 +281,6 @@ def test_a_conversation_whose_kept_part_alone_is_too_large_is_not_summarized_eve
     assert 1 <= len(scripted.requests) <= 20
 
 
-def test_a_strategy_that_failed_rests_longer_each_time() -> None:
-    """After each failure the strategy pauses longer: 60, 300, then 900 seconds of the given clock; a success ends the pause."""
-    scripted = Scripted(*[SummaryFailed("down")] * 4, "Up again.")
-    strategy = Summarization(scripted, keep=last(messages=2))
-    index = indexed(turns(5))
-    asked: list[float] = []
-    for now in range(0, 2_400, 10):
-        index.context = attrs.evolve(index.context, now=float(now))
-        before = len(scripted.requests)
-        run_sync(index, strategy)
-        if len(scripted.requests) > before:
-            asked.append(now)
-    assert asked == [0, 60, 360, 1_260, 2_160]
-    assert not index.context.pauses.is_paused(strategy, index.context.now)
-
-
 # ---------------------------------------------------------------- failures
 
 

@@ -238,19 +238,6 @@ def test_a_number_with_a_comma_is_one_value(text: str, values: list[str]) -> Non
     assert list(facts_in(text)) == values
 
 
-def test_korean_and_chinese_constraints_are_found() -> None:
-    text = digest_of(
-        [said("user", "배포 스크립트를 고쳐 주세요. 절대로 prod.db를 건드리지 마세요. " * 1), said("assistant", "네.")]
-    )
-    assert "prod.db" in text
-    assert "请不要修改 config.yaml" in digest_of([said("user", "请不要修改 config.yaml。"), said("assistant", "好的。")])
-
-
-def test_long_and_hostile_texts_take_linear_time() -> None:
-    for text in ("a" * 1_000_000, "[" * 300_000, '"' * 300_000, " " * 1_000_000, "a_b." * 200_000):
-        digest_of([said("user", "Look at this, never delete x_1.txt: " + text), said("assistant", "ok")])
-
-
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(growth=1.0), FactSummarizer()], ids=["digest", "facts"])
 def test_what_the_focus_names_is_kept_first(summarizer: DigestSummarizer | FactSummarizer) -> None:
     things = ("lamp", "hinge", "carpet", "mirror", "ladder", "window")

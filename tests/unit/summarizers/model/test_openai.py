@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -361,29 +361,3 @@ def test_it_is_a_value() -> None:
     assert "hunter2x" not in summarizer.cache_key
     assert attrs.evolve(summarizer, window=4_096).cache_key != summarizer.cache_key
     assert attrs.evolve(summarizer, timeout=5).cache_key == summarizer.cache_key
-
-
-async def test_update_round() -> None:
-    with FaultServer(reply(GOOD), reply(GOOD + "\n- change the DNS record")) as server:
-        first = await summary(server)
-        second = await summary(server, previous=first)
-    assert second == GOOD + "\n- change the DNS record"
-    assert f">\n{GOOD}\n</summary " in server.prompts[1]
-    assert "Bring the summary below up to date" in server.prompts[1]
-
-
-async def test_known_window_is_never_exceeded() -> None:
-    messages = [{"role": "user", "content": f"message {number} " + "and so on " * 100} for number in range(60)]
-    with FaultServer(takes_at_most(4 * 4_000, reply(GOOD))) as server:
-        assert await summary(server, messages=messages, window=4_000) == GOOD
-        assert max(len(prompt) for prompt in server.prompts) < 4 * 4_000
-        assert "message 59 " in server.prompts[-1]
-
-
-async def test_recorded_conversation(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """A recorded session of two hundred thousand tokens is summarized in parts that fit the window."""
-    messages = max((talk["messages"] for talk in corpus("coding_long")), key=len)
-    with FaultServer(takes_at_most(4 * 32_000, reply(GOOD))) as server:
-        assert await summary(server, messages=messages, budget=2_000, window=32_000) == GOOD
-        assert max(len(prompt) for prompt in server.prompts) < 4 * 32_000
-        assert len(server.requests) < 12
