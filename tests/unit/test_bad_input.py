@@ -7,34 +7,19 @@ from typing import Any
 
 import pytest
 
-from compaction import GroupKind, MessageIndex, Pipeline, compact_sync, nothing, presets, repair, validate
+from compaction import GroupKind, MessageIndex, Pipeline, compact_sync, nothing, repair, validate
 from compaction.errors import CompactionError, InputError, InvalidMessage
 from compaction.strategies import (
     Clear,
-    ClearMedia,
-    ClearReasoning,
     Collapse,
     Dedupe,
     HeadTail,
-    SelectiveToolCall,
     SlidingWindow,
-    Strategy,
-    TokenBudgetComposed,
     ToolResult,
     Truncation,
 )
-from tests.support.chats import Chat, assistant, call, indexed, result, system, tool_turns, turns, user
-
-EVERYTHING: list[Strategy] = [
-    Truncation(keep=nothing),
-    SlidingWindow(keep=nothing),
-    SelectiveToolCall(keep=nothing),
-    ClearReasoning(keep=nothing),
-    ClearMedia(keep=nothing),
-    *[ToolResult(style, keep=nothing) for style in (Collapse(), Clear(min_chars=1), HeadTail(chars=1), Dedupe(min_chars=1))],
-    TokenBudgetComposed([ToolResult(keep=nothing)], budget=1, drop_system=True),
-    presets.context_window(10),
-]
+from tests.support.chats import assistant, call, indexed, result, system, turns, user
+from tests.support.wires import STRATEGIES
 
 
 class TestNoConversation:
@@ -117,31 +102,6 @@ class TestOddMessages:
         assert index.included.tokens == sum(group.tokens for group in index.included_groups)
         assert all(group.tokens > 0 for group in index.included_groups)
 
-    @pytest.mark.parametrize("strategy", EVERYTHING, ids=lambda strategy: strategy.name)
-    def test_no_strategy_stumbles_over_them(self, strategy: Strategy) -> None:
-        """Every strategy compacts a conversation of malformed messages without refused edits, and gives each edit a reason."""
-        messages: Chat = [system(), *ODD, *tool_turns(2), *ODD, user(), *ODD]
-        done = compact_sync(messages, strategy, counter="chars/4")
-        assert done.refused == ()
-        assert all(edit.reason for edit in done.edits)
-        known = {id(message) for message in messages}
-        changed = [message for message in done.messages if id(message) not in known]
-        assert len(changed) <= len(done.edits)
-
-    @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
-    def test_are_reported_if_one_asks(self, odd: dict[str, Any]) -> None:
-        """`validate` reports malformed messages with place, rule and remedy, and never raises; `repair` lists its changes."""
-        messages = [user(), odd, user()]
-        for problem in validate(messages):
-            assert (bool(problem.where), bool(problem.rule), bool(problem.remedy)) == (True, True, True)
-        done = repair(messages)
-        if done.messages != messages:
-            assert done.changes
-
-    def test_an_unknown_role_keeps_its_place(self) -> None:
-        group = indexed([user(), ODD[0], user()]).included_groups[1]
-        assert (group.kind, group.turn, group.messages[0].role) == (GroupKind.ASSISTANT, 1, "critic")
-
     def test_malformed_calls_are_no_calls(self) -> None:
         group = indexed([user(), ODD[3]]).included_groups[1]
         assert (group.kind, group.tool_calls, group.pending) == (GroupKind.ASSISTANT, 0, False)
@@ -149,7 +109,7 @@ class TestOddMessages:
 
 class TestSizes:
     def test_an_empty_conversation(self) -> None:
-        for strategy in EVERYTHING:
+        for strategy in STRATEGIES:
             done = compact_sync([], strategy, counter="chars/4")
             assert (done.messages, done.edits, done.refused) == ([], (), ())
         assert [problem.rule for problem in validate([])] == ["no-messages"]

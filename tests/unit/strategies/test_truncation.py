@@ -29,6 +29,7 @@ class TestOrder:
         drops = steps.send(None)
         assert isinstance(drops, Drops)
         each = drops.one_by_one()
+        assert (Truncation().trigger, Truncation().target) == (always, never)
         assert next(each) == Drop([0, 1], "the oldest go first")
         assert index.apply(Drop([0, 1]))
         assert next(each) == Drop([2, 3], "the oldest go first")
@@ -57,11 +58,6 @@ class TestOrder:
                 index.append([user(f"more {turn}" + " word" * 20), assistant("word " * 20)])
             assert changed == runs
 
-    def test_without_trigger_and_target_all_that_may_go_goes(self) -> None:
-        strategy = Truncation(keep=last(groups=3))
-        assert (strategy.trigger, strategy.target) == (always, never)
-        assert left(strategy, [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
-
     def test_the_user_message_that_opens_the_view_stays_until_another_can(self) -> None:
         """The user message at the start of the view stays until the next user message can take its place.
 
@@ -71,31 +67,42 @@ class TestOrder:
         for groups, kept in ((7, ["q1", "a1", "x", "found", "a"]), (5, ["q1", "a"]), (4, [])):
             assert left(Truncation(trigger=groups_exceed(groups), keep=nothing), messages) == ["s", *kept, "q2", "a2"]
 
-    def test_without_another_user_message_the_view_may_open_with_an_answer(self) -> None:
-        """Without another user message, the view may start with an answer if the target cannot be reached otherwise."""
-        messages = [system("s"), user("q1"), assistant("a1"), assistant("a2"), user("q2"), assistant("a3")]
-        keep = last(groups=3)
-        assert left(Truncation(trigger=groups_exceed(4), keep=keep), messages) == ["s", "a2", "q2", "a3"]
-        assert left(Truncation(trigger=groups_exceed(5), keep=keep), messages) == ["s", "q1", "a2", "q2", "a3"]
-
 
 class TestWhatStays:
-    def test_the_last_32_groups_by_default(self) -> None:
-        messages = [system("s"), *turns(17)]
-        assert left(Truncation(), messages) == ["s", *shown(turns(17))[2:]]
-
     @pytest.mark.parametrize(
         ("keep", "kept"),
         [
             (nothing, ["s", "q3", "a3"]),
             (first(messages=2), ["s", "q1", "q3", "a3"]),
+            (last(groups=3), ["s", "q2", "a2", "q3", "a3"]),
             (kinds(GroupKind.USER), ["s", "q1", "q2", "q3", "a3"]),
             (first(groups=2) | last(groups=3), ["s", "q1", "a2", "q3", "a3"]),
             (lambda index: [2], ["s", "q1", "a1", "q3", "a3"]),
         ],
     )
     def test_what_is_kept(self, keep: Any, kept: list[str]) -> None:
+        """``keep`` may be any selector or function; the newest group and the last user message always stay."""
         assert left(Truncation(keep=keep), [system("s"), *turns(3)]) == kept
+
+    @pytest.mark.parametrize(
+        ("strategy", "roles", "kept"),
+        [
+            pytest.param(Truncation(), "s" + "ua" * 17, "s" + "ua" * 16, id="the last 32 groups by default, without system"),
+            pytest.param(
+                Truncation(trigger=groups_exceed(4), keep=last(groups=3)), "suaaua", "saua", id="opens with an answer"
+            ),
+            pytest.param(Truncation(trigger=groups_exceed(5), keep=last(groups=3)), "suaaua", "suaua", id="not if it need not"),
+            pytest.param(Truncation(keep=last(groups=4), drop_system=True), "suasua", "uaua", id="kept though system goes"),
+            pytest.param(Truncation(keep=nothing, drop_system=True), "ss", "s", id="the last message of all"),
+        ],
+    )
+    def test_the_roles_that_are_left(self, strategy: Truncation, roles: str, kept: str) -> None:
+        messages = [{"s": system, "u": user, "a": assistant}[role](f"{role}{place}") for place, role in enumerate(roles)]
+        assert "".join(text[0] for text in left(strategy, messages)) == kept
+
+    def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
+        messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
+        assert left(Truncation(keep=nothing, drop_system=True), messages, format="anthropic") == ["q", "b"]
 
     def test_the_floor_wins_over_the_target(self) -> None:
         done = compact_sync(turns(4), Truncation(trigger=messages_exceed(2), keep=last(groups=5)), counter="chars/4")
@@ -146,19 +153,6 @@ class TestSystem:
         ]
         assert done.outcome == "compacted"
 
-    def test_what_is_kept_is_kept_then_too(self) -> None:
-        messages = [system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")]
-        assert left(Truncation(keep=last(groups=4), drop_system=True), messages) == ["q1", "a1", "q2", "a2"]
-
-    def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
-        messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
-        strategy = Truncation(keep=nothing, drop_system=True)
-        assert left(strategy, messages, format="anthropic") == ["q", "b"]
-
-    def test_the_last_message_of_all_stays(self) -> None:
-        strategy = Truncation(keep=nothing, drop_system=True)
-        assert left(strategy, [system("s"), system("t")]) == ["t"]
-
 
 class TestQuestions:
     """With ``keep_questions=True``, a short answer that stays keeps what it answers."""
@@ -178,10 +172,8 @@ class TestQuestions:
     def test_an_answered_message_is_cut_to_its_question(self) -> None:
         after = ["Help.", self.asked, "yes, but skip 2", "Thanks", "Fine."]
         assert left(self.strategy, self.talk) == after
-        assert (
-            left(self.strategy, [assistant(self.asked) if each["content"] == self.plan else each for each in self.talk])
-            == after
-        )
+        again = [assistant(self.asked) if each["content"] == self.plan else each for each in self.talk]
+        assert left(self.strategy, again) == after
 
     def test_in_order_and_only_until_the_target_holds(self) -> None:
         """An older message is dropped before a newer one is cut; once the target holds, it stays whole."""
@@ -199,10 +191,5 @@ class TestQuestions:
     def test_what_is_asked_again_and_again_leaves(self) -> None:
         """A question that stands behind many answers says nothing about one of them."""
         messages = [message for _ in range(3) for message in (assistant("So it is. Shall I go on?"), user("yes"))]
-        assert left(self.strategy, [user("Tell me."), *messages, assistant("Last.")]) == [
-            "Tell me.",
-            "yes",
-            "yes",
-            "yes",
-            "Last.",
-        ]
+        view = left(self.strategy, [user("Tell me."), *messages, assistant("Last.")])
+        assert view == ["Tell me.", "yes", "yes", "yes", "Last."]
