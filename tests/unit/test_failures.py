@@ -186,10 +186,7 @@ class Failing:
 
 @each_strategy
 def test_a_failing_counter_changes_nothing(strategy: Strategy) -> None:
-    """If the counter fails at any text during a run, the index is unchanged, also in the middle of an edit.
-
-    Every seventh text is tried, so that the places within edits differ.
-    """
+    """Every seventh text is tried, so that the places within edits differ."""
     for place in itertools.count(step=7):
         counter = Failing()
         index = indexed(counter=counter)

@@ -89,10 +89,7 @@ class TestContextWindow:
     def test_old_results_collapse_past_half_and_groups_go_past_four_fifths(
         self, share: float, options: dict[str, Any], steps: list[str]
     ) -> None:
-        """By default, results collapse above half of the input window, and groups are dropped above four fifths if necessary.
-
-        The input window is the window less the reserve; each share can be set.
-        """
+        """Of the window less the reserve; each share can be set."""
         assert self.changed(share, tool_batch=0, **options) == steps
 
     @pytest.mark.parametrize(("tool_batch", "steps"), [(0.2, ["ToolResult"]), (0.5, [])])

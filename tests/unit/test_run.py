@@ -229,10 +229,7 @@ class TestOutcome:
 
 class TestSteps:
     def test_what_an_observer_sees(self) -> None:
-        """The observer gets a `Step` for each strategy that ran, and none for one that did not.
-
-        It has the reason, the sizes before and after, the edits, the seconds, and whether the target was reached.
-        """
+        """The observer gets a `Step` for each strategy that ran, and none for one that did not."""
         ticks = iter(range(100))
         seen: list[Step] = []
         index = indexed(turns(4))

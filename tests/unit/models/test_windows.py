@@ -43,10 +43,7 @@ minimum_tokens = 0
     ],
 )
 def test_a_name_gives_the_smaller_of_the_two_limits(name: str, tokens: int) -> None:
-    """A model's input limit is the published one, or the context window less the reserve, whichever is smaller.
-
-    The names are those that providers and frameworks use.
-    """
+    """The published input limit, or the context window less the reserve; the names are those of providers and frameworks."""
     assert input_limit(name) == tokens
 
 

@@ -84,10 +84,7 @@ async def test_a_summarizer_that_hangs_is_given_up(make: Any) -> None:
 
 
 def test_an_awaited_summarizer_has_a_minute() -> None:
-    """An awaitable summarizer has 60 seconds unless it sets its own timeout.
-
-    `FirstOf` has none, because its parts have theirs.
-    """
+    """Unless it sets its own timeout; `FirstOf` has none, because its parts have theirs."""
     assert (TIMEOUT_SECONDS, timeout_of(Awaited("x")), timeout_of(Hanging())) == (60.0, 60.0, 0.01)
     assert timeout_of(FirstOf(Hanging())) is None
 

@@ -62,10 +62,6 @@ class TestTrigger:
         assert compact_sync(turns(2), pipeline, counter="chars/4").outcome == "unchanged"
 
     def test_its_target_is_that_the_trigger_rests(self) -> None:
-        """Without a target, a pipeline must end the condition of its trigger.
-
-        If it still fires, the outcome is ``"over_target"``.
-        """
         pipeline = Pipeline(Truncation(trigger=never), trigger=turns_exceed(2))
         assert compact_sync(turns(3), pipeline, counter="chars/4").outcome == "over_target"
 
@@ -139,10 +135,7 @@ class TestForced:
     """``forced()`` returns the strategy for a run that a user requests."""
 
     def test_what_is_gentle_runs_whatever_its_trigger_says(self) -> None:
-        """``forced()`` makes shortening strategies run without trigger and target, and leaves dropping strategies unchanged.
-
-        A dropping strategy keeps the trigger of the pipeline around it.
-        """
+        """A dropping strategy is unchanged and keeps the trigger of the pipeline around it."""
         rough, gentle = Truncation(trigger=never), ToolResult(Clear(), trigger=never, at_least=99)
         forced = ToolResult(Clear(), trigger=always, target=never, at_least=0)
         assert rough.forced() is rough

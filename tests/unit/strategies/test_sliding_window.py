@@ -82,20 +82,14 @@ class TestWhatStays:
         assert list(edits_of(SlidingWindow(), index)) == [Drop([0, 1], REASON), Drop([3], REASON)]
 
     def test_a_kept_group_within_an_old_turn(self) -> None:
-        """If ``keep`` selects tool calls in an old turn, only the answer of the turn is dropped.
-
-        Its question starts the view.
-        """
+        """Only the answer of the turn is dropped, because its question starts the view."""
         strategy = SlidingWindow(keep=last(turns=1) | kinds(GroupKind.TOOL_CALL))
         assert left(strategy, tool_turns(2, words=1)) == ["q1", "c1", "r1 word", "q2", "c2", "r2 word", "a2"]
 
 
 class TestCutPoints:
     def test_both_sides_of_a_kept_group_go_in_one_step(self) -> None:
-        """The groups on both sides of a kept group are dropped in one step.
-
-        The question that starts the view is dropped last.
-        """
+        """The question that starts the view is dropped last."""
         window = SlidingWindow(trigger=tokens_exceed(0))
         messages = [user("task"), user("q1"), assistant("keep"), assistant("a1"), *turns(1)]
         index = indexed(messages)

@@ -54,10 +54,7 @@ def budget_of(index: MessageIndex, strategy: Summarization) -> int:
 
 
 def test_the_ceiling_is_a_quarter_of_what_the_trigger_leaves_beside_what_is_kept() -> None:
-    """The largest budget is a quarter of the trigger's limit less the kept tokens, overhead included.
-
-    A list larger than the limit does not raise it, and if the kept part is large, half the limit is used.
-    """
+    """A list larger than the limit does not raise it, and if the kept part is large, half the limit is used."""
     messages = [system("s"), *turns(60, words=60)]
     index = indexed(messages, context=RunContext(overhead_tokens=300, window=8_000))
     kept = 300 + sum(group.tokens for group in index.included_groups if group.id in (0, 119, 120))

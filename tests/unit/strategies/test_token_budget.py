@@ -92,10 +92,7 @@ class TestFallback:
         assert done.after.tokens <= 80
 
     def test_system_groups_go_only_if_told_so(self) -> None:
-        """System messages are dropped last and only with ``drop_system=True``.
-
-        Without it, a system message above the budget is ``"over_target"``, and nothing is dropped, since that would not help.
-        """
+        """Otherwise nothing is dropped, since that would not help."""
         messages = [system("s " * 200), *turns(2)]
         kept = compact_sync(messages, TokenBudgetComposed([], budget=20), counter="chars/4")
         assert (kept.messages, kept.outcome) == (messages, "over_target")
@@ -169,7 +166,7 @@ class TestTheStrategyThatRuns:
 
     @pytest.mark.parametrize("by_budget", [True, False])
     def test_the_end_does_not_wait_for_the_garbage_collector(self, by_budget: bool) -> None:
-        """The inner strategy is closed at its ``yield``, by the budget or from outside, though there is another reference to it."""
+        """The inner strategy is closed, by the budget or from outside, though there is another reference to its generator."""
         held: list[Steps] = []
 
         def strategy(index: MessageIndex) -> Steps:

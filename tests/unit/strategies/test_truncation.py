@@ -59,10 +59,7 @@ class TestOrder:
             assert changed == runs
 
     def test_the_user_message_that_opens_the_view_stays_until_another_can(self) -> None:
-        """The user message at the start of the view stays until the next user message can take its place.
-
-        The groups after it are dropped first, one by one.
-        """
+        """The groups after it are dropped first, one by one."""
         messages = [system("s"), *tool_turns(1, words=1), call("x"), result("x"), assistant("a"), user("q2"), assistant("a2")]
         for groups, kept in ((7, ["q1", "a1", "x", "found", "a"]), (5, ["q1", "a"]), (4, [])):
             assert left(Truncation(trigger=groups_exceed(groups), keep=nothing), messages) == ["s", *kept, "q2", "a2"]
@@ -139,10 +136,6 @@ class TestSystem:
         assert (len(done.messages), done.outcome) == (2, "over_target")
 
     def test_they_go_oldest_first_once_nothing_else_is_left(self) -> None:
-        """With ``drop_system=True``, system messages are dropped last, oldest first, until the target holds.
-
-        Kept and pinned ones stay.
-        """
         messages = [system("s " * 99), system("keep"), system("t " * 99), system("u"), *turns(2)]
         strategy = Truncation(trigger=tokens_exceed(30), keep=nothing, drop_system=True)
         done = compact_sync(messages, strategy, counter="chars/4", pin=lambda message: message.text == "keep")

@@ -90,13 +90,11 @@ HARMLESS = [
 @pytest.mark.parametrize(("secret", "kind"), SECRETS, ids=[f"{kind}-{number}" for number, (_, kind) in enumerate(SECRETS)])
 @pytest.mark.parametrize("around", ["{}", "the key: {}, and more", '{{"content": "key\\n{}"}}', "export X={}\n"])
 def test_tokens_of_services(secret: str, kind: str, around: str) -> None:
-    """A token with a service's prefix is replaced wherever it is, and the text around it stays."""
     assert redact(around.format(secret)) == around.format(f"[REDACTED:{kind}]")
 
 
 @pytest.mark.parametrize(("place", "secret", "kind"), PLACES)
 def test_places_of_secrets(place: str, secret: str, kind: str) -> None:
-    """A value assigned to a secret's name is replaced, and the name stays."""
     assert redact(place.format(secret)) == place.format(f"[REDACTED:{kind}]")
 
 
@@ -131,14 +129,12 @@ def test_german_names_of_secrets(text: str, kept: bool) -> None:
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_ordinary_text_stays(text: str) -> None:
-    """Checksums, commit ids, UUIDs, paths, code and placeholders stay."""
     assert redact(text) == text
 
 
 @pytest.mark.parametrize("line_end", ["\n", r"\n", r"\\n"])
 @pytest.mark.parametrize("name", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
 def test_private_keys(name: str, line_end: str) -> None:
-    """A private key is replaced from its first line to its last, also in JSON."""
     key = line_end.join([f"-----BEGIN {name}-----", *[LONG[:64]] * 20, "ab==", f"-----END {name}-----"])
     assert redact(f"before{line_end}{key}{line_end}after") == f"before{line_end}[REDACTED:private-key]{line_end}after"
 
@@ -154,7 +150,6 @@ def test_private_key_cut_off() -> None:
 
 @pytest.mark.parametrize("planted", secrets("planted"), ids=lambda planted: planted.family)
 def test_planted_secrets_go(planted: Planted) -> None:
-    """A secret is replaced in each planted shape, alone and inside a longer text."""
     within = redact(f"Here is the output of the last step:\n\n{planted.text}\n\nIt took 3 s.")
     assert not planted.kept_in(redact(planted.text))
     assert not planted.kept_in(within)
@@ -164,7 +159,6 @@ def test_planted_secrets_go(planted: Planted) -> None:
 
 @pytest.mark.parametrize("text", harmless("planted"))
 def test_what_a_summary_needs_stays(text: str) -> None:
-    """Ids, checksums, words, types, ports and test results stay, even next to names of secrets."""
     assert redact(text) == text
 
 
@@ -195,7 +189,6 @@ def test_the_kind_of_what_is_redacted_is_no_name(text: str) -> None:
 
 
 def test_redacting_planted_secrets_twice_changes_nothing() -> None:
-    """A redacted text of any set is not changed by a second redaction."""
     texts = [each.text for each in secrets(*SETS)]
     assert [once for once in map(redact, texts) if redact(once) != once] == []
 
@@ -217,7 +210,6 @@ def test_encoded_data_stays(noise: bytes) -> None:
     ],
 )
 def test_numbers_need_their_checksum(number: str, kept: bool) -> None:
-    """A card's or an account's number is replaced only if its checksum is right."""
     assert (number in redact(f"Pay with {number}, please.")) is kept
 
 
@@ -234,6 +226,5 @@ def test_a_name_of_one_language_beside_the_value_of_another() -> None:
 
 @pytest.mark.parametrize("name", ["tau_airline", "sweagent_demos", "openhands", "cassettes", "inspect_logs"])
 def test_recorded_conversations_stay(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """In recorded conversations without secrets, nothing is replaced."""
     messages = [json.dumps(message, ensure_ascii=False) for talk in corpus(name) for message in talk["messages"]]
     assert [text for text in messages if redact(text) != text] == []

@@ -37,10 +37,7 @@ def night(index: MessageIndex) -> bool:
 
 class TestTokenLimit:
     def test_the_tokens_past_which_it_fires(self) -> None:
-        """``token_limit`` is the lowest limit in an alternative and the highest in a conjunction.
-
-        It is ``None`` for triggers that do not compare tokens.
-        """
+        """The lowest limit of an alternative, and the highest of a conjunction."""
         index = MessageIndex([], counter="chars/4", context=RunContext(window=900))
         low, high = tokens_exceed(100), context_exceeds(0.5)
         limits = {

@@ -95,12 +95,9 @@ async def test_every_fault_is_a_summary_that_failed(answer: Answer, says: str, r
     is_timeout = "0.5 s" in says
     options: dict[str, Any] = {"timeout": 0.5 if is_timeout else 5.0, "max_retries": 1}
     with FaultServer(answer) as server, OpenAI(base_url=server.url, api_key="none") as client:
+        summarizer = summarizer_of(server, **options) if is_async else OpenAISummarizer("first", client=client, **options)
         with pytest.raises(SummaryFailed) as raised:
-            if is_async:
-                await summary(server, **options)
-            else:
-                summarizer = OpenAISummarizer("first", client=client, **options)
-                summarizer.summarize(asked(summarizer))
+            await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
         assert says in str(raised.value)
         assert len(server.requests) == requests + (is_timeout and not is_async)
 
@@ -349,10 +346,7 @@ def test_bad_options(options: dict[str, Any]) -> None:
 
 
 def test_it_is_a_value() -> None:
-    """Summarizers are equal by their options and can be pickled, and their ``repr`` and cache key hide the API key.
-
-    The cache key contains the options that can change an answer, such as the window, and not the timeout.
-    """
+    """The cache key contains the options that can change an answer, such as the window, and not the timeout."""
     summarizer = OpenAISummarizer("first", base_url="http://127.0.0.1:8080/v1", api_key="hunter2x", window=8_192)
     assert pickle.loads(pickle.dumps(summarizer)) == summarizer
     assert attrs.evolve(summarizer, window=8_192) == summarizer
