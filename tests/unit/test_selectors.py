@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex, Replace, everything, first, kinds, last, nothing, pinned, run_sync, tools
+from compaction import GroupKind, MessageIndex, Replace, everything, first, kinds, last, nothing, pinned, run_sync, tools
 from compaction import system as instructions
 from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
@@ -173,20 +173,6 @@ class TestSummaries:
             assert not summaries & selector(index)
             assert selector(index)
             assert summaries == kinds(GroupKind.SUMMARY)(index)
-
-    def test_only_the_view_counts(self) -> None:
-        index = indexed(CHAT)
-        index.apply(Drop([2, 3]))
-        for selector in (
-            everything,
-            ~nothing,
-            kinds(GroupKind.USER),
-            first(groups=9),
-            last(groups=9),
-            as_selector(lambda _: [2, 3]),
-        ):
-            assert not {2, 3} & selector(index)
-        assert first(groups=3)(index) == {0, 1, 6}
 
 
 class TestAlgebra:

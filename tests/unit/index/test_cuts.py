@@ -198,12 +198,6 @@ def test_a_gap_is_left_from_its_oldest_group_on(letters: str, forbidden: str, fr
     assert list(index.steps(free)) == steps
 
 
-def test_a_group_that_is_named_twice_leaves_once() -> None:
-    index = index_of("uauau", openai_chat)
-    assert list(index.steps([1, 1, 3])) == [[1], [3]]
-    assert list(index.steps([1, 3, 1], lambda one, other: one == 3)) == [[1], [3]]
-
-
 def test_no_steps_of_what_is_not_there() -> None:
     index = index_of("uuuu", openai_chat)
     assert list(index.steps([], replaced=True)) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
 
 from compaction import Drop, GroupKind, MessageIndex
@@ -177,19 +176,6 @@ def test_messages_are_read_into_groups(messages: Chat, expected: str) -> None:
     assert index.included.tool_calls == index.total.tool_calls == sum(calls)
 
 
-def facts(index: MessageIndex) -> list[tuple[object, ...]]:
-    """All that a group tells, without its messages."""
-    return [attrs.astuple(group, filter=lambda field, _: field.name != "messages") for group in index.included_groups]
-
-
-@pytest.mark.parametrize("messages", [messages for messages, _ in GROUPED.values()], ids=GROUPED)
-def test_groups_that_were_read_before_are_up_to_date(messages: Chat) -> None:
-    index = indexed([])
-    for message in messages:
-        index.append([message])
-        assert facts(index) == facts(MessageIndex(index.source, counter="chars/4"))
-
-
 def test_a_message_that_answers_two_groups_closes_both() -> None:
     """It joins one of them; the other has its result too."""
     calls = [{"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}}]} for id in "ab"]
@@ -198,23 +184,6 @@ def test_a_message_that_answers_two_groups_closes_both() -> None:
     assert [group.open for group in index.included_groups] == [False, True, False, True]
     index.append([{"role": "user", "content": results}])
     assert [group.open for group in index.included_groups] == [False] * 4
-
-
-def test_pending_ends_in_groups_handed_out_anew() -> None:
-    index = indexed([user(), call("1", "2"), result("2")])
-    before = index.group(1)
-    index.append([result("1")])
-    assert (before.pending, before.open) == (True, True)
-    assert (index.group(1).pending, index.group(1).open) == (False, False)
-
-
-class TestSummaries:
-    def test_a_marked_message_is_a_summary_where_it_stands(self) -> None:
-        index = indexed([system(), user(marked("they met", by="Summarization", round=2)), user("go on"), assistant()])
-        assert layout(index) == "s0 m1 u2 a3"
-        summary = index.group(1)
-        assert (summary.made_by, summary.turn, summary.replaces) == ("Summarization", None, ())
-        assert index.included.turns == 1
 
 
 def test_an_instruction_is_never_the_newest_group() -> None:

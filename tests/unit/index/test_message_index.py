@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Metrics, Replace, RunContext, counter
+from compaction import Drop, MessageIndex, Metrics, RunContext, counter
 from compaction.errors import InputError
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore
-from compaction.index.marks import marked
 from compaction.tokens import MessageMeter
 from tests.support.chats import assistant, call, indexed, result, system, thought, tool_turns, turns, user
-
-LONG = "word " * 100
 
 
 class TestSizes:
@@ -53,12 +50,6 @@ class TestSizes:
         assert index.counter.name == "words"
         assert indexed([]).counter is counter("chars/4")
 
-    def test_tokens_of_a_request_hold_the_overhead(self) -> None:
-        index = indexed([user("q")], context=RunContext(overhead_tokens=1_000))
-        assert index.tokens == index.included.tokens + 1_000
-        index.context = RunContext(overhead_tokens=10)
-        assert index.tokens == index.included.tokens + 10
-
 
 class TestProjection:
     def test_mappings_that_are_no_dicts(self) -> None:
@@ -68,11 +59,11 @@ class TestProjection:
     def test_groups_can_be_looked_at_when_they_are_out_of_the_view(self) -> None:
         index = indexed(turns(2))
         index.apply(Drop([0]))
-        assert [group.id for group in index.included_groups] == [1, 2, 3]
         assert (index.is_included(0), index.is_included(index.group(1)), index.is_included(99)) == (False, True, False)
         assert index.group(0).messages[0].text == "q1"
-        with pytest.raises(InputError, match="group 99: this group does not exist"):
-            index.group(99)
+        for ask in (index.group, index.originals, lambda id: index.pin([id])):
+            with pytest.raises(InputError, match="group 99: this group does not exist"):
+                ask(99)
 
 
 class TestRollback:
@@ -84,32 +75,7 @@ class TestRollback:
             index.rollback(mark)
 
 
-class TestOriginals:
-    def test_what_a_group_stands_for(self) -> None:
-        """Through any number of rounds, late results included; a group that was not replaced stands for itself."""
-        messages = [user(LONG), call("1"), result("1", LONG), user("q" + LONG), assistant("a"), user("r")]
-        index = indexed(messages)
-        assert index.apply(Replace([0, 1], [openai_chat.new("user", marked("one " * 20, by="Tests"))]))
-        assert index.apply(Replace([-1, 3], [openai_chat.new("user", marked("two " * 20, by="Tests"))]))
-        assert index.originals(-2) == messages[:4]
-        assert index.originals(index.group(-1)) == messages[:3]
-        assert index.originals(4) == [messages[4]]
-        assert index.originals(0)[0] is messages[0]
-        assert index.ordinals(-2) == [0, 1, 2, 3]
-        with pytest.raises(InputError, match="this group does not exist"):
-            index.originals(99)
-
-
 class TestPinning:
-    def test_by_id(self) -> None:
-        index = indexed(turns(2))
-        before = index.included_groups
-        index.pin([0, 1])
-        assert [group.pinned for group in index.included_groups] == [True, True, False, False]
-        assert [group.pinned for group in before] == [False] * 4
-        with pytest.raises(InputError, match="group 9: this group does not exist"):
-            index.pin([9])
-
     def test_by_predicate(self) -> None:
         def wanted(message: Any) -> bool:
             return "keep" in message.text

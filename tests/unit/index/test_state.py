@@ -14,7 +14,7 @@ from compaction.errors import StateError
 from compaction.formats import openai_chat
 from compaction.index import Saved
 from compaction.messages import Message
-from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
+from tests.support.chats import assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
 
 LONG = "word " * 100
 State = dict[str, Any]
@@ -68,11 +68,6 @@ class TestRoundTrip:
             other.sync(list(index.source))
         assert answers(other) == answers(index)
 
-    def test_system_groups_that_were_allowed_to_go(self) -> None:
-        index = indexed([system(), user()])
-        index.apply(Drop([0], allow_system=True))
-        assert loaded(stored(index)).messages() == [user()]
-
     def test_the_state_is_independent(self) -> None:
         index = indexed(turns(2))
         data = index.to_dict()
@@ -113,20 +108,6 @@ class TestWithoutMessages:
         text = json.dumps(index.to_dict(messages=False))
         assert "secret" not in text
         assert "so far" in text
-
-    def test_rebinding_goes_on_with_what_is_new(self) -> None:
-        messages = [system("s"), *turns(3)]
-        index = indexed(messages)
-        index.apply(Drop([1, 2]))
-        index.pin([3])
-        other = loaded(stored(index, messages=False))
-        again: Chat = json.loads(json.dumps([*messages, user("q4")]))
-        other.sync(again)
-        assert shown(other.messages()) == ["s", "q2", "a2", "q3", "a3", "q4"]
-        assert all(any(message is each for each in again) for message in other.messages())
-        assert other.group(3).pinned
-        other.append([assistant("a4")])
-        assert shown(other.messages())[-1] == "a4"
 
     def test_messages_that_are_not_those(self) -> None:
         """From the first different message on, the list is read as new; edits before it stay."""

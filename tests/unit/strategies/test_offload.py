@@ -30,7 +30,6 @@ from compaction.errors import NoProgress, StateError, SyncDriverError
 from compaction.session import CompactionSession
 from compaction.stores import SQLiteStore, StoredRecord, handle_tool_call
 from compaction.strategies import (
-    Clear,
     ClearReasoning,
     Lossless,
     Offload,
@@ -252,33 +251,7 @@ def test_a_summary_links_to_its_originals(store: SQLiteStore) -> None:
     assert [line for line in back if "[compaction " not in line] == gone
 
 
-def test_a_rewrite_is_stored_as_it_was(store: SQLiteStore) -> None:
-    """`Lossless` stores the original of each changed message, also if several strategies shorten it in turn."""
-    chat = [user(), call("c1"), result("c1", "line\n" * 900), *turns(2)]
-    compact_sync(chat, Lossless(ToolResult(Clear(), keep=nothing), store), counter="chars/4")
-    assert stored(store) == {json.dumps(chat[2])}
-    twice = Pipeline(ToolResult(Clear(), keep=nothing), Offload(store, keep=nothing), Truncation(keep=last(groups=1)))
-    compact_sync(chat, Lossless(twice, store), counter="chars/4")
-    assert stored(store) >= {json.dumps(chat[2])}
-
-
 # ------------------------------------------------------------------------ reading back
-
-
-@pytest.mark.parametrize("ranged", [False, True])
-def test_what_is_read_back_is_stored_as_it_came(ranged: bool, store: SQLiteStore) -> None:
-    said = [result(f"c{n}", f"original {n} " * 400) for n in range(3)]
-    chat = [user(), *(each for n in range(3) for each in (call(f"c{n}"), said[n])), *turns(2)]
-    view = compact_sync(chat, Offload(store), counter="chars/4").messages
-    first_id, _, last_id = ids_in(view)
-    asked = json.dumps({"id": first_id, "limit": 90_000} | ({"to": last_id} if ranged else {}))
-    answer = result("c9", handle_tool_call("compaction_expand", asked, store=store))
-    later = [*view, call("c9", name="compaction_expand", arguments=asked), answer, *turns(2)]
-    again = json.loads(json.dumps(compact_sync(later, Offload(store), counter="chars/4").messages))
-    assert expanded(store, ids_in(again)[3]) == [json.dumps(answer)]
-    asked = json.dumps({"id": ids_in(again)[3], "limit": 90_000})
-    assert json.loads(json.loads(handle_tool_call("compaction_expand", asked, store=store))["content"]) == answer
-    assert compact_sync(again, Offload(store), counter="chars/4").messages == again
 
 
 def test_what_search_answered_is_not_found(store: SQLiteStore) -> None:

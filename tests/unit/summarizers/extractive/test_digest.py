@@ -106,9 +106,8 @@ def test_lines_say_who_said_them() -> None:
     pasted = "A letter from the town hall:\n\nDear citizens, never feed the swans."
     text = digest_of([said("user", pasted), said("assistant", "I settled on SQLite, since it needs no server.")])
     assert "- Assistant: I settled on SQLite, since it needs no server." in text
-    assert "- A letter from the town hall:\n  - Quoted or pasted: Dear citizens, never feed the swans." in digest_of(
-        [said("user", "Go on."), said("assistant", "Yes."), said("user", pasted), said("assistant", "Yes.")]
-    )
+    text = digest_of([said("user", "Go on."), said("assistant", "Yes."), said("user", pasted), said("assistant", "Yes.")])
+    assert "- A letter from the town hall:\n  - Quoted or pasted: Dear citizens, never feed the swans." in text
 
 
 def test_a_summary_says_what_only_an_old_reminder_says() -> None:
@@ -123,34 +122,22 @@ def test_a_summary_says_what_only_an_old_reminder_says() -> None:
 
 
 def test_more_than_one_value_is_shown_in_order() -> None:
-    text = digest_of(
-        [
-            said("user", "Hello there."),
-            said("user", "The ferry for the choir leaves at 14:35."),
-            said("user", "The ferry goes at 15:20 now."),
-        ]
-    )
+    ferry = ("Hello there.", "The ferry for the choir leaves at 14:35.", "The ferry goes at 15:20 now.")
+    text = digest_of([said("user", each) for each in ferry])
     assert "leaves at 14:35. (earlier, message 2)\n- The ferry goes at 15:20 now. (message 3)" in text
 
 
 def test_a_value_has_the_number_of_its_message() -> None:
     """Each statement with a value says where it stood, so that a reader can tell which of two is later; others do not."""
-    text = digest_of(
-        [
-            said("user", "Hello there."),
-            said("user", "My sister is a glazier."),
-            said("assistant", "How many words?"),
-            said("user", "Make it 555."),
-        ]
-    )
+    asked = [said("assistant", "How many words?"), said("user", "Make it 555.")]
+    text = digest_of([said("user", "Hello there."), said("user", "My sister is a glazier."), *asked])
     assert "- My sister is a glazier.\n- Make it 555. (message 4)" in text
 
 
 def test_half_of_a_sign_is_read_like_any_other() -> None:
     """A lone surrogate, which a cut between two halves of a sign leaves, is no reason to fail."""
-    assert "Never touch prod.db \ud83d again." in digest_of(
-        [said("user", "Never touch prod.db \ud83d again."), said("user", "Go.")]
-    )
+    text = digest_of([said("user", "Never touch prod.db \ud83d again."), said("user", "Go.")])
+    assert "Never touch prod.db \ud83d again." in text
 
 
 def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:

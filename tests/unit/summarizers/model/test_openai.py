@@ -88,18 +88,27 @@ FAULTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
-@pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
-async def test_every_fault_is_a_summary_that_failed(answer: Answer, says: str, requests: int, is_async: bool) -> None:
-    """Only transient faults are retried; the synchronous client retries after a timeout too."""
-    is_timeout = "0.5 s" in says
-    options: dict[str, Any] = {"timeout": 0.5 if is_timeout else 5.0, "max_retries": 1}
-    with FaultServer(answer) as server, OpenAI(base_url=server.url, api_key="none") as client:
-        summarizer = summarizer_of(server, **options) if is_async else OpenAISummarizer("first", client=client, **options)
+each_fault = pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
+
+
+@each_fault
+async def test_every_fault_is_a_summary_that_failed(answer: Answer, says: str, requests: int) -> None:
+    """Only transient faults are retried."""
+    with FaultServer(answer) as server:
         with pytest.raises(SummaryFailed) as raised:
-            await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
+            await summary(server, timeout=0.5 if "0.5 s" in says else 5.0)
         assert says in str(raised.value)
-        assert len(server.requests) == requests + (is_timeout and not is_async)
+        assert len(server.requests) == requests
+
+
+@each_fault
+def test_every_fault_without_a_loop(answer: Answer, says: str, requests: int) -> None:
+    with FaultServer(answer) as server, OpenAI(base_url=server.url, api_key="none") as client:
+        summarizer = OpenAISummarizer("first", client=client, timeout=0.5 if "0.5 s" in says else 5.0, max_retries=1)
+        with pytest.raises(SummaryFailed) as raised:
+            summarizer.summarize(asked(summarizer))
+        assert says in str(raised.value)
+        assert len(server.requests) == requests + ("0.5 s" in says)  # that client retries after a timeout
 
 
 @pytest.mark.parametrize(
