@@ -12,6 +12,7 @@ from compaction.index.cuts import neighbours
 from compaction.index.marks import marked
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
+from tests.support.chats import call, indexed, result, user
 from tests.support.letters import lettered
 
 Raw: TypeAlias = dict[str, Any]
@@ -30,15 +31,7 @@ def chosen(index: MessageIndex, ids: list[int]) -> list[MessageGroup]:
 
 
 def test_where_any_message_may_follow_any_other() -> None:
-    call: Raw = {"id": "t", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    user: Raw = {"role": "user", "content": "x"}
-    messages: list[Raw] = [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        user,
-        {"role": "tool", "tool_call_id": "t", "content": "ok"},
-        user,
-    ]
-    index = MessageIndex(messages, counter="chars/4", format=openai_chat)
+    index = indexed([call("t"), user(), result("t"), user()])
     assert index.interleaved() == set()
     assert [group.id for group in index.replaceable(index.included_groups)] == [0, 1, 3]
 

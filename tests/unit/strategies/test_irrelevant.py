@@ -12,6 +12,7 @@ from compaction.errors import ConfigurationError
 from compaction.session import CompactionSession
 from compaction.strategies import DropIrrelevant
 from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import Chat, assistant, call, result, user
 
 
 class Judge:
@@ -41,14 +42,15 @@ class AwaitedJudge:
         return self._later()
 
 
-def chat(calls: int) -> list[dict[str, Any]]:
+def chat(calls: int) -> Chat:
     """Return a question, some calls with long results, an answer, and another question."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "Find the red box. The password is hunter2x."}]
+    messages = [user("Find the red box. The password is hunter2x.")]
     for number in range(1, calls + 1):
-        call = {"id": f"call_{number}", "type": "function", "function": {"name": "look", "arguments": f'{{"shelf": {number}}}'}}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": f"shelf {number}: dust\n" * 60})
-    return [*messages, {"role": "assistant", "content": "Not yet."}, {"role": "user", "content": "Look on."}]
+        messages += [
+            call(f"c{number}", arguments=f'{{"shelf": {number}}}'),
+            result(f"c{number}", f"shelf {number}: dust\n" * 60),
+        ]
+    return [*messages, assistant("Not yet."), user("Look on.")]
 
 
 def judged(judge: Any, **options: Any) -> DropIrrelevant:
@@ -94,7 +96,7 @@ def test_asked_again_only_for_something_new() -> None:
     session = CompactionSession(judged(judge, trigger=tokens_exceed(500)), counter="chars/4")
     for _ in range(3):
         session.view_sync(messages)
-        messages = [*messages, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And?"}]
+        messages = [*messages, assistant("Yes."), user("And?")]
     assert len(judge.prompts) == 1
     session.view_sync([*messages, *chat(4)[1:]])
     assert len(judge.prompts) == 2

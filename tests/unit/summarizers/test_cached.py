@@ -24,11 +24,11 @@ from compaction.summarizers import (
     SummaryTemplate,
 )
 from compaction.tokens import counter
+from tests.support.chats import assistant, call, result, user
 from tests.support.scripted import request_for
 
 ROOT = Path(__file__).resolve().parents[3]
 TALK = [{"role": "user", "content": "Move the blog. " * 40}, {"role": "assistant", "content": "Done with the files. " * 40}]
-GOOD = "## Goal\nMove the blog.\n\n## Next Steps\n- copy the database"
 
 
 class Counting:
@@ -100,14 +100,13 @@ def test_whatever_may_change_the_answer_is_asked_anew(path: Path, change: dict[s
 
 
 def test_parts_of_messages_count(path: Path) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
-    talks: list[list[dict[str, Any]]] = [
-        [{"role": "user", "content": "x"}],
-        [{"role": "assistant", "content": "x"}],
-        [{"role": "user", "name": "Ada", "content": "x"}],
-        [{"role": "assistant", "content": "x", "tool_calls": [call]}],
-        [{"role": "assistant", "content": "x", "tool_calls": [{**call, "function": {"name": "rm", "arguments": "{}"}}]}],
-        [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "x"}],
+    talks = [
+        [user("x")],
+        [assistant("x")],
+        [{**user("x"), "name": "Ada"}],
+        [call("c", text="x")],
+        [call("c", name="rm", text="x")],
+        [call("c"), result("c", "x")],
     ]
     inner = Counting()
     cached = CachedSummarizer(inner, path)

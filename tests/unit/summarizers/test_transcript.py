@@ -12,20 +12,14 @@ from hypothesis import strategies as st
 from compaction import MessageIndex
 from compaction.index.marks import marked
 from compaction.summarizers.transcript import Entry, entries_of, fenced, record_key, rendered, split_entries, tokens_of
+from tests.support.chats import assistant, call, result, user
 
+PATHS = [call(id, name="read_file", arguments=f'{{"path": "{path}"}}') for id, path in (("c1", "a.py"), ("c2", "b.py"))]
 CALLS = [
-    {"role": "user", "content": "Compare a.py and b.py."},
-    {
-        "role": "assistant",
-        "content": "I read both.",
-        "reasoning_content": "Which first?",
-        "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a.py"}'}},
-            {"id": "c2", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "b.py"}'}},
-        ],
-    },
-    {"role": "tool", "tool_call_id": "c2", "content": "b = 2"},
-    {"role": "tool", "tool_call_id": "c1", "content": "a = 1"},
+    user("Compare a.py and b.py."),
+    {**assistant("I read both."), "reasoning_content": "Which first?", "tool_calls": [each["tool_calls"][0] for each in PATHS]},
+    result("c2", "b = 2"),
+    result("c1", "a = 1"),
 ]
 
 
@@ -73,7 +67,7 @@ def test_speakers() -> None:
     assert read(
         {"role": "user", "name": "Ada\n[user]", "content": "Hi."},
         {"role": "assistant", "content": note},
-        {"role": "tool", "tool_call_id": "gone", "content": "late"},
+        result("gone", "late"),
     ) == [
         Entry("user Ada [user]", "Hi."),
         Entry("results of earlier calls", "[Tool results]\nls() -> a.py"),

@@ -11,6 +11,7 @@ from compaction.formats import openai_chat
 from compaction.messages import Message
 from compaction.summarizers.extractive.kinds import Kind
 from compaction.summarizers.extractive.memory import ConversationMemory, Memories
+from tests.support.chats import call, result, user
 
 
 def read(*raws: dict[str, Any]) -> list[Message]:
@@ -18,16 +19,11 @@ def read(*raws: dict[str, Any]) -> list[Message]:
 
 
 def said(*texts: str) -> list[Message]:
-    return read(*({"role": "user", "content": text} for text in texts))
+    return read(*map(user, texts))
 
 
-def ran(command: str, result: str) -> list[Message]:
-    function = {"name": "shell", "arguments": json.dumps({"command": command})}
-    call = {"id": command, "type": "function", "function": function}
-    return read(
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": command, "content": result},
-    )
+def ran(command: str, output: str) -> list[Message]:
+    return read(call(command, name="shell", arguments=json.dumps({"command": command})), result(command, output))
 
 
 def memory_of(messages: list[Message]) -> ConversationMemory:

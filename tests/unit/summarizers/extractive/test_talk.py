@@ -11,6 +11,7 @@ from compaction.formats import openai_chat
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, quoted_tokens
 from compaction.summarizers.extractive.memory import Memories
 from compaction.summarizers.extractive.talk import WEIGHTS, Utterance, chosen, lines_of, talk_in
+from tests.support.chats import call, result, user
 from tests.support.scripted import request_for
 
 CHATTER = ("Oh really?", "Yes, that is so nice!", "Ha ha, I know!", "Well, you know how it is.")
@@ -70,10 +71,8 @@ def test_one_speaker_has_one_line_until_another_one_speaks() -> None:
 
 def test_agents_do_not_talk() -> None:
     """With calls, results, long messages or hardly any messages, a conversation is not one between people."""
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    turn = [{"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "1"}]
-    long = [{"role": "user", "content": "word " * 200}] * 20
-    for messages, expected in ((TALK, True), (TALK[:5], False), (TALK + turn, False), (long, False)):
+    long = [user("word " * 200)] * 20
+    for messages, expected in ((TALK, True), (TALK[:5], False), ([*TALK, call("c"), result("c")], False), (long, False)):
         assert Memories().of([openai_chat.read(each) for each in messages]).is_talk is expected
 
 

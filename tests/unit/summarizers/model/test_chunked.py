@@ -18,6 +18,7 @@ from compaction.summarizers import OpenAISummarizer, SummaryRequest
 from compaction.summarizers.model.chunked import SummaryOptions
 from compaction.summarizers.model.model_calls import ModelCall, ModelFault, ModelReply, drive_sync
 from compaction.tokens import counter
+from tests.support.chats import call, result, user
 from tests.support.scripted import request_for
 
 COUNTER = counter("chars/4")
@@ -96,15 +97,7 @@ def test_each_part_carries_the_summary_before_it() -> None:
 
 def test_one_group_larger_than_the_window() -> None:
     log = "".join(f"[{number:06}] the service answered in {number % 97} ms\n" for number in range(2_000))
-    messages = [
-        {"role": "user", "content": "Read the log."},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "tail", "arguments": "{}"}}],
-        },
-        {"role": "tool", "tool_call_id": "c", "content": log},
-    ]
+    messages = [user("Read the log."), call("c", name="tail"), result("c", log)]
     _, steps = driven(asked(messages), good, attrs.evolve(OPTIONS, window=4_000))
     read = "\n".join(records(steps))
     assert [line for line in log.splitlines() if line not in read] == []
@@ -266,8 +259,8 @@ def test_nothing_is_unread(texts: list[str], window: int) -> None:
     _, steps = driven(asked(talk(*texts), budget=100), good, attrs.evolve(OPTIONS, window=window))
     read = "".join(re.sub(r"\n\n\[\w{8} [a-z ,]+\]\n|^\[\w{8} [a-z ,]+\]\n", "", record) for record in records(steps))
     assert read == "".join(texts)
-    for call in steps:
-        assert sum(COUNTER.count_text(text) for _, text in call.messages) + call.max_tokens <= window
+    for step in steps:
+        assert sum(COUNTER.count_text(text) for _, text in step.messages) + step.max_tokens <= window
 
 
 def test_an_answer_never_gets_into_a_prompt_as_instruction() -> None:

@@ -17,6 +17,7 @@ from openai import APIConnectionError, AsyncOpenAI, AuthenticationError, OpenAI
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.summarizers import OpenAISummarizer, Summarizer, SummaryRequest
 from compaction.tokens import Usage
+from tests.support.chats import call, result, user
 from tests.support.fault_server import (
     Answer,
     FaultServer,
@@ -197,15 +198,9 @@ async def test_secrets_do_not_leave() -> None:
     """Secrets in the conversation, the earlier summary and the focus are not sent, and one in the answer is redacted."""
     secret = "sk-" + "a1b2c3d4" * 5
     messages = [
-        {"role": "user", "content": f"My key is {secret}. " + "Use it. " * 200},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {"id": "c", "type": "function", "function": {"name": "login", "arguments": json.dumps({"key": f"\n{secret}"})}}
-            ],
-        },
-        {"role": "tool", "tool_call_id": "c", "content": f"OPENAI_API_KEY={secret}"},
+        user(f"My key is {secret}. " + "Use it. " * 200),
+        call("c", name="login", arguments=json.dumps({"key": f"\n{secret}"})),
+        result("c", f"OPENAI_API_KEY={secret}"),
     ]
     with FaultServer(reply(f"{GOOD}\n- key {secret}")) as server:
         answer = await summary(server, messages=messages, previous=f"key {secret}", focus=f"the key {secret}")
