@@ -9,15 +9,7 @@ import pytest
 
 from compaction import GroupKind, MessageIndex, Pipeline, compact_sync, nothing, repair, validate
 from compaction.errors import CompactionError, InputError, InvalidMessage
-from compaction.strategies import (
-    Clear,
-    Collapse,
-    Dedupe,
-    HeadTail,
-    SlidingWindow,
-    ToolResult,
-    Truncation,
-)
+from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, SlidingWindow, ToolResult, Truncation
 from tests.support.chats import assistant, call, indexed, result, system, turns, user
 from tests.support.wires import STRATEGIES
 

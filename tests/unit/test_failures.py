@@ -15,18 +15,7 @@ import attrs
 import pytest
 from anyio.lowlevel import checkpoint
 
-from compaction import (
-    Drop,
-    Message,
-    MessageIndex,
-    Replace,
-    Request,
-    Rewrite,
-    Together,
-    presets,
-    run,
-    run_sync,
-)
+from compaction import Drop, Message, MessageIndex, Replace, Request, Rewrite, Together, presets, run, run_sync
 from compaction.errors import InvalidMessage, NoProgress, StrategyError
 from compaction.formats import OpenAIChat, openai_chat
 from compaction.index.groups import GroupKind

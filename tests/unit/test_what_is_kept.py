@@ -12,16 +12,7 @@ import pytest
 from compaction import CompactionSession, compact_sync, last, presets
 from compaction.messages import Message
 from compaction.result import CompactionResult
-from compaction.strategies import (
-    Clip,
-    Excerpt,
-    GrowingSummary,
-    HeadTail,
-    LastResort,
-    Strategy,
-    StrategyLike,
-    Summarization,
-)
+from compaction.strategies import Clip, Excerpt, GrowingSummary, HeadTail, LastResort, Strategy, StrategyLike, Summarization
 from compaction.summarizers import DigestSummarizer
 from compaction.triggers import tokens_exceed
 from tests.support.chats import assistant, call, result, system, tool_turns, user

@@ -152,10 +152,7 @@ GROUPED: dict[str, tuple[Chat, str]] = {
     "an unknown role behind a call": ([user(), call("1"), said("critic", "x")], "u0 t1? a2"),
     "reasoning behind a call": ([user(), call("1"), thought()], "u0 t1,2~"),
     "reasoning before a call": ([user(), thought("a"), thought("b"), call("1"), result("1")], "u0 t1,2,3,4"),
-    "reasoning before and after a result": (
-        [call("1"), thought("a"), result("1"), thought("b"), assistant()],
-        "t0,1,2,3 a4",
-    ),
+    "reasoning before and after a result": ([call("1"), thought("a"), result("1"), thought("b"), assistant()], "t0,1,2,3 a4"),
     "reasoning between two calls": ([call("1"), result("1"), thought(), call("2")], "t0,1,2 t3~"),
     "reasoning within a calling message": ([{**call("1"), "reasoning": "hm"}, result("1")], "t0,1"),
     "reasoning by itself": (

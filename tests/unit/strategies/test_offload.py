@@ -14,18 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from compaction import (
-    Drop,
-    MessageIndex,
-    Pipeline,
-    RunContext,
-    compact,
-    compact_sync,
-    last,
-    nothing,
-    run_sync,
-    validate,
-)
+from compaction import Drop, MessageIndex, Pipeline, RunContext, compact, compact_sync, last, nothing, run_sync, validate
 from compaction.errors import NoProgress, StateError, SyncDriverError
 from compaction.session import CompactionSession
 from compaction.stores import SQLiteStore, StoredRecord, handle_tool_call
@@ -172,10 +161,7 @@ def test_a_stub_is_shorter_than_what_it_stands_for(min_chars: int, store: SQLite
     name, arguments = "n" * 90, json.dumps({"path": "p" * 90})
     chat = [user()]
     for chars in (249, 250, 251, 1_234_567):
-        chat += [
-            call(f"c{chars}", name=name, arguments=arguments),
-            result(f"c{chars}", ("xyz " * chars)[:chars]),
-        ]
+        chat += [call(f"c{chars}", name=name, arguments=arguments), result(f"c{chars}", ("xyz " * chars)[:chars])]
     offload = Offload(store, min_chars=min_chars, keep=nothing)
     view = compact_sync([*chat, *turns(1)], offload, counter="chars/4").messages
     texts = [message["content"] for message in view if message["role"] == "tool"]
@@ -321,10 +307,7 @@ def test_on_failure_raise_undoes_the_run() -> None:
     held = Held()
     held.error = StateError("locked")
     index = MessageIndex(tool_turns(9, words=1_000), counter="chars/4")
-    for strategy in (
-        Offload(held, keep=nothing, on_failure="raise"),
-        Lossless(SlidingWindow(), held, on_failure="raise"),
-    ):
+    for strategy in (Offload(held, keep=nothing, on_failure="raise"), Lossless(SlidingWindow(), held, on_failure="raise")):
         with pytest.raises(StateError, match="locked"):
             run_sync(index, Truncation(keep=last(groups=16)) >> strategy)
         assert index.edits == ()

@@ -16,12 +16,7 @@ from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
 from compaction.formats import openai_responses
 from compaction.index import Replace
 from compaction.session import CompactionSession
-from compaction.strategies import (
-    ProviderCompaction,
-    SlidingWindow,
-    Summarization,
-    Truncation,
-)
+from compaction.strategies import ProviderCompaction, SlidingWindow, Summarization, Truncation
 from compaction.testing import check_strategy
 from compaction.triggers import messages_exceed, never, tokens_exceed
 from tests.support.fault_server import FaultServer, body, compacted, error_body, raw, status

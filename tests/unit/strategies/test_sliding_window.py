@@ -9,17 +9,7 @@ from compaction.index.marks import Marks, marked
 from compaction.strategies import Clip, SlidingWindow, ToolResult, Truncation
 from compaction.testing import check_strategy
 from compaction.triggers import always, messages_exceed, never, tokens_exceed, turns_exceed
-from tests.support.chats import (
-    Chat,
-    assistant,
-    edits_of,
-    indexed,
-    shown,
-    system,
-    tool_turns,
-    turns,
-    user,
-)
+from tests.support.chats import Chat, assistant, edits_of, indexed, shown, system, tool_turns, turns, user
 
 REASON = "outside the window"
 

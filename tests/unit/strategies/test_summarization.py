@@ -7,17 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from compaction import (
-    CompactionResult,
-    CompactionSession,
-    GroupKind,
-    MessageIndex,
-    compact_sync,
-    first,
-    kinds,
-    last,
-    run_sync,
-)
+from compaction import CompactionResult, CompactionSession, GroupKind, MessageIndex, compact_sync, first, kinds, last, run_sync
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.formats import MessageFormat, openai_chat, openai_responses
 from compaction.index.marks import Marks, marked, read_mark

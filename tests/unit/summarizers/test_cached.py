@@ -16,13 +16,7 @@ import pytest
 
 from compaction import MessageIndex
 from compaction.errors import ConfigurationError, StateError, SummaryFailed
-from compaction.summarizers import (
-    CachedSummarizer,
-    DigestSummarizer,
-    Summarizer,
-    SummaryRequest,
-    SummaryTemplate,
-)
+from compaction.summarizers import CachedSummarizer, DigestSummarizer, Summarizer, SummaryRequest, SummaryTemplate
 from compaction.tokens import counter
 from tests.support.chats import assistant, call, result, user
 from tests.support.scripted import request_for
@@ -226,13 +220,7 @@ def test_processes_share_a_file(path: Path) -> None:
     assert inner.asked == 0
 
 
-@pytest.mark.parametrize(
-    ("spoil", "says"),
-    [
-        (newer, "is newer than"),
-        (somebody_elses, "not a store of this package"),
-    ],
-)
+@pytest.mark.parametrize(("spoil", "says"), [(newer, "is newer than"), (somebody_elses, "not a store of this package")])
 def test_files_that_are_not_its_own(path: Path, spoil: Any, says: str) -> None:
     spoil(path)
     before = path.read_bytes()

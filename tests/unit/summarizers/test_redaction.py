@@ -171,8 +171,7 @@ def test_nearly_all_shapes_of_a_set_go(name: str, most: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changed"),
-    [("further", []), ("unseen", []), ("blind", ["Set-Cookie: theme=dark; Path=/"]), ("newest", [])],
+    ("name", "changed"), [("further", []), ("unseen", []), ("blind", ["Set-Cookie: theme=dark; Path=/"]), ("newest", [])]
 )
 def test_harmless_texts_stay(name: str, changed: list[str]) -> None:
     assert [text for text in harmless(name) if redact(text) != text] == changed

@@ -138,12 +138,7 @@ def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:
 
 @pytest.mark.parametrize(
     ("name", "part"),
-    [
-        ("coding_long", slice(2)),
-        ("tau_long", slice(4)),
-        ("openhands", slice(None)),
-        ("whowhen_multiagent", slice(0, None, 8)),
-    ],
+    [("coding_long", slice(2)), ("tau_long", slice(4)), ("openhands", slice(None)), ("whowhen_multiagent", slice(0, None, 8))],
 )
 def test_five_rounds_keep_seven_tenths_of_the_first_facts(
     name: str, part: slice, corpus: Callable[[str], list[dict[str, Any]]]
