@@ -67,13 +67,7 @@ class TestStrategy:
 
     @pytest.mark.parametrize(
         ("keep", "groups"),
-        [
-            (last(groups=3), [1, 5, 9]),
-            (last(groups=4), [1, 5]),
-            (last(groups=1, of=kinds(GroupKind.TOOL_CALL)), [1, 5]),
-            (last(groups=3, of=kinds(GroupKind.TOOL_CALL)), []),
-            (nothing, [1, 5, 9]),
-        ],
+        [(last(groups=4), [1, 5]), (last(groups=1, of=kinds(GroupKind.TOOL_CALL)), [1, 5]), (nothing, [1, 5, 9])],
     )
     def test_what_is_kept(self, keep: Any, groups: list[int]) -> None:
         """``keep`` may count groups of any kind or only tool groups; by default, it counts the last two groups."""

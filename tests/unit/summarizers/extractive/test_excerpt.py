@@ -85,38 +85,32 @@ def test_what_was_said_twice_is_quoted_once() -> None:
     assert [entry.partition("\n")[0] for entry in entries] == ["Sort it.", "What does this mean?", "Stop."]
 
 
-def test_rules_outlast_newer_small_talk() -> None:
-    """Where not all words fit, rules and decisions stay before what matters less, however old they are."""
-    rule = "Never send anything to the printer in hall 3. And the weather was so fine that day, we all had lunch on the roof."
-    talk = [
-        user(f"The coffee is {taste} today, isn't it?") for taste in ("good", "bad", "cold", "weak", "hot", "sweet", "gone")
-    ]
-    entries = quoted(user("Print the labels."), assistant("a"), user(rule), *talk, user("Go on."), tokens=270)
-    assert rule in entries
-    assert 3 <= len(entries) < 3 + len(talk)
-    assert (entries[0], entries[-1]) == ("Print the labels.", "Go on.")
+WEATHER = "And the weather was so fine that day, we all had lunch on the roof."
 
 
-def test_a_value_outlasts_newer_single_words() -> None:
-    said = [
-        user("4.1 -> 5th"),
-        user("My sister Olga lost a shoe."),
-        *[user(word) for word in ("shorter", "more", "another", "longer")],
-    ]
-    entries = quoted(user("Write it."), assistant("a"), *said, user("Go on."), tokens=130)
-    assert entries[:3] == ["Write it.", "4.1 -> 5th", "My sister Olga lost a shoe."]
-    assert len(entries) < len(said) + 2
-
-
-def test_small_talk_outlasts_newer_remarks() -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "tokens"),
+    [
+        pytest.param(
+            [f"Never send anything to the printer in hall 3. {WEATHER}"],
+            [f"The coffee is {taste} today, isn't it?" for taste in ("good", "bad", "cold", "weak", "hot", "sweet", "gone")],
+            265,
+            id="rules",
+        ),
+        pytest.param(
+            ["4.1 -> 5th", "My sister Olga lost a shoe."], ["shorter", "more", "another", "longer"], 130, id="values and facts"
+        ),
+        pytest.param(
+            ["Only Dora may cancel orders."], ["thanks", "nice", "hm", "looks good", "is that usual?"], 110, id="small talk"
+        ),
+    ],
+)
+def test_what_matters_more_outlasts_newer_words(old: list[str], new: list[str], tokens: int) -> None:
     """Sentences that say little come before those that say nothing: a rule may be taken for small talk."""
-    said = [
-        user("Only Dora may cancel orders."),
-        *[user(word) for word in ("thanks", "nice", "hm", "looks good", "is that usual?")],
-    ]
-    entries = quoted(user("Write it."), assistant("a"), *said, user("Go on."), tokens=110)
-    assert entries[:2] == ["Write it.", "Only Dora may cancel orders."]
-    assert len(entries) < len(said) + 2
+    entries = quoted(user("Write it."), assistant("a"), *map(user, [*old, *new]), user("Go on."), tokens=tokens)
+    assert entries[: 1 + len(old)] == ["Write it.", *old]
+    assert 2 + len(old) <= len(entries) < 2 + len(old) + len(new)
+    assert entries[-1] == "Go on."
 
 
 def test_a_text_without_lines_keeps_both_ends() -> None:

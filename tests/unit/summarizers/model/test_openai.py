@@ -321,21 +321,19 @@ async def test_without_the_package_the_error_says_what_to_install(monkeypatch: p
 @pytest.mark.parametrize(
     "options",
     [
-        {"model": ""},
         {"model": None},
         {"client": object()},
         {"client": "sync", "base_url": "http://127.0.0.1"},
         {"client": "sync", "api_key": "none"},
         {"client": "sync", "api_key_env": "SUMMARY_KEY"},
         {"api_key": "none", "api_key_env": "SUMMARY_KEY"},
-        {"api_key_env": ""},
-        {"timeout": 0},
-        {"max_retries": -1},
-        {"window": 0},
-        {"headroom": 0.9},
+        *({name: ""} for name in ("model", "api_key_env")),
+        *(
+            {name: value}
+            for name, value in (("timeout", 0), ("max_retries", -1), ("window", 0), ("headroom", 0.9), ("max_parts", 0))
+        ),
         {"max_tokens_field": "max_output_tokens"},
         {"rules_role": "assistant"},
-        {"max_parts": 0},
         {"options": {"stream": True}},
     ],
     ids="-".join,
