@@ -280,8 +280,6 @@ def test_a_target_that_fails_at_the_end_changes_nothing() -> None:
 
 @attrs.frozen
 class Ask(Request):
-    """A request that must be awaited."""
-
     answer: Callable[[], Awaitable[Any]]
 
     def call(self) -> Awaitable[Any]:

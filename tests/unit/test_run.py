@@ -73,7 +73,6 @@ def asking(answer: Callable[[], Any], got: list[object] | None = None) -> Callab
 
 
 async def soon(value: object = "later") -> object:
-    """An answer that must be awaited."""
     await anyio.lowlevel.checkpoint()
     return value
 
@@ -305,7 +304,6 @@ class Suspended:
         yield
 
     async def suspend(self) -> None:
-        """Await this object."""
         await self
 
 

@@ -38,7 +38,6 @@ ALL = {0, 1, 2, 3, 6, 7, 8, 9, 11, 12}
 
 
 def chosen(selector: Selector, messages: Chat = CHAT) -> set[int]:
-    """The ids that a selector chooses in a conversation."""
     return set(selector(indexed(messages)))
 
 

@@ -17,7 +17,6 @@ Raw = dict[str, Any]
 
 
 def layout(index: MessageIndex) -> list[list[int]]:
-    """The places of the messages of each group."""
     return [index.ordinals(group) for group in index.included_groups]
 
 

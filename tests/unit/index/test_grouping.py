@@ -22,7 +22,6 @@ CHATS: list[Chat] = [
 
 
 def in_full(chat: Chat) -> Grouping:
-    """The grouping of messages that are read completely."""
     grouping = Grouping()
     for place, raw in enumerate(chat):
         grouping.add(openai_chat.read(raw, place), 1)

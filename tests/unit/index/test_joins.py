@@ -35,7 +35,6 @@ USED: Chat = [
 
 
 def thought(text: str = "so") -> Raw:
-    """An answer of Anthropic's with thoughts."""
     signed = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     return {"role": "assistant", "content": [signed, {"type": "text", "text": text}]}
 

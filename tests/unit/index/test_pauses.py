@@ -19,8 +19,6 @@ OTHER = Summarization(trigger=tokens_exceed(2_000))
 
 
 class Opaque:
-    """A summarizer with the default repr."""
-
     def summarize(self, request: object) -> str:
         return "said"
 

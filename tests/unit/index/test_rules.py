@@ -80,7 +80,6 @@ CHAT: Chat = [system("s"), *turns(2), user("last"), call("1"), result("1")]
 
 
 def texts(index: MessageIndex) -> list[str]:
-    """Return the texts of the view."""
     return shown(index.messages())
 
 
@@ -98,7 +97,6 @@ FOUND = openai_chat.read(result("1", LONG))
 
 
 def called(*ids: str, **options: str) -> Message:
-    """A message with calls."""
     return openai_chat.read(call(*ids, **options))
 
 

@@ -27,7 +27,6 @@ def stored(index: MessageIndex, *, messages: bool = True) -> State:
 
 
 def loaded(data: State, **options: Any) -> MessageIndex:
-    """The index of a state."""
     return MessageIndex.from_dict(data, counter="chars/4", **options)
 
 

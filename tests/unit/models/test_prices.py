@@ -12,7 +12,6 @@ from compaction.models.tables import packaged_models, read_models
 
 
 def rules(**figures: float) -> ModelPrices:
-    """Return prices of a model in round figures."""
     return ModelPrices(**{"model": "m", "input": 1.0, "cached": 0.1, "write": 1.25, "output": 8.0, **figures})
 
 

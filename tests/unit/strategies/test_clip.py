@@ -11,12 +11,10 @@ from tests.support.chats import Chat, assistant, call, indexed, result, system, 
 
 
 def clipped(messages: Chat, **options: Any) -> list[Any]:
-    """The view after the strategy ran."""
     return compact_sync(messages, Clip(**{"tokens": 100, **options}), counter="chars/4").messages
 
 
 def sizes(messages: Chat) -> list[int]:
-    """Tokens of each group."""
     return [group.tokens for group in indexed(messages).included_groups]
 
 

@@ -37,13 +37,11 @@ def growing(**options: Any) -> GrowingSummary:
 
 
 def views(strategy: GrowingSummary, messages: Chat) -> list[list[Any]]:
-    """The views of a session at each answer."""
     session = CompactionSession(strategy, counter="chars/4")
     return [session.view_sync(messages[:at]) for at in range(1, len(messages), 2)]
 
 
 def summaries(view: list[Any]) -> list[str]:
-    """The parts of the summary in a view."""
     return [message["content"] for message in view if message["content"].startswith("[compaction ")]
 
 

@@ -23,7 +23,6 @@ class Judge:
         self.prompts: list[str] = []
 
     def generate(self, prompt: str) -> str:
-        """Return the next answer, or raise it."""
         self.prompts.append(prompt)
         answer = self.answers[min(len(self.prompts), len(self.answers)) - 1]
         if isinstance(answer, Exception):
@@ -32,13 +31,10 @@ class Judge:
 
 
 class AwaitedJudge:
-    """A judge that has to be awaited."""
-
     async def _later(self) -> str:
         return "[1]"
 
     def generate(self, prompt: str) -> Awaitable[str]:
-        """Answer later."""
         return self._later()
 
 

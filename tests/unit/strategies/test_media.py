@@ -17,17 +17,14 @@ FILE = {"type": "file", "file": {"file_id": "file-1"}}
 
 
 def words(text: str) -> dict[str, Any]:
-    """A part of text."""
     return {"type": "text", "text": text}
 
 
 def showing(*parts: dict[str, Any]) -> dict[str, Any]:
-    """A user message with these parts."""
     return {"role": "user", "content": list(parts)}
 
 
 def cleared(messages: Chat, **options: Any) -> Chat:
-    """The view after the strategy ran."""
     return compact_sync(messages, ClearMedia(**options), counter="chars/4").messages
 
 

@@ -88,7 +88,6 @@ def lines(messages: Chat) -> set[str]:
 
 
 def ids_in(messages: Chat) -> list[str]:
-    """The ids in the stubs of a view."""
     return [id for message in messages for id in re.findall(r'compaction_expand\(id="(\w+)"\)', str(message.get("content")))]
 
 

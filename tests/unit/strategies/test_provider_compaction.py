@@ -28,7 +28,6 @@ LONG = "line of output\n" * 40
 
 
 def said(text: str) -> dict[str, Any]:
-    """A message of the user."""
     return {"type": "message", "role": "user", "content": text}
 
 
@@ -61,13 +60,11 @@ def kinds_of(items: list[Any]) -> list[str]:
 
 @pytest.fixture
 def server() -> Iterator[FaultServer]:
-    """A server that compacts."""
     with FaultServer(compacted()) as running:
         yield running
 
 
 def client_of(server: FaultServer) -> OpenAI:
-    """A synchronous client of the server."""
     return OpenAI(base_url=server.url, api_key="none")
 
 

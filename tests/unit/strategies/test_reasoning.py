@@ -17,7 +17,6 @@ def thinking(message: dict[str, Any], text: str = "hm") -> dict[str, Any]:
 
 
 def cleared(messages: Chat, **options: Any) -> Chat:
-    """The view after the strategy ran."""
     return compact_sync(messages, ClearReasoning(**options), counter="chars/4").messages
 
 

@@ -15,7 +15,6 @@ REASON = "outside the window"
 
 
 def left(strategy: SlidingWindow, messages: Chat, **options: Any) -> list[str]:
-    """The view after the strategy ran."""
     return shown(compact_sync(messages, strategy, counter="chars/4", **options).messages)
 
 

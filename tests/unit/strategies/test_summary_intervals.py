@@ -19,7 +19,6 @@ LIMIT: Final = 4_000
 
 
 def fills_its_budget() -> Scripted:
-    """A summarizer whose answers use the whole budget."""
     return Scripted(lambda request: ("word " * request.budget)[: 4 * request.budget - 4])
 
 

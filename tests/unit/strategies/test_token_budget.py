@@ -25,7 +25,6 @@ CLEAR = ToolResult(Clear(), keep=nothing)
 
 
 def tokens(messages: Chat) -> int:
-    """The tokens of a conversation."""
     return indexed(messages).tokens
 
 

@@ -105,7 +105,6 @@ class TestAtLeast:
         return list(edits_of(ToolResult(Clear(), keep=nothing, at_least=at_least), indexed(tool_turns(6))))
 
     def gain(self) -> int:
-        """The tokens that clearing one result frees."""
         index = indexed(tool_turns(1))
         before = index.tokens
         list(edits_of(ToolResult(Clear(), keep=nothing), index))
@@ -193,7 +192,6 @@ class TestClear:
 
 class TestHeadTail:
     def cut(self, text: str, chars: int, values: int = 0) -> str:
-        """The text of a shortened result."""
         return str(left(around(call("1"), result("1", text)), HeadTail(chars=chars, values=values))[2]["content"])
 
     @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from tests.support.chats import assistant, call, edits_of, indexed, result, show
 
 
 def left(strategy: Strategy, messages: list[dict[str, Any]], **options: Any) -> list[str]:
-    """The view after the strategy ran."""
     return shown(compact_sync(messages, strategy, counter="chars/4", **options).messages)
 
 

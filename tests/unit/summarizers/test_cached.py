@@ -45,7 +45,6 @@ class CountingLater(Counting):
 
 
 def asked(summarizer: Summarizer, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
-    """A request for a summary of the messages."""
     return request_for(summarizer, messages, **options)
 
 

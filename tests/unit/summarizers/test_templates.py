@@ -30,8 +30,6 @@ SECTIONS = (
 
 
 class Loader:
-    """An application's loader of prompts."""
-
     def __init__(self, prompts: dict[tuple[str, str], Any]) -> None:
         self.prompts = prompts
 

@@ -20,8 +20,6 @@ WORDS = ["chars/4", "bytes/4", "estimate"]
 
 @attrs.frozen
 class Words:
-    """A user's counter."""
-
     name: str = "words"
     exact: bool = True
 

@@ -22,7 +22,6 @@ def chats_with(text: str) -> list[Chat]:
 
 
 def kept(planted: tuple[Planted, ...], summarizer: DigestSummarizer | FactSummarizer) -> list[str]:
-    """The shapes whose secret is in a summary."""
     return [each.shape for each in planted for chat in chats_with(each.text) if each.secret in summary_of(summarizer, chat)]
 
 
