@@ -6,8 +6,9 @@ counted, each message that is read, each await, on both event loops.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from typing import Any
 
 import anyio
@@ -78,6 +79,15 @@ def state(index: MessageIndex) -> Any:
     return [id(raw) for raw in index.messages()], groups, index.included, index.total, index.edits, len(index.source)
 
 
+@contextlib.contextmanager
+def fails(index: MessageIndex, error: type[BaseException], match: str | None = None) -> Iterator[None]:
+    """Expect an exception that leaves the index as it was."""
+    before = state(index)
+    with pytest.raises(error, match=match):
+        yield
+    assert state(index) == before
+
+
 @attrs.frozen
 class Interrupted(Strategy):
     """A strategy that throws ``error`` into another one at its ``at``-th yield."""
@@ -106,19 +116,12 @@ class Interrupted(Strategy):
 @pytest.mark.parametrize("error", [Wrong("no"), KeyboardInterrupt()], ids=["exception", "interrupt"])
 def test_a_failure_at_any_yield_changes_nothing(strategy: Strategy, error: BaseException) -> None:
     index = indexed()
-    before = state(index)
-    places = len(walked(strategy))
-    for place in range(1, places):
-        with pytest.raises(type(error)):
-            run_sync(index, Interrupted(strategy, place, error))
-        assert state(index) == before
-    assert places > 3
-
-
-def walked(strategy: Strategy) -> list[int]:
     whole = Interrupted(strategy, -1, Wrong())
     run_sync(indexed(), whole)
-    return whole.reached
+    for place in whole.reached[1:]:
+        with fails(index, type(error)):
+            run_sync(index, Interrupted(strategy, place, error))
+    assert len(whole.reached) > 3
 
 
 @each_strategy
@@ -126,11 +129,9 @@ def test_a_failing_observer_changes_nothing(strategy: Strategy) -> None:
     steps: list[object] = []
     run_sync(indexed(), strategy, on_step=steps.append)
     index = indexed()
-    before = state(index)
     for place in range(len(steps)):
-        with pytest.raises(Wrong):
+        with fails(index, Wrong):
             run_sync(index, strategy, on_step=raising_after(place))
-        assert state(index) == before
     assert steps
 
 
@@ -148,10 +149,8 @@ def raising_after(calls: int, error: type[BaseException] = Wrong) -> Callable[[o
 def test_an_observers_stop_iteration_is_an_error_too() -> None:
     """A ``StopIteration`` of an observer becomes a `RuntimeError`, so that it is not taken for the end of the strategy."""
     index = indexed()
-    before = state(index)
-    with pytest.raises(RuntimeError):
+    with fails(index, RuntimeError):
         run_sync(index, STRATEGIES["pipeline"], on_step=raising_after(1, StopIteration))
-    assert state(index) == before
 
 
 class Failing:
@@ -224,12 +223,10 @@ def test_a_counter_that_fails_within_an_edit_changes_nothing(make: Callable[[Any
 def test_a_message_that_cannot_be_read_adds_nothing(bad: int) -> None:
     """If one message of an append cannot be read, `InvalidMessage` names its place and no message is added."""
     index = indexed()
-    before = state(index)
     messages: list[Any] = agent_session(4)
     messages.insert(bad, {"role": 7})
-    with pytest.raises(InvalidMessage, match=rf"messages\[{len(MIXED) + bad}\]"):
+    with fails(index, InvalidMessage, match=rf"messages\[{len(MIXED) + bad}\]"):
         index.append(messages)
-    assert state(index) == before
 
 
 class Picky(OpenAIChat):
@@ -252,10 +249,8 @@ def refuse(message: Message) -> bool:
 @pytest.mark.parametrize("add", [MessageIndex.append, MessageIndex.sync])
 def test_a_format_or_a_pin_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None], options: dict[str, Any]) -> None:
     index = indexed(**options)
-    before = state(index)
-    with pytest.raises(Wrong):
+    with fails(index, Wrong):
         add(index, [*MIXED, *agent_session(3), {"role": "user", "content": "poison", "extra": True}])
-    assert state(index) == before
 
 
 def test_a_target_that_fails_at_the_end_changes_nothing() -> None:
@@ -331,20 +326,16 @@ def fates(last: str) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("course", fates("fails"))
 async def test_a_failure_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...]) -> None:
     index = indexed()
-    before = state(index)
-    with pytest.raises(Wrong, match="fails"):
+    with fails(index, Wrong, match="fails"):
         await run(index, Asking(course))
-    assert state(index) == before
 
 
 @pytest.mark.parametrize("at_close", ["", "yields", "raises"])
 @pytest.mark.parametrize("course", fates("hangs"))
 async def test_a_timeout_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...], at_close: str) -> None:
     index = indexed()
-    before = state(index)
-    with pytest.raises(TimeoutError), anyio.fail_after(0.01):
+    with fails(index, TimeoutError), anyio.fail_after(0.01):
         await run(index, Asking(course, at_close=at_close))
-    assert state(index) == before
 
 
 @pytest.mark.parametrize("at_close", ["", "yields", "raises"])
@@ -386,10 +377,8 @@ def test_a_strategy_that_misbehaves_on_close_hides_no_failure(at_close: str, err
                     raise ValueError("on closing")
 
     index = indexed()
-    before = state(index)
-    with pytest.raises(error):
+    with fails(index, error):
         run_sync(index, Outer(), on_step=raising_after(0, error))
-    assert state(index) == before
 
 
 # ------------------------------------------------------------------------ custom strategies
@@ -408,12 +397,10 @@ async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> Non
         yield item
 
     index = indexed()
-    before = state(index)
     with pytest.raises(StrategyError, match="a strategy must yield edits, requests or reports"):
         run_sync(index, strategy)
-    with pytest.raises(StrategyError, match="strategy yielded"):
+    with fails(index, StrategyError, match="strategy yielded"):
         await run(index, strategy)
-    assert state(index) == before
 
 
 async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> None:
@@ -423,13 +410,11 @@ async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> No
             pass
 
     index = indexed()
-    before = state(index)
     for _ in range(2):
-        with pytest.raises(NoProgress, match="the newest group must be kept"):
+        with fails(index, NoProgress, match="the newest group must be kept"):
             run_sync(index, stubborn)
-        with pytest.raises(NoProgress, match="stubborn"):
+        with fails(index, NoProgress, match="stubborn"):
             await run(index, stubborn)
-    assert state(index) == before
 
 
 def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
@@ -437,10 +422,8 @@ def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
         raise Wrong("at once")
 
     index = indexed()
-    before = state(index)
-    with pytest.raises(Wrong, match="at once"):
+    with fails(index, Wrong, match="at once"):
         run_sync(index, broken)
-    assert state(index) == before
 
 
 async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:

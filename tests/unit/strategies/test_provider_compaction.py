@@ -240,5 +240,5 @@ def endpoints() -> Iterator[list[OpenAI]]:
 def test_it_keeps_the_laws(endpoints: list[OpenAI], messages: Items) -> None:
     for client in endpoints:
         for keep in (nothing, first(messages=2) | last(groups=1)):
-            options = {"keep": keep, "max_retries": 0, "fallback": Truncation(keep=last(groups=2))}
+            options: dict[str, Any] = {"keep": keep, "max_retries": 0, "fallback": Truncation(keep=last(groups=2))}
             check_strategy(ProviderCompaction("gpt-5.5", client=client, **options), messages=messages, format=openai_responses)
