@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex
+from compaction import GroupKind, MessageIndex
 from compaction.formats import openai_chat
 from compaction.index.grouping import Grouping
 from compaction.index.marks import MarkCeiling, Marks, marked
@@ -47,13 +47,6 @@ def test_an_outline_is_grouped_as_the_message(chat: Chat) -> None:
     ]
     assert told[0] == told[1]
     assert vars(one.calls) == vars(other.calls)
-
-
-@pytest.mark.parametrize("chat", CHATS)
-def test_instructions_are_counted(chat: Chat) -> None:
-    roles = [raw["role"] in ("system", "developer") for raw in chat]
-    grouping = in_full(chat)
-    assert (grouping.instructions.count, grouping.instructions.leading) == (sum(roles), roles.index(False))
 
 
 def test_a_summary_of_exactly_the_limit_is_believed() -> None:
@@ -170,25 +163,3 @@ def test_messages_are_read_into_groups(messages: Chat, expected: str) -> None:
     assert [group.id for group in index.included_groups] == [index.ordinals(group)[0] for group in index.included_groups]
     calls = [len(each) for raw in messages if (each := raw.get("tool_calls") or [raw.get("function_call")]) != [None]]
     assert index.included.tool_calls == index.total.tool_calls == sum(calls)
-
-
-def test_a_message_that_answers_two_groups_closes_both() -> None:
-    """It joins one of them; the other has its result too."""
-    calls = [{"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}}]} for id in "ab"]
-    results = [{"type": "tool_result", "tool_use_id": id, "content": "found"} for id in "ba"]
-    index = MessageIndex([user(), calls[0], user(), calls[1]], counter="chars/4", format="anthropic")
-    assert [group.open for group in index.included_groups] == [False, True, False, True]
-    index.append([{"role": "user", "content": results}])
-    assert [group.open for group in index.included_groups] == [False] * 4
-
-
-def test_an_instruction_is_never_the_newest_group() -> None:
-    """The newest group, which stays in the view, is the newest one that is not an instruction."""
-    index = indexed([user(), assistant(), system()])
-    assert [index.protection(group) for group in index.included_groups] == [
-        "the last user message must be kept",
-        "the newest group must be kept",
-        "system messages must be kept",
-    ]
-    assert not index.apply(Drop([1]))
-    assert index.apply(Drop([2], allow_system=True))

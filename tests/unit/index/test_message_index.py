@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 from collections import UserDict
 from typing import Any
@@ -148,10 +147,3 @@ class TestTrial:
             assert not index.apply(Drop([5, 6]))
         assert (index.messages(), index.edits, index.refused) == before
         assert not index.apply(Drop([5, 6]))
-
-    def test_what_is_raised_inside_takes_it_back_too(self) -> None:
-        index = indexed([*turns(3), user("q")])
-        with contextlib.suppress(OSError), index.trial():
-            index.apply(Drop([0]))
-            raise OSError
-        assert (index.edits, len(index.messages())) == ((), 7)
