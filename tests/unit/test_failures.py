@@ -6,8 +6,9 @@ counted, each message that is read, each await, on both event loops.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from typing import Any
 
 import anyio
@@ -15,19 +16,7 @@ import attrs
 import pytest
 from anyio.lowlevel import checkpoint
 
-from compaction import (
-    Drop,
-    Message,
-    MessageIndex,
-    Replace,
-    Request,
-    Rewrite,
-    Together,
-    compact_sync,
-    presets,
-    run,
-    run_sync,
-)
+from compaction import Drop, Message, MessageIndex, Replace, Request, Rewrite, Together, presets, run, run_sync
 from compaction.errors import InvalidMessage, NoProgress, StrategyError
 from compaction.formats import OpenAIChat, openai_chat
 from compaction.index.groups import GroupKind
@@ -90,6 +79,15 @@ def state(index: MessageIndex) -> Any:
     return [id(raw) for raw in index.messages()], groups, index.included, index.total, index.edits, len(index.source)
 
 
+@contextlib.contextmanager
+def fails(index: MessageIndex, error: type[BaseException], match: str | None = None) -> Iterator[None]:
+    """Expect an exception that leaves the index as it was."""
+    before = state(index)
+    with pytest.raises(error, match=match):
+        yield
+    assert state(index) == before
+
+
 @attrs.frozen
 class Interrupted(Strategy):
     """A strategy that throws ``error`` into another one at its ``at``-th yield."""
@@ -117,35 +115,23 @@ class Interrupted(Strategy):
 @each_strategy
 @pytest.mark.parametrize("error", [Wrong("no"), KeyboardInterrupt()], ids=["exception", "interrupt"])
 def test_a_failure_at_any_yield_changes_nothing(strategy: Strategy, error: BaseException) -> None:
-    """An exception thrown in at any yield is raised by the run, and the index is unchanged."""
     index = indexed()
-    before = state(index)
-    places = len(walked(strategy))
-    for place in range(1, places):
-        with pytest.raises(type(error)):
-            run_sync(index, Interrupted(strategy, place, error))
-        assert state(index) == before
-    assert places > 3
-
-
-def walked(strategy: Strategy) -> list[int]:
-    """The number of every yield of the strategy, and of its end."""
     whole = Interrupted(strategy, -1, Wrong())
     run_sync(indexed(), whole)
-    return whole.reached
+    for place in whole.reached[1:]:
+        with fails(index, type(error)):
+            run_sync(index, Interrupted(strategy, place, error))
+    assert len(whole.reached) > 3
 
 
 @each_strategy
 def test_a_failing_observer_changes_nothing(strategy: Strategy) -> None:
-    """An exception of the observer at any step is raised by the run, and the index is unchanged."""
     steps: list[object] = []
     run_sync(indexed(), strategy, on_step=steps.append)
     index = indexed()
-    before = state(index)
     for place in range(len(steps)):
-        with pytest.raises(Wrong):
+        with fails(index, Wrong):
             run_sync(index, strategy, on_step=raising_after(place))
-        assert state(index) == before
     assert steps
 
 
@@ -163,10 +149,8 @@ def raising_after(calls: int, error: type[BaseException] = Wrong) -> Callable[[o
 def test_an_observers_stop_iteration_is_an_error_too() -> None:
     """A ``StopIteration`` of an observer becomes a `RuntimeError`, so that it is not taken for the end of the strategy."""
     index = indexed()
-    before = state(index)
-    with pytest.raises(RuntimeError):
+    with fails(index, RuntimeError):
         run_sync(index, STRATEGIES["pipeline"], on_step=raising_after(1, StopIteration))
-    assert state(index) == before
 
 
 class Failing:
@@ -190,10 +174,7 @@ class Failing:
 
 @each_strategy
 def test_a_failing_counter_changes_nothing(strategy: Strategy) -> None:
-    """If the counter fails at any text during a run, the index is unchanged, also in the middle of an edit.
-
-    Every seventh text is tried, so that the places within edits differ.
-    """
+    """Every seventh text is tried, so that the places within edits differ."""
     for place in itertools.count(step=7):
         counter = Failing()
         index = indexed(counter=counter)
@@ -209,25 +190,21 @@ def test_a_failing_counter_changes_nothing(strategy: Strategy) -> None:
 
 
 def rewritten(group: Any) -> Rewrite:
-    """Rewrite every message of the group to three unique words, so that each must be counted."""
     return Rewrite(
         group, [message.evolve(text=f"{group.id} {place} short") for place, message in enumerate(group.messages)], "test"
     )
 
 
 def replaced(group: Any) -> Replace:
-    """Replace the group with a unique text."""
     return Replace(group, [openai_chat.new("user", f"instead of {group.id}")], "test")
 
 
 def dropped_too(group: Any) -> Together:
-    """Drop the group before this one, then rewrite this one."""
     return Together(Drop(group.id - 1), rewritten(group))
 
 
 @pytest.mark.parametrize("make", [rewritten, replaced, dropped_too])
 def test_a_counter_that_fails_within_an_edit_changes_nothing(make: Callable[[Any], Any]) -> None:
-    """If the counter fails within ``apply``, no part of the edit is applied."""
     for place in itertools.count():
         counter = Failing()
         index = MessageIndex(agent_session(20), counter=counter)
@@ -246,47 +223,34 @@ def test_a_counter_that_fails_within_an_edit_changes_nothing(make: Callable[[Any
 def test_a_message_that_cannot_be_read_adds_nothing(bad: int) -> None:
     """If one message of an append cannot be read, `InvalidMessage` names its place and no message is added."""
     index = indexed()
-    before = state(index)
     messages: list[Any] = agent_session(4)
     messages.insert(bad, {"role": 7})
-    with pytest.raises(InvalidMessage, match=rf"messages\[{len(MIXED) + bad}\]"):
+    with fails(index, InvalidMessage, match=rf"messages\[{len(MIXED) + bad}\]"):
         index.append(messages)
-    assert state(index) == before
 
 
 class Picky(OpenAIChat):
     """A format that raises its own exception for some messages."""
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        if raw.get("poison"):
-            raise Wrong(position)
-        return super().read(raw, position)
+        message = super().read(raw, position)
+        refuse(message)
+        return message
 
 
+def refuse(message: Message) -> bool:
+    """Pin nothing, and raise an exception for some messages."""
+    if message.text == "poison":
+        raise Wrong
+    return False
+
+
+@pytest.mark.parametrize("options", [{"format": Picky()}, {"pin": refuse}], ids=["a format", "a pin"])
 @pytest.mark.parametrize("add", [MessageIndex.append, MessageIndex.sync])
-def test_a_format_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None]) -> None:
-    """If the format raises an unknown exception while it reads a message, ``append`` and ``sync`` add nothing."""
-    index = indexed(format=Picky())
-    before = state(index)
-    with pytest.raises(Wrong):
-        add(index, [*agent_session(3), {"role": "user", "content": "x", "poison": True}])
-    assert state(index) == before
-
-
-@pytest.mark.parametrize("add", [MessageIndex.append, MessageIndex.sync])
-def test_a_pin_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None]) -> None:
-    """If the predicate that pins messages raises, ``append`` and ``sync`` add nothing."""
-
-    def pin(message: Message) -> bool:
-        if message.text == "poison":
-            raise Wrong
-        return False
-
-    index = indexed(pin=pin)
-    before = state(index)
-    with pytest.raises(Wrong):
-        add(index, [*MIXED, *agent_session(3), {"role": "user", "content": "poison"}])
-    assert state(index) == before
+def test_a_format_or_a_pin_that_fails_adds_nothing(add: Callable[[MessageIndex, Chat], None], options: dict[str, Any]) -> None:
+    index = indexed(**options)
+    with fails(index, Wrong):
+        add(index, [*MIXED, *agent_session(3), {"role": "user", "content": "poison", "extra": True}])
 
 
 def test_a_target_that_fails_at_the_end_changes_nothing() -> None:
@@ -311,8 +275,6 @@ def test_a_target_that_fails_at_the_end_changes_nothing() -> None:
 
 @attrs.frozen
 class Ask(Request):
-    """A request that must be awaited."""
-
     answer: Callable[[], Awaitable[Any]]
 
     def call(self) -> Awaitable[Any]:
@@ -363,23 +325,17 @@ def fates(last: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("course", fates("fails"))
 async def test_a_failure_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...]) -> None:
-    """If an awaited request fails and the strategy does not handle it, the run raises the exception; the index is unchanged."""
     index = indexed()
-    before = state(index)
-    with pytest.raises(Wrong, match="fails"):
+    with fails(index, Wrong, match="fails"):
         await run(index, Asking(course))
-    assert state(index) == before
 
 
 @pytest.mark.parametrize("at_close", ["", "yields", "raises"])
 @pytest.mark.parametrize("course", fates("hangs"))
 async def test_a_timeout_at_any_await_changes_nothing(anyio_backend: str, course: tuple[str, ...], at_close: str) -> None:
-    """A timeout during any await leaves the index unchanged, even if the strategy yields or raises on closing."""
     index = indexed()
-    before = state(index)
-    with pytest.raises(TimeoutError), anyio.fail_after(0.01):
+    with fails(index, TimeoutError), anyio.fail_after(0.01):
         await run(index, Asking(course, at_close=at_close))
-    assert state(index) == before
 
 
 @pytest.mark.parametrize("at_close", ["", "yields", "raises"])
@@ -421,17 +377,14 @@ def test_a_strategy_that_misbehaves_on_close_hides_no_failure(at_close: str, err
                     raise ValueError("on closing")
 
     index = indexed()
-    before = state(index)
-    with pytest.raises(error):
+    with fails(index, error):
         run_sync(index, Outer(), on_step=raising_after(0, error))
-    assert state(index) == before
 
 
 # ------------------------------------------------------------------------ custom strategies
 
 
 def dropping(index: MessageIndex) -> Steps:
-    """Drop every removable group, as a generator function."""
     for group in index.included_groups:
         if index.is_removable(group):
             yield Drop(group, "may go")
@@ -439,69 +392,41 @@ def dropping(index: MessageIndex) -> Steps:
 
 @pytest.mark.parametrize("item", [None, "drop it", 3, {"drop": 1}, Drop])
 async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> None:
-    """A strategy that yields anything but an edit or a request gets a `StrategyError`, and the index is unchanged."""
-
     def strategy(index: MessageIndex) -> Steps:
         yield from dropping(index)
         yield item
 
     index = indexed()
-    before = state(index)
     with pytest.raises(StrategyError, match="a strategy must yield edits, requests or reports"):
         run_sync(index, strategy)
-    with pytest.raises(StrategyError, match="strategy yielded"):
+    with fails(index, StrategyError, match="strategy yielded"):
         await run(index, strategy)
-    assert state(index) == before
 
 
 async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> None:
-    """A strategy that repeats a refused edit without a change in between gets a `NoProgress` error; the index is unchanged."""
-
     def stubborn(index: MessageIndex) -> Steps:
         yield from dropping(index)
         while not (yield Drop(index.included_groups[-1], "it must go")):
             pass
 
     index = indexed()
-    before = state(index)
     for _ in range(2):
-        with pytest.raises(NoProgress, match="the newest group must be kept"):
+        with fails(index, NoProgress, match="the newest group must be kept"):
             run_sync(index, stubborn)
-        with pytest.raises(NoProgress, match="stubborn"):
+        with fails(index, NoProgress, match="stubborn"):
             await run(index, stubborn)
-    assert state(index) == before
-
-
-def test_what_was_refused_may_be_asked_for_again_after_a_change() -> None:
-    """A strategy may repeat a refused edit after another edit was applied; both refusals are in the result."""
-
-    def patient(index: MessageIndex) -> Steps:
-        newest = index.included_groups[-1]
-        first = next(group for group in index.included_groups if index.is_removable(group))
-        assert not (yield Drop(newest, "too soon"))
-        assert (yield Drop(first, "in between"))
-        assert not (yield Drop(newest, "too soon"))
-
-    result = compact_sync(agent_session(11), patient, counter="chars/4")
-    assert [refusal.rule for refusal in result.refused] == ["the newest group must be kept"] * 2
-    assert result.outcome == "compacted"
 
 
 def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
-    """If calling the strategy raises before it yields anything, the run raises that exception, and the index is unchanged."""
-
     def broken(index: MessageIndex) -> list[Drop]:
         raise Wrong("at once")
 
     index = indexed()
-    before = state(index)
-    with pytest.raises(Wrong, match="at once"):
+    with fails(index, Wrong, match="at once"):
         run_sync(index, broken)
-    assert state(index) == before
 
 
 async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:
-    """If one of two runs of a strategy is cancelled, the other run completes, and only its conversation is changed."""
     good, bad = indexed(), indexed()
     before = state(bad)
     strategy = Asking(("ok", "hangs"))

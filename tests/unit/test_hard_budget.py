@@ -29,7 +29,6 @@ HUGE: Chat = [system("Be brief. " * 8), *turns(2), user("Read it."), call("1"), 
 
 class TestWhatHoldsTheSpace:
     def test_is_said_largest_first(self) -> None:
-        """`BudgetUnsatisfiable` lists the groups by size, each with its kind, tokens, the law that keeps it, and a remedy."""
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(HUGE, Truncation(trigger=tokens_exceed(500)), counter="chars/4", hard=True)
         error = caught.value
@@ -58,14 +57,12 @@ class TestWhatHoldsTheSpace:
         ],
     )
     def test_each_law_has_its_remedy(self, messages: Chat, why: str, remedy: str) -> None:
-        """The remedy in `BudgetUnsatisfiable` depends on the law that keeps the largest group."""
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(messages, TokenBudgetComposed([], budget=50), counter="chars/4", hard=True)
         held = caught.value.space_report[0]
         assert (held.why, remedy in held.remedy) == (why, True)
 
     def test_what_is_kept_or_pinned_is_named_too(self) -> None:
-        """`BudgetUnsatisfiable` also names groups that stay because of ``keep`` or a pin, and says to keep or pin less."""
         chat = [user("x " * 900), assistant("a"), user("q")]
         strategy = Truncation(trigger=tokens_exceed(50), keep=last(groups=3))
         with pytest.raises(BudgetUnsatisfiable) as caught:
@@ -79,7 +76,6 @@ class TestWhatHoldsTheSpace:
         assert caught.value.space_report[0].remedy == "pin less"
 
     def test_what_is_sent_beside_the_messages(self) -> None:
-        """`BudgetUnsatisfiable` lists the overhead, such as tool schemas, as a separate entry without a group."""
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(
                 [user("q")], Pipeline(), counter="chars/4", budget=100, hard=True, context=RunContext(overhead_tokens=5_000)
@@ -90,14 +86,12 @@ class TestWhatHoldsTheSpace:
 
 class TestOutcome:
     def test_the_conversation_is_as_it_was(self) -> None:
-        """If the budget cannot be met, the edits of the run are undone."""
         index = indexed(HUGE)
         with pytest.raises(BudgetUnsatisfiable):
             run_sync(index, Truncation(trigger=tokens_exceed(500), keep=nothing), hard=True)
         assert (index.messages(), index.edit_count) == (HUGE, 0)
 
     def test_a_budget_that_is_met_changes_nothing_else(self) -> None:
-        """If the budget can be met, the result equals the result without ``hard``."""
         chat = turns(40)
         strategy = Truncation(trigger=tokens_exceed(100), target=tokens_below(80), keep=last(groups=2))
         assert compact_sync(chat, strategy, counter="chars/4", hard=True) == compact_sync(chat, strategy, counter="chars/4")

@@ -35,14 +35,12 @@ def nested(levels: int) -> Any:
 
 @given(st.dictionaries(st.text(), ANY))
 def test_what_is_written_is_read_back(data: dict[str, Any]) -> None:
-    """In every form in which it is written."""
     for text in (json_of(data, "it"), json_of(data, "it", compact=True, escaped=False)):
         assert data_of(text, "it", dict) == data
         assert data_of(text.encode(), "it", dict) == data
 
 
 def test_the_deepest_that_is_written_is_read_back() -> None:
-    """Data nested 200 levels deep is written and read again; one level more is refused by both."""
     deepest, deeper = nested(MAX_DEPTH), nested(MAX_DEPTH + 1)
     assert data_of(json_of(deepest, "it"), "it", dict) == deepest
     with pytest.raises(StateError, match="nested deeper than 200"):
@@ -52,7 +50,6 @@ def test_the_deepest_that_is_written_is_read_back() -> None:
 
 
 def test_what_holds_itself_is_refused() -> None:
-    """Data that contains itself raises a `StateError`, and a message that contains itself an `InputError`."""
     circle: list[Any] = []
     circle += [circle, circle]
     with pytest.raises(StateError):
@@ -63,7 +60,6 @@ def test_what_holds_itself_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [True, -1, 1.0, "1", None, [], float("nan")])
 def test_natural_numbers(value: object) -> None:
-    """`natural_number` accepts whole numbers from 0, and refuses booleans, floats and texts."""
     with pytest.raises(ValueError, match="not a whole number >= 0"):
         natural_number(value)
     assert natural_number(0) == 0
@@ -71,7 +67,6 @@ def test_natural_numbers(value: object) -> None:
 
 @pytest.mark.parametrize("value", [True, "1", None, float("nan"), float("-inf"), 10**400])
 def test_finite_numbers(value: object) -> None:
-    """`finite_number` accepts numbers that fit a float, and refuses booleans, texts, NaN and infinity."""
     with pytest.raises(ValueError, match="not a finite number"):
         finite_number(value)
     assert finite_number(2) == 2.0
@@ -128,7 +123,6 @@ def test_deep_messages_cannot_be_compared() -> None:
 
 
 def test_a_session_with_a_deep_message_works_unsaved(tmp_path: Any) -> None:
-    """A session with a deeply nested message returns the same views as without a store, and reports that it cannot be saved."""
     strategy = Truncation(trigger=tokens_exceed(10), keep=last(groups=1))
     chat = [user("word " * 50), *DEEP_PART, user("word " * 50), user("now")]
     watched = CompactionSession(strategy, counter="chars/4", store=SessionStore(tmp_path / "sessions.db"))
@@ -137,13 +131,11 @@ def test_a_session_with_a_deep_message_works_unsaved(tmp_path: Any) -> None:
 
 
 def test_a_message_with_odd_keys_is_not_saved() -> None:
-    """Storing an index raises an `InvalidMessage` with the place of a message whose dictionary keys cannot be sorted."""
     index = MessageIndex([user("hi"), {"role": "user", "content": "hi", "x": {1: 2, "a": 3}}], counter="chars/4")
     with pytest.raises(InvalidMessage, match=r"^messages\[1\]: the message is not JSON data"):
         index.to_dict(messages=False)
 
 
 def test_a_deep_message_is_not_stored() -> None:
-    """A deeply nested message raises a `StateError` when it is turned into a record of a store."""
     with pytest.raises(StateError, match="a message cannot be stored as JSON"):
         StoredRecord.of_message(nested(5_000), role="user", text="x", salt="s")

@@ -13,7 +13,6 @@ PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.pn
 
 
 def test_text_is_words_and_results_without_reasoning_and_calls() -> None:
-    """``text`` joins the texts and tool results of a message, without reasoning and calls."""
     message = Message(
         "assistant", (ReasoningPart("hm"), TextPart("one"), ToolCallPart("1", "look", "{}"), TextPart("two")), {}, openai_chat
     )
@@ -24,19 +23,16 @@ def test_text_is_words_and_results_without_reasoning_and_calls() -> None:
 
 @pytest.mark.parametrize(("role", "instructs"), [("system", True), ("developer", True), ("user", False), ("critic", False)])
 def test_system_and_developer_messages_instruct(role: str, instructs: bool) -> None:
-    """Messages of the roles ``system`` and ``developer`` count as system messages; those of other roles do not."""
     assert openai_chat.read({"role": role, "content": "x"}).is_system is instructs
 
 
 def test_calls_and_results_come_in_order() -> None:
-    """``tool_calls()`` and ``tool_results()`` give the calls and results of a message in their order."""
     assert [each.id for each in openai_chat.read(call("2", "1", text="both")).tool_calls()] == ["2", "1"]
     assert [each.call_id for each in openai_chat.read(result("2")).tool_results()] == ["2"]
     assert list(openai_chat.read(user()).tool_calls()) == []
 
 
 def test_messages_are_equal_only_if_they_are_the_same() -> None:
-    """Two messages read from the same object are not equal; a message equals only itself."""
     raw = user("hi")
     one, other = openai_chat.read(raw), openai_chat.read(raw)
     assert one != other
@@ -45,7 +41,6 @@ def test_messages_are_equal_only_if_they_are_the_same() -> None:
 
 
 def test_a_message_cannot_be_changed() -> None:
-    """Setting an attribute of a message raises an error."""
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         openai_chat.read(user()).role = "system"  # type: ignore[misc]
 
@@ -66,17 +61,14 @@ def test_new_text_takes_the_place_of_the_first_words() -> None:
 
 
 def test_new_text_of_a_result_keeps_the_id() -> None:
-    """``evolve(text=)`` on a tool message keeps the id of its call."""
     assert openai_chat.read(result("1", "long")).evolve(text="short").raw == result("1", "short")
 
 
 def test_new_text_where_there_was_none() -> None:
-    """``evolve(text=)`` adds a text to a message that has only calls."""
     assert openai_chat.read(call("1")).evolve(text="looking").raw == call("1", text="looking")
 
 
 def test_evolve_without_arguments_is_a_copy() -> None:
-    """``evolve()`` without arguments returns an equal copy."""
     message = openai_chat.read(assistant("x"))
     copy = message.evolve()
     assert copy.raw == message.raw
@@ -95,13 +87,11 @@ def test_evolve_without_arguments_is_a_copy() -> None:
     ],
 )
 def test_parts_are_values(part: Part) -> None:
-    """Parts are compared without their raw objects, and their ``repr`` does not show them."""
     assert attrs.evolve(part, raw=None) == part
     assert "raw" not in repr(part)
 
 
 def test_parts_that_do_not_change_leave_the_message_as_it_is() -> None:
-    """``with_parts`` returns the same message if no part changes, and a new message otherwise."""
     message = openai_chat.read({"role": "user", "content": "hello", "x_trace": 7})
     assert message.with_parts(lambda part: part) is message
     assert message.with_parts(lambda part: TextPart("bye")).raw == {"role": "user", "content": "bye", "x_trace": 7}

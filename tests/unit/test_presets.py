@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from compaction import GroupKind, Pipeline, RunContext, Step, compact_sync, kinds, last, presets, run_sync, validate
+from compaction import GroupKind, Pipeline, RunContext, Step, compact_sync, kinds, last, presets, run_sync
 from compaction.errors import ConfigurationError
 from compaction.selectors import spoken
 from compaction.session import CompactionSession
@@ -17,12 +16,9 @@ from tests.support.chats import assistant, call, indexed, result, system, tool_t
 from tests.support.conversion import convert
 from tests.support.scripted import Scripted
 
-Corpus = Callable[[str], list[dict[str, Any]]]
-
 
 class TestContextWindow:
     def test_is_one_configuration_of_the_general_parts(self) -> None:
-        """``context_window`` equals a pipeline of public strategies with the documented thresholds."""
         assert presets.context_window(10_000, reserve_output=2_000) == Pipeline(
             ToolResult(
                 trigger=tokens_exceed(4_000),
@@ -35,11 +31,7 @@ class TestContextWindow:
                     target=tokens_below(4_001), keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True
                 ),
                 Excerpt(
-                    tokens=1_000,
-                    trigger=tokens_exceed(4_800),
-                    target=tokens_below(4_001),
-                    keep=last(groups=2),
-                    at_least=1_200,
+                    tokens=1_000, trigger=tokens_exceed(4_800), target=tokens_below(4_001), keep=last(groups=2), at_least=1_200
                 ),
                 trigger=tokens_exceed(6_400),
             ),
@@ -93,10 +85,7 @@ class TestContextWindow:
     def test_old_results_collapse_past_half_and_groups_go_past_four_fifths(
         self, share: float, options: dict[str, Any], steps: list[str]
     ) -> None:
-        """By default, results collapse above half of the input window, and groups are dropped above four fifths if necessary.
-
-        The input window is the window less the reserve; each share can be set.
-        """
+        """Of the window less the reserve; each share can be set."""
         assert self.changed(share, tool_batch=0, **options) == steps
 
     @pytest.mark.parametrize(("tool_batch", "steps"), [(0.2, ["ToolResult"]), (0.5, [])])
@@ -105,7 +94,6 @@ class TestContextWindow:
         assert self.changed(0.6, tool_batch=tool_batch) == steps
 
     def test_the_newest_tool_groups_stay_whole(self) -> None:
-        """By default, the newest four tool groups are not collapsed."""
         index = indexed(tool_turns(8, words=300))
         run_sync(index, presets.context_window(4_000, target=0.1, tool_threshold=0.11, threshold=1, tool_batch=0))
         assert [group.id for group in index.included_groups if group.kind is GroupKind.TOOL_CALL] == [17, 21, 25, 29]
@@ -121,7 +109,6 @@ class TestContextWindow:
         assert changed == [True] + [False] * 7
 
     def test_overhead_takes_its_share(self) -> None:
-        """The overhead, such as tool schemas, counts towards the window."""
         messages = tool_turns(20)
         tokens = indexed(messages).tokens
         pipeline = presets.context_window(2 * tokens + 100)
@@ -130,13 +117,11 @@ class TestContextWindow:
         assert compact_sync(messages, pipeline, counter="chars/4", context=context).outcome == "compacted"
 
     def test_what_cannot_fit_is_clipped(self) -> None:
-        """If the last messages alone exceed the window, their middles are cut out as the last resort."""
         done = compact_sync([user("word " * 900), assistant("a")], presets.context_window(400), counter="chars/4")
         assert (done.outcome, len(done.messages)) == ("compacted", 2)
         assert done.after.tokens <= 400
 
     def test_what_cannot_be_removed_is_said(self) -> None:
-        """If the system message alone exceeds the window, it stays, and the outcome is ``"over_target"``."""
         done = compact_sync([system("word " * 900), user("q")], presets.context_window(100), counter="chars/4")
         assert (done.outcome, len(done.messages)) == ("over_target", 2)
 
@@ -151,15 +136,6 @@ class TestContextWindow:
                 view = session.view_sync(convert(messages, to=format, format="openai-chat"))
                 assert view[1]["role"] == "user"
         assert session.index.edits
-
-    def test_recorded_conversations_fit(self, corpus: Corpus) -> None:
-        """Recorded agent sessions are compacted to four fifths of a small window or reported as over target, and stay valid."""
-        for conversation in corpus("tau_airline")[:10]:
-            messages = conversation["messages"]
-            before = validate(messages)
-            done = compact_sync(messages, presets.context_window(4_000), counter="chars/4")
-            assert done.after.tokens <= 3_200 or done.outcome == "over_target"
-            assert len(validate(done.messages)) <= len(before)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -182,7 +158,6 @@ class TestContextWindow:
         ],
     )
     def test_bad_arguments(self, arguments: dict[str, Any], message: str) -> None:
-        """Bad arguments raise a `ConfigurationError` that names the rule."""
         with pytest.raises(ConfigurationError, match=message):
             presets.context_window(**arguments)
 
@@ -257,7 +232,6 @@ def test_token_budget_cuts_what_is_larger_than_the_budget() -> None:
 
 
 def test_token_budget_fills_its_budget_with_the_newest_messages() -> None:
-    """If the digest needs little of its room, more of the newest messages stay as they are."""
     chat = [
         system(),
         *(each for n in range(60) for each in (user(f"Box {n}?"), assistant(f"On shelf {n}. " + "So it is. " * 60))),

@@ -73,13 +73,11 @@ def asking(answer: Callable[[], Any], got: list[object] | None = None) -> Callab
 
 
 async def soon(value: object = "later") -> object:
-    """An answer that must be awaited."""
     await anyio.lowlevel.checkpoint()
     return value
 
 
 def fails() -> object:
-    """Raise an error instead of an answer."""
     raise OSError("no answer")
 
 
@@ -102,7 +100,6 @@ def has_user(index: MessageIndex) -> bool:
 
 class TestResult:
     def test_all_that_happened(self) -> None:
-        """The result has the view, the sizes before and after, the edits with their reasons, refused edits and notes."""
         messages = [system("s"), *turns(3)]
 
         def strategy(index: MessageIndex) -> Iterator[Edit]:
@@ -132,7 +129,6 @@ class TestResult:
         assert run_sync(indexed(turns(3)), lambda index: [Drop([0, 1])]).notes == ()
 
     def test_a_missed_target_is_noted(self) -> None:
-        """For each missed target and a missed budget, a note names the strategy, the target and the value now."""
         pipeline = Truncation(trigger=messages_exceed(3), keep=last(groups=6)) >> Pipeline(
             SlidingWindow(keep=last(turns=9)), trigger=has_user, target=tokens_below(5)
         )
@@ -154,8 +150,7 @@ class TestResult:
         done = compact_sync([], SlidingWindow(trigger=~as_trigger(has_user)), counter="chars/4")
         assert done.notes[0].endswith("; the largest part is nothing: the view is empty")
 
-    def test_only_of_this_run(self) -> None:
-        """The result lists only the edits and refusals of its own run; the index lists those of all runs."""
+    def test_the_result_is_only_of_this_run(self) -> None:
         index = indexed([system("s"), *turns(3)])
         run_sync(index, lambda index: [Drop(1), Drop(0)])
         done = run_sync(index, lambda index: [Drop(2)])
@@ -163,7 +158,6 @@ class TestResult:
         assert index.edits == (Drop(1), Drop(2))
 
     def test_whether_an_edit_was_applied_is_the_answer_to_it(self) -> None:
-        """``yield`` returns whether the edit was applied, and the index has changed by then."""
         got: list[object] = []
 
         def strategy(index: MessageIndex) -> Steps:
@@ -176,7 +170,6 @@ class TestResult:
         assert got == [True, 5, False, 5]
 
     def test_what_runs_is_named_in_the_journal(self) -> None:
-        """The journal names the strategy that yielded the edit, not the pipeline around it."""
         index = indexed(tool_turns(4))
         run_sync(index, ToolResult(Clear(), keep=nothing) >> SlidingWindow(trigger=turns_exceed(3)))
         assert [entry.by for entry in index.journal] == ["ToolResult"] * 4 + ["SlidingWindow"]
@@ -200,12 +193,11 @@ class TestOutcome:
             (Pipeline(Reporting((Failed("X", OSError("no"), "kept"),)), Truncation(trigger=messages_exceed(1))), "over_target"),
         ],
     )
-    def test_in_one_word(self, strategy: Any, outcome: str) -> None:
+    def test_the_outcome_in_one_word(self, strategy: Any, outcome: str) -> None:
         """The outcome is the first that applies of ``"over_target"``, ``"degraded"``, ``"compacted"`` and ``"unchanged"``."""
         assert compact_sync(turns(3), strategy, counter="chars/4").outcome == outcome
 
     def test_a_later_step_may_get_there(self) -> None:
-        """If one step misses its target but a later step reaches its own, the outcome is ``"compacted"``."""
         gentle = ToolResult(Clear(), trigger=tokens_exceed(100), target=tokens_below(10), keep=nothing)
         rough = Truncation(trigger=tokens_exceed(100), target=tokens_below(60), keep=nothing)
         assert compact_sync(tool_turns(4), gentle, counter="chars/4").outcome == "over_target"
@@ -228,7 +220,6 @@ class TestOutcome:
 
     @pytest.mark.parametrize("budget", [0, -5, 1.5, True, "32k"])
     async def test_a_budget_is_a_number_of_tokens(self, budget: Any) -> None:
-        """A budget that is not a whole number of at least 1 raises a `ConfigurationError`, with either driver."""
         with pytest.raises(ConfigurationError, match="budget must be a whole number >= 1"):
             compact_sync(turns(1), Pipeline(), counter="chars/4", budget=budget)
         with pytest.raises(ConfigurationError, match="budget must be a whole number >= 1"):
@@ -237,10 +228,7 @@ class TestOutcome:
 
 class TestSteps:
     def test_what_an_observer_sees(self) -> None:
-        """The observer gets a `Step` for each strategy that ran, and none for one that did not.
-
-        It has the reason, the sizes before and after, the edits, the seconds, and whether the target was reached.
-        """
+        """The observer gets a `Step` for each strategy that ran, and none for one that did not."""
         ticks = iter(range(100))
         seen: list[Step] = []
         index = indexed(turns(4))
@@ -273,7 +261,6 @@ class TestSteps:
         ]
 
     def test_as_they_end(self) -> None:
-        """The observer is called when a step ends, not at the end of the run."""
         index = indexed(turns(4))
         told: list[int] = []
         strategy = Pipeline(SlidingWindow(trigger=turns_exceed(3)), SlidingWindow(trigger=turns_exceed(2)))
@@ -290,7 +277,6 @@ class TestSteps:
         assert seen[0].after == seen[1].before
 
     def test_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
-        """The log has one line for each strategy that ran and one for each failure, and no line for other strategies."""
         strategy = Pipeline(
             SlidingWindow(trigger=turns_exceed(2)),
             Truncation(trigger=never),
@@ -305,7 +291,6 @@ class TestSteps:
         ]
 
     def test_an_error_is_logged_without_the_secret_that_it_quotes(self, caplog: pytest.LogCaptureFixture) -> None:
-        """A provider's error may quote the key that it refused."""
         error = OSError(f"Incorrect API key provided: sk-proj-{'a1B2' * 6}")
         compact_sync(turns(1), Reporting((Failed("Summarization", error, "kept as it is"),)), counter="chars/4")
         assert "Incorrect API key provided: [REDACTED:openai-key]" in caplog.text
@@ -319,34 +304,28 @@ class Suspended:
         yield
 
     async def suspend(self) -> None:
-        """Await this object."""
         await self
 
 
 class TestRequests:
     def test_called_by_the_synchronous_driver(self) -> None:
-        """The synchronous driver calls a request, and ``yield`` returns its answer."""
         got: list[object] = []
         done = compact_sync(turns(3), asking(lambda: "an answer", got), counter="chars/4")
         assert (got, shown(done.messages)) == (["an answer"], ["q2", "a2", "q3", "a3"])
 
     @pytest.mark.parametrize("answer", [lambda: "at once", lambda: soon("at once")])
     async def test_called_or_awaited_by_the_other(self, answer: Callable[[], Any]) -> None:
-        """The asynchronous driver calls a request and awaits its answer if necessary."""
         got: list[object] = []
         done = await compact(turns(3), asking(answer, got), counter="chars/4")
         assert (got, shown(done.messages)) == (["at once"], ["q2", "a2", "q3", "a3"])
 
     def test_the_synchronous_driver_refuses_to_await(self) -> None:
-        """The synchronous driver refuses an awaitable answer and names the function to use instead; the index is unchanged."""
         index = indexed(turns(3))
         with pytest.raises(SyncDriverError, match="Asks has to be awaited: use the form without _sync"):
             run_sync(index, asking(soon))
         assert (index.messages(), index.edits) == (turns(3), ())
 
     def test_the_sync_form_of_an_async_function(self) -> None:
-        """`unawaited` returns the value of a coroutine that does not wait, and raises a `SyncDriverError` for one that does."""
-
         async def done() -> str:
             return "done"
 
@@ -355,8 +334,6 @@ class TestRequests:
             unawaited(Suspended().suspend())
 
     def test_no_policy_hides_that(self) -> None:
-        """A strategy that catches the failures of its requests cannot catch the `SyncDriverError` of the synchronous driver."""
-
         def lenient(index: MessageIndex) -> Steps:
             try:
                 yield Asks(soon)
@@ -367,8 +344,6 @@ class TestRequests:
             compact_sync(turns(3), lenient, counter="chars/4")
 
     async def test_a_failure_is_raised_where_it_was_asked(self) -> None:
-        """With both drivers, the exception of a request is raised at its ``yield``, where the strategy may handle it."""
-
         def lenient(index: MessageIndex) -> Steps:
             try:
                 yield Asks(fails)
@@ -381,7 +356,6 @@ class TestRequests:
 
 class TestEntryPoints:
     async def test_four_ways_one_answer(self) -> None:
-        """All four entry points give the same view, awaited or not, as a list or as a result."""
         messages = [system("s"), *turns(3)]
         strategy = SlidingWindow(trigger=turns_exceed(2))
         done = await compact(messages, strategy, counter="chars/4")
@@ -391,7 +365,6 @@ class TestEntryPoints:
         assert shown(done.messages) == ["s", "q2", "a2", "q3", "a3"]
 
     async def test_the_caller_s_list_is_not_touched(self) -> None:
-        """Neither the caller's list nor its messages change; a list, a tuple or an iterator may be passed."""
         messages = tool_turns(3)
         copy: Chat = [dict(message) for message in messages]
         for given in (messages, tuple(messages), iter(messages)):
@@ -400,7 +373,6 @@ class TestEntryPoints:
         assert messages == copy
 
     def test_options_reach_the_index(self) -> None:
-        """``compact_sync`` and ``apply_compaction_sync`` pass counter, format, context and pins on to the index."""
         asked: list[tuple[Any, ...]] = []
 
         def look(index: MessageIndex) -> list[Edit]:

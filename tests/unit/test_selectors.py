@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex, Replace, everything, first, kinds, last, nothing, pinned, run_sync, tools
+from compaction import GroupKind, MessageIndex, Replace, everything, first, kinds, last, nothing, pinned, run_sync, tools
 from compaction import system as instructions
 from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
@@ -38,7 +38,6 @@ ALL = {0, 1, 2, 3, 6, 7, 8, 9, 11, 12}
 
 
 def chosen(selector: Selector, messages: Chat = CHAT) -> set[int]:
-    """The ids that a selector chooses in a conversation."""
     return set(selector(indexed(messages)))
 
 
@@ -49,7 +48,6 @@ def users(index: MessageIndex) -> list[int]:
 
 class TestConstants:
     def test_what_each_is(self) -> None:
-        """``everything``, ``nothing``, ``system`` and ``pinned`` choose all, no, the system and the pinned groups."""
         assert chosen(everything) == ALL
         assert chosen(nothing) == set()
         assert chosen(instructions) == {0, 7}
@@ -58,7 +56,6 @@ class TestConstants:
         assert pinned(index) == {2, 9}
 
     def test_kinds(self) -> None:
-        """``kinds`` chooses the groups of one or more kinds, and nothing without arguments; other values raise an error."""
         assert chosen(kinds(GroupKind.USER)) == {2, 8, 11}
         assert chosen(kinds(GroupKind.TOOL_CALL, GroupKind.ASSISTANT)) == {1, 3, 6, 9, 12}
         assert chosen(kinds()) == set()
@@ -66,7 +63,6 @@ class TestConstants:
             kinds("user")  # type: ignore[arg-type]
 
     def test_tools_by_name_or_pattern(self) -> None:
-        """``tools`` chooses a group if the name of any of its calls matches, with case; results without a call have no name."""
         assert chosen(tools("read_file")) == {3}
         assert chosen(tools("browser_*", "nothing")) == {9}
         assert chosen(tools("*")) == {3, 9}
@@ -146,7 +142,6 @@ class TestLast:
         assert last(tokens=10**6)(index) == {0, 1, 2, 3, 4, 5}
 
     def test_tokens_of_some_kind_only(self) -> None:
-        """``last(tokens=, of=)`` counts and chooses only groups of the selection ``of``."""
         index = indexed(turns(3, words=20))
         assert last(tokens=2 * index.group(0).tokens, of=kinds(GroupKind.USER))(index) == {2, 4}
 
@@ -178,29 +173,9 @@ class TestSummaries:
             assert selector(index)
             assert summaries == kinds(GroupKind.SUMMARY)(index)
 
-    def test_only_the_view_counts(self) -> None:
-        """No selector chooses dropped groups."""
-        index = indexed(CHAT)
-        index.apply(Drop([2, 3]))
-        for selector in (
-            everything,
-            ~nothing,
-            kinds(GroupKind.USER),
-            first(groups=9),
-            last(groups=9),
-            as_selector(lambda _: [2, 3]),
-        ):
-            assert not {2, 3} & selector(index)
-        assert first(groups=3)(index) == {0, 1, 6}
-
 
 class TestAlgebra:
     def test_functions_are_lifted_on_either_side(self) -> None:
-        """Plain functions on either side of an operator become selectors.
-
-        They return groups or ids, and unknown ids are ignored.
-        """
-
         def groups(index: MessageIndex) -> list[Any]:
             return [index.included_groups[0], 12, 99]
 
@@ -209,7 +184,6 @@ class TestAlgebra:
         assert chosen(as_selector(groups)) == {0, 12}
 
     def test_a_lifted_function_shows_its_name(self) -> None:
-        """The ``repr`` of a combination shows the name of a plain function, and the combination can be pickled."""
         selector = last(groups=1) | users
         assert repr(selector) == "last(groups=1) | users"
         assert pickle.loads(pickle.dumps(selector)) == selector
@@ -239,7 +213,6 @@ class TestBadArguments:
         ],
     )
     def test_are_errors_at_once(self, make: Callable[[], object], message: str) -> None:
-        """Bad arguments raise a `ConfigurationError` that names the function, the rule and the value."""
         with pytest.raises(ConfigurationError, match=message):
             make()
 
@@ -253,7 +226,6 @@ class TestFitting:
         return index.context.overhead_tokens + sum(index.group(id).tokens for id in stay)
 
     def test_first_that_fits(self) -> None:
-        """``fitting`` takes a choice that fits exactly, else tries the next, and takes the last one whatever its size."""
         index = indexed(CHAT)
         many, few, least = everything, last(groups=3), last(groups=1)
         for choice, other in ((many, few), (few, least)):
@@ -264,13 +236,11 @@ class TestFitting:
         assert fitting(0, many)(index) == many(index)
 
     def test_what_counts_besides(self) -> None:
-        """``fitting`` counts the overhead of the request as well as the messages."""
         for context, expected in ((RunContext(), everything), (RunContext(overhead_tokens=1), nothing)):
             index = MessageIndex(CHAT, counter="chars/4", context=context)
             assert fitting(index.included.tokens, everything, nothing)(index) == expected(index)
 
-    def test_value(self) -> None:
-        """``fitting`` values are equal by value, have a ``repr`` that rebuilds them, can be pickled and can be combined."""
+    def test_fitting_is_a_value(self) -> None:
         value = fitting(9, last(turns=2), users)
         assert value == fitting(9, last(turns=2), users) != fitting(8, last(turns=2), users)
         assert repr(fitting(9, last(turns=2), nothing)) == "fitting(9, last(turns=2), nothing)"
@@ -279,7 +249,6 @@ class TestFitting:
 
 
 def test_a_collapsed_call_is_what_it_stands_for() -> None:
-    """Selectors treat a collapsed call as a tool call with its tool names, in the index and in one built from the view."""
     chat = [*CHAT[:4], result("1", "long " * 90), result("2", "long " * 90), *CHAT[6:]]
     index = indexed(chat)
     done = run_sync(index, ToolResult(keep=tools("browser_*")))

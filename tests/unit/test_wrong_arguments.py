@@ -47,7 +47,6 @@ HOSTILE = "\x1b[2J\ud800" + "x" * 100_000
     ],
 )
 def test_an_edit_needs_messages(make: Callable[[], Any]) -> None:
-    """A plain dict instead of a `Message`, or anything but a list, is an error that says how to read one."""
     with pytest.raises(StrategyError, match=r"a list of messages that were read, such as \[index.format.read\(data\)\]"):
         make()
 
@@ -79,7 +78,6 @@ def test_an_edit_needs_messages(make: Callable[[], Any]) -> None:
     ],
 )
 def test_an_error_names_the_fix(make: Callable[[], Any], says: str) -> None:
-    """A frequent mistake is an error whose text contains what to write instead."""
     with pytest.raises(ConfigurationError) as caught:
         make()
     assert says in str(caught.value)
@@ -124,14 +122,12 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
     ],
 )
 def test_a_bad_figure_is_refused(make: Callable[[], Any], says: str) -> None:
-    """A figure out of range, or of another type, is an error that names the class, the argument and the rule."""
     with pytest.raises(ConfigurationError) as caught:
         make()
     assert says in str(caught.value)
 
 
 def test_an_estimate_is_told_at_the_callers_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The warning about an estimate has two sentences and the place of the line that made the session."""
     monkeypatch.setattr(resolve, "_resolved", {})
     monkeypatch.setattr(resolve, "_exact", lambda encoding: None)
     with pytest.warns(EstimateWarning) as caught:

@@ -17,7 +17,6 @@ Raw = dict[str, Any]
 
 
 def layout(index: MessageIndex) -> list[list[int]]:
-    """The places of the messages of each group."""
     return [index.ordinals(group) for group in index.included_groups]
 
 
@@ -30,7 +29,6 @@ def test_a_result_that_comes_twice(count: int) -> None:
 
 
 def test_a_result_of_calls_that_came_later_comes_twice() -> None:
-    """Calls added to a group after a repeated result are recognized like the first ones."""
     format, first, second = Letters(), [f"c{number}" for number in range(20)], ["d0", "d1"]
 
     def results(ids: list[str]) -> list[Raw]:
@@ -48,14 +46,12 @@ def test_a_result_of_calls_that_came_later_comes_twice() -> None:
 
 
 def test_an_id_that_three_calls_wait_with() -> None:
-    """A result answers the latest call that still waits."""
     calls = [call("x"), user(), call("x"), user(), call("x"), user()]
     index = indexed([*calls, *[result("x")] * 4, user(), result("x")])
     assert layout(index) == [[0, 8, 9], [1], [2, 7], [3], [4, 6], [5], [10], [11]]
 
 
 def test_a_call_after_a_call_that_was_thought_about() -> None:
-    """The thought belongs to the first call alone."""
     assert layout(indexed([user(), thought(), call("1"), call("2"), result("1"), result("2")])) == [[0], [1, 2, 4], [3, 5]]
 
 
@@ -77,7 +73,6 @@ def test_a_call_after_an_answer_that_was_resumed_is_its_own_group() -> None:
 
 
 def test_a_call_waits_no_longer_once_an_earlier_answer_calls() -> None:
-    """Cached groups are updated."""
     index = MessageIndex(RESUMED, counter="chars/4", format=Letters())
     assert [(group.kind, group.pending) for group in index.included_groups][1::2] == [
         (GroupKind.ASSISTANT, False),
@@ -102,7 +97,6 @@ def test_a_summary_at_the_place_of_a_call_that_waits() -> None:
 
 
 def test_results_with_words_that_come_late_move_their_group_to_a_new_turn() -> None:
-    """The sums of the view and of the source follow."""
     index = MessageIndex(RESUMED[:1] + RESUMED[3:], counter="chars/4", format=Letters())
     assert (index.total.turns, index.group(1).turn) == (1, 1)
     index.append([{"role": "user", "text": "w", "answers": "k"}, {"role": "user", "text": "u"}])
@@ -130,7 +124,6 @@ def test_an_answer_that_goes_on(format: Letters) -> None:
 
 
 def test_a_summary_of_two_messages_that_comes_first() -> None:
-    """Its second message is of its group there, too."""
     after = bedrock.new("user", "and now?")
     summary = bedrock.summary(marked("so far", by="Tests"), None, after)
     messages = [*(message.raw for message in summary), after.raw]

@@ -10,7 +10,6 @@ from tests.support.chats import call, indexed, result, user
 
 
 def test_a_group_as_a_value_is_made_once() -> None:
-    """Until it changes: then it is made from scratch, and the old value stays what it was."""
     index = indexed([user(), call("1"), result("1"), user()])
     value = index.group(1)
     assert index.apply(Drop(0))

@@ -12,6 +12,7 @@ from compaction.index.cuts import neighbours
 from compaction.index.marks import marked
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
+from tests.support.chats import call, indexed, result, user
 from tests.support.letters import lettered
 
 Raw: TypeAlias = dict[str, Any]
@@ -30,16 +31,7 @@ def chosen(index: MessageIndex, ids: list[int]) -> list[MessageGroup]:
 
 
 def test_where_any_message_may_follow_any_other() -> None:
-    """Nothing is parted, and one message may stand for any groups, as they are given."""
-    call: Raw = {"id": "t", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    user: Raw = {"role": "user", "content": "x"}
-    messages: list[Raw] = [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        user,
-        {"role": "tool", "tool_call_id": "t", "content": "ok"},
-        user,
-    ]
-    index = MessageIndex(messages, counter="chars/4", format=openai_chat)
+    index = indexed([call("t"), user(), result("t"), user()])
     assert index.interleaved() == set()
     assert [group.id for group in index.replaceable(index.included_groups)] == [0, 1, 3]
 
@@ -78,7 +70,6 @@ def test_steps_where_only_the_beginning_matters(
 
 @pytest.mark.parametrize(("role", "steps"), [("user", [[1], [0, 2]]), ("assistant", [[1], [2], [0]])])
 def test_a_summary_opens_the_view_if_the_user_says_it(role: str, steps: list[list[int]]) -> None:
-    """A summary that the assistant says does not."""
     said: list[Raw] = [{"role": "user", "content": "a"}, *[{"role": "assistant", "content": "b"}] * 2]
     messages = [*said, {"role": role, "content": marked("so far", by="X")}, *said]
     assert list(MessageIndex(messages, counter="chars/4", format=openai_chat).steps([0, 1, 2])) == steps
@@ -89,7 +80,6 @@ def test_a_summary_opens_the_view_if_the_user_says_it(role: str, steps: list[lis
     [("suauau", {3, 4}, 2, 5), ("suauau", {1, 2}, None, 3), ("usau", {2}, 1, 3), ("uau", {0, 2}, 1, None)],
 )
 def test_neighbours(roles: str, gone: set[int], before: int | None, after: int | None) -> None:
-    """The messages around the last group's place; system messages at the start do not count as neighbours."""
     index = index_of(roles)
     found = [None if message is None else index.messages().index(message.raw) for message in neighbours(index.columns, gone)]
     assert found == [before, after]
@@ -141,7 +131,6 @@ def test_a_call_whose_result_stands_elsewhere_is_not_collapsed() -> None:
 
 
 def test_nothing_is_written_into_the_middle_of_an_answer() -> None:
-    """Groups between the parts of one answer of the provider are not replaced: text there would end the answer."""
     search: Raw = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
     found: Raw = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     stray: Raw = {"type": "tool_result", "tool_use_id": "toolu_9", "content": "word " * 90}
@@ -202,15 +191,7 @@ def test_a_gap_is_left_from_its_oldest_group_on(letters: str, forbidden: str, fr
     assert list(index.steps(free)) == steps
 
 
-def test_a_group_that_is_named_twice_leaves_once() -> None:
-    """With the first of its steps, where any message may follow any other, too."""
-    index = index_of("uauau", openai_chat)
-    assert list(index.steps([1, 1, 3])) == [[1], [3]]
-    assert list(index.steps([1, 3, 1], lambda one, other: one == 3)) == [[1], [3]]
-
-
 def test_no_steps_of_what_is_not_there() -> None:
-    """Neither of no groups, nor of one that is out of the view."""
     index = index_of("uuuu", openai_chat)
     assert list(index.steps([], replaced=True)) == []
     index = lettered("uabau", "")
@@ -220,7 +201,6 @@ def test_no_steps_of_what_is_not_there() -> None:
 
 
 def test_a_summary_of_two_messages_opens_the_view_by_its_first() -> None:
-    """The assistant says it, so that the question before it stays as long as it can."""
     index = index_of("uaau", openai_chat)
     assert index.apply(Replace(1, [openai_chat.new("assistant", "a"), openai_chat.new("user", "b")]))
     assert list(index.steps([0, 2])) == [[2], [0]]

@@ -17,7 +17,6 @@ from tests.support.scripted import Scripted
 
 
 def test_the_edits_are_seen_and_then_undone() -> None:
-    """In the block the view is the cut one; after it the view, the journal and the refusals are as before."""
     index = indexed(turns(5, words=20))
     before = index.messages()
     with dry_run(Truncation(keep=last(groups=1)), index) as dry:
@@ -39,8 +38,6 @@ def test_it_stops_at_a_request() -> None:
 
 
 def test_an_exception_undoes_the_edits() -> None:
-    """An exception of the strategy is raised, and the conversation is as it was."""
-
     def broken(index: MessageIndex) -> Iterator[Any]:
         yield Drop([0], "first")
         raise ValueError("then it breaks")
@@ -70,14 +67,12 @@ class TestUnchangedGroups:
     """The number of groups at the start that two views share, which a provider's prompt cache still covers."""
 
     def test_a_view_shares_all_of_itself_and_of_what_continues_it(self) -> None:
-        """Messages at the end change none of the groups before them."""
         index = indexed(turns(2))
         before = index.included_groups
         index.append([user()])
         assert unchanged_groups(before, before) == unchanged_groups(before, index.included_groups) == 4
 
     def test_a_group_that_left_ends_what_is_shared(self) -> None:
-        """The groups after a dropped one are at another place now."""
         index = indexed(turns(3))
         before = index.included_groups
         assert index.apply(Drop([2]))
@@ -85,7 +80,6 @@ class TestUnchangedGroups:
 
     @pytest.mark.parametrize("thought_place", [0, 2])
     def test_a_group_without_one_of_its_messages_is_changed(self, thought_place: int) -> None:
-        """A group that lost its first or its last message is not the same, though its id is."""
         group = [call("1"), result("1")]
         group.insert(thought_place, thought())
         index = indexed([user(), *group, user(), assistant()])

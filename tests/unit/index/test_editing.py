@@ -37,7 +37,6 @@ def test_a_rollback_across_new_messages_undoes_what_they_make_invalid() -> None:
 
 
 def test_edits_of_messages_that_the_host_changed_are_reported() -> None:
-    """A rewrite of an altered message, and an edit of one that was taken back."""
     index = lettered("uabuabuab")
     rewrite, drop = Rewrite(1, [index.format.new("assistant", "a")]), Drop(7)
     assert all(index.apply(edit) for edit in (Drop(2), rewrite, drop))

@@ -14,21 +14,18 @@ from tests.support.chats import indexed, user
 
 class TestValues:
     def test_groups_are_named_by_themselves_or_by_id(self) -> None:
-        """One or several, as groups or ids."""
         first, second, _ = indexed([user(), user(), user()]).included_groups
         assert Drop(first).groups == Drop(0).groups == (0,)
         assert Drop([first, 1]).groups == Drop(iter([first, second])).groups == (0, 1)
         assert Rewrite(second, [None]).group == Rewrite(1, [None]).group == 1
 
     def test_equal_by_value_and_picklable(self) -> None:
-        """An edit can be compared, kept and sent."""
         edit = Together(Drop([1, 2], "old", allow_system=True), Drop(3, "older"), reason="both")
         assert edit == Together(Drop([1, 2], "old", allow_system=True), Drop(3, "older"), reason="both")
         assert pickle.loads(pickle.dumps(edit)) == edit
         assert len({edit, Drop(1), Drop(1), Drop(2)}) == 3
 
     def test_together_takes_the_reason_of_its_first_part(self) -> None:
-        """Unless it is given one."""
         assert Together(Drop(1, "old"), Drop(2)).reason == "old"
         assert Together(Drop(1, "old"), reason="both").reason == "both"
         assert Together().reason == ""
@@ -53,13 +50,11 @@ class TestTexts:
 
 @pytest.mark.parametrize("messages", [[None], ["text"], user("raw")], ids=["none", "text", "raw"])
 def test_what_was_not_read_replaces_nothing(messages: object) -> None:
-    """A summary is made of messages that a format read; only a rewrite may name none."""
     with pytest.raises(StrategyError, match="an edit needs a list of messages that were read"):
         Replace(0, messages)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("groups", [None, "first", 1.5, [None]], ids=repr)
 def test_what_names_no_groups(groups: object) -> None:
-    """An edit without valid groups raises an error when it is created."""
     with pytest.raises(StrategyError, match="an edit needs groups or group ids"):
         Drop(groups)  # type: ignore[arg-type]

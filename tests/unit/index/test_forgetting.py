@@ -28,7 +28,6 @@ def edited() -> MessageIndex:
 
 
 def test_edits_that_knew_a_message_are_undone() -> None:
-    """The edits of its group and the summaries of these are undone; the others stay, with new ids."""
     index = edited()
     assert index.forget([dict(CHAT[2])]) == 1
     assert index.edits == (Drop([5, 6], "old"),)
@@ -37,7 +36,6 @@ def test_edits_that_knew_a_message_are_undone() -> None:
 
 
 def test_the_inner_summary_stays() -> None:
-    """A message that only the outer summary used undoes the outer summary and not the inner one."""
     index = edited()
     assert index.forget([CHAT[3]]) == 1
     assert [type(edit) for edit in index.edits] == [Replace, Drop]
@@ -45,7 +43,6 @@ def test_the_inner_summary_stays() -> None:
 
 
 def test_what_is_not_there() -> None:
-    """An unknown message changes nothing, equal messages are all forgotten, and an invalid message is an error."""
     index = edited()
     before = index.to_dict(), index.messages()
     assert index.forget([user("nobody said this")]) == 0
@@ -99,7 +96,6 @@ def test_what_was_written_from_a_message_that_stays_in_the_view(read: tuple[int,
 
 
 def test_a_message_that_came_after_a_summary() -> None:
-    """It was not read for the summary, which stays."""
     index = summarized(None)
     index.append([user("the door is 12"), assistant("noted again")])
     assert index.forget([user("the door is 12")]) == 1
@@ -109,7 +105,6 @@ def test_a_message_that_came_after_a_summary() -> None:
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("altered", [False, True])
 def test_a_message_that_the_host_removed_before(saved: bool, altered: bool) -> None:
-    """A summary that was written from it is undone although the conversation no longer has the message."""
     index = summarized(None)
     index.sync([*CHAT, *([user("the code is secret")] if altered else []), assistant("noted"), user("more")])
     assert index.edit_count == 1
@@ -122,7 +117,6 @@ def test_a_message_that_the_host_removed_before(saved: bool, altered: bool) -> N
 
 
 def test_an_edit_that_was_written_from_one_that_goes() -> None:
-    """A text that was written from a shortened message goes with it."""
     index = MessageIndex([*CHAT, user("the code is 4711"), assistant("noted")], counter="chars/4")
     message = index.group(3).messages[0]
     assert index.apply(Rewrite(3, [message.evolve(text="it adds up to 13")], "told", read=[13]))
@@ -134,7 +128,6 @@ def test_an_edit_that_was_written_from_one_that_goes() -> None:
 
 
 def test_parts_of_a_whole_edit_go_together() -> None:
-    """All or none of a `Together` stays."""
     index = MessageIndex(CHAT, counter="chars/4")
     assert index.apply(Together(Drop([1, 2], "old"), Drop([5, 6], "old")))
     assert index.forget([CHAT[5]]) == 1
@@ -153,7 +146,6 @@ def test_pins_and_marks_move() -> None:
 
 
 def test_summaries_are_not_believed_any_more() -> None:
-    """A list that still has the summary shows it as a plain message."""
     index = edited()
     view = index.messages()
     index.sync([view[0], user("another"), view[1], user("and another")])
@@ -163,7 +155,6 @@ def test_summaries_are_not_believed_any_more() -> None:
 
 
 def test_a_state_without_messages() -> None:
-    """Fingerprints and edits go too, and the host's list without the messages finds the rest again."""
     index = edited()
     saved = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4", marks=Marks())
     assert saved.forget([user("nobody said this")]) == 0

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex
+from compaction import GroupKind, MessageIndex
 from compaction.formats import openai_chat
 from compaction.index.grouping import Grouping
 from compaction.index.marks import MarkCeiling, Marks, marked
@@ -23,7 +22,6 @@ CHATS: list[Chat] = [
 
 
 def in_full(chat: Chat) -> Grouping:
-    """The grouping of messages that are read completely."""
     grouping = Grouping()
     for place, raw in enumerate(chat):
         grouping.add(openai_chat.read(raw, place), 1)
@@ -42,7 +40,6 @@ def by_outline(chat: Chat) -> Grouping:
 
 @pytest.mark.parametrize("chat", CHATS)
 def test_an_outline_is_grouped_as_the_message(chat: Chat) -> None:
-    """All that the grouping tells is the same."""
     one, other = in_full(chat), by_outline(chat)
     parts = ("calls", "marks")
     told = [
@@ -50,14 +47,6 @@ def test_an_outline_is_grouped_as_the_message(chat: Chat) -> None:
     ]
     assert told[0] == told[1]
     assert vars(one.calls) == vars(other.calls)
-
-
-@pytest.mark.parametrize("chat", CHATS)
-def test_instructions_are_counted(chat: Chat) -> None:
-    """There is the number of all instructions, and of those before any other message."""
-    roles = [raw["role"] in ("system", "developer") for raw in chat]
-    grouping = in_full(chat)
-    assert (grouping.instructions.count, grouping.instructions.leading) == (sum(roles), roles.index(False))
 
 
 def test_a_summary_of_exactly_the_limit_is_believed() -> None:
@@ -107,7 +96,6 @@ def layout(index: MessageIndex) -> str:
     ],
 )
 def test_one_message_is_a_group_of_its_kind(message: dict[str, Any], kind: GroupKind) -> None:
-    """The kind of a single message; an unknown role counts as the assistant."""
     assert [group.kind for group in indexed([message]).included_groups] == [kind]
 
 
@@ -156,10 +144,7 @@ GROUPED: dict[str, tuple[Chat, str]] = {
     "an unknown role behind a call": ([user(), call("1"), said("critic", "x")], "u0 t1? a2"),
     "reasoning behind a call": ([user(), call("1"), thought()], "u0 t1,2~"),
     "reasoning before a call": ([user(), thought("a"), thought("b"), call("1"), result("1")], "u0 t1,2,3,4"),
-    "reasoning before and after a result": (
-        [call("1"), thought("a"), result("1"), thought("b"), assistant()],
-        "t0,1,2,3 a4",
-    ),
+    "reasoning before and after a result": ([call("1"), thought("a"), result("1"), thought("b"), assistant()], "t0,1,2,3 a4"),
     "reasoning between two calls": ([call("1"), result("1"), thought(), call("2")], "t0,1,2 t3~"),
     "reasoning within a calling message": ([{**call("1"), "reasoning": "hm"}, result("1")], "t0,1"),
     "reasoning by itself": (
@@ -178,58 +163,3 @@ def test_messages_are_read_into_groups(messages: Chat, expected: str) -> None:
     assert [group.id for group in index.included_groups] == [index.ordinals(group)[0] for group in index.included_groups]
     calls = [len(each) for raw in messages if (each := raw.get("tool_calls") or [raw.get("function_call")]) != [None]]
     assert index.included.tool_calls == index.total.tool_calls == sum(calls)
-
-
-def facts(index: MessageIndex) -> list[tuple[object, ...]]:
-    """All that a group tells, without its messages."""
-    return [attrs.astuple(group, filter=lambda field, _: field.name != "messages") for group in index.included_groups]
-
-
-@pytest.mark.parametrize("messages", [messages for messages, _ in GROUPED.values()], ids=GROUPED)
-def test_groups_that_were_read_before_are_up_to_date(messages: Chat) -> None:
-    """Each new message changes the groups that were made before as if they were made from scratch."""
-    index = indexed([])
-    for message in messages:
-        index.append([message])
-        assert facts(index) == facts(MessageIndex(index.source, counter="chars/4"))
-
-
-def test_a_message_that_answers_two_groups_closes_both() -> None:
-    """It joins one of them; the other has its result too."""
-    calls = [{"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "look", "input": {}}]} for id in "ab"]
-    results = [{"type": "tool_result", "tool_use_id": id, "content": "found"} for id in "ba"]
-    index = MessageIndex([user(), calls[0], user(), calls[1]], counter="chars/4", format="anthropic")
-    assert [group.open for group in index.included_groups] == [False, True, False, True]
-    index.append([{"role": "user", "content": results}])
-    assert [group.open for group in index.included_groups] == [False] * 4
-
-
-def test_pending_ends_in_groups_handed_out_anew() -> None:
-    """A snapshot does not change; the next one is up to date."""
-    index = indexed([user(), call("1", "2"), result("2")])
-    before = index.group(1)
-    index.append([result("1")])
-    assert (before.pending, before.open) == (True, True)
-    assert (index.group(1).pending, index.group(1).open) == (False, False)
-
-
-class TestSummaries:
-    def test_a_marked_message_is_a_summary_where_it_stands(self) -> None:
-        """It is in no turn, and says who wrote it."""
-        index = indexed([system(), user(marked("they met", by="Summarization", round=2)), user("go on"), assistant()])
-        assert layout(index) == "s0 m1 u2 a3"
-        summary = index.group(1)
-        assert (summary.made_by, summary.turn, summary.replaces) == ("Summarization", None, ())
-        assert index.included.turns == 1
-
-
-def test_an_instruction_is_never_the_newest_group() -> None:
-    """The newest group, which stays in the view, is the newest one that is not an instruction."""
-    index = indexed([user(), assistant(), system()])
-    assert [index.protection(group) for group in index.included_groups] == [
-        "the last user message must be kept",
-        "the newest group must be kept",
-        "system messages must be kept",
-    ]
-    assert not index.apply(Drop([1]))
-    assert index.apply(Drop([2], allow_system=True))

@@ -8,7 +8,7 @@ import pytest
 
 from compaction import GroupKind, MessageGroup
 from compaction.index.groups import only_reasoning
-from tests.support.chats import Chat, call, indexed, result, thought, user
+from tests.support.chats import Chat, call, indexed, result, thought
 
 
 def group_of(messages: Chat, place: int = -1) -> MessageGroup:
@@ -17,7 +17,6 @@ def group_of(messages: Chat, place: int = -1) -> MessageGroup:
 
 
 def test_names_of_the_tools_called() -> None:
-    """In order, repeated as called; results have none."""
     mixed = call("1", "2", name="read")
     mixed["tool_calls"].append({"id": "3", "type": "custom", "custom": {"name": "grep", "input": "x"}})
     assert group_of([mixed, result("1"), result("2"), result("3")]).tool_names == ("read", "read", "grep")
@@ -37,21 +36,11 @@ def test_names_of_the_tools_called() -> None:
     ],
 )
 def test_what_counts_as_nothing_but_reasoning(message: dict[str, Any], only: bool) -> None:
-    """A message with reasoning and at most empty text; an empty message has no reasoning."""
     assert only_reasoning(group_of([message]).messages[0]) is only
 
 
 class TestValues:
-    def test_sizes_are_those_of_its_messages(self) -> None:
-        """Tokens with their overhead, UTF-8 bytes of the texts, and the calls."""
-        index = indexed([user("안녕"), call("1", name="look", arguments='{"a": 1}'), result("1", "found")])
-        tokens = [sum(index.measure(message)[0] for message in group.messages) for group in index.included_groups]
-        assert [group.tokens for group in index.included_groups] == tokens
-        assert [group.bytes for group in index.included_groups] == [6, len('look{"a": 1}') + len("found")]
-        assert [group.tool_calls for group in index.included_groups] == [0, 1]
-
     def test_kinds_are_written_as_they_are_named(self) -> None:
-        """``repr`` is the expression that gives the kind."""
         assert [repr(kind) for kind in GroupKind] == [
             "GroupKind.SYSTEM",
             "GroupKind.USER",

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
-from compaction.errors import InputError, InvalidMessage
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import HostChanges
 from compaction.index.marks import Marks
 from compaction.strategies import ToolResult
-from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
+from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, turns, user
 
 LONG = "word " * 100
 
@@ -32,30 +31,101 @@ def compacted(messages: Chat) -> MessageIndex:
 
 
 def sizes_of(messages: Chat) -> Metrics:
-    """Return the sizes of these messages in a new index."""
     return indexed(messages).included
+
+
+TURNS = [system("s"), *turns(4, words=40)]
+ASKED = [user("q"), call("1"), result("1", "r"), assistant("a"), user("z")]
+CALLED = [user("q"), call("1", "2"), result("1", "r1"), result("2", "r2"), assistant("a"), user("z")]
+ODD = [call("1", "2"), result("0", "r0"), result("1", "r1"), result("2", "r2"), *turns(2)]
+AGAIN = [user("ok"), assistant("one"), user("ok"), assistant("two"), user("ok"), assistant("three"), user("z")]
+NEW = user("new")
+
+
+@pytest.mark.parametrize("copies", [list, rebuilt], ids=["the same objects", "copies"])
+@pytest.mark.parametrize(
+    ("source", "edits", "given", "view"),
+    [
+        pytest.param(TURNS, [Drop([1, 2])], lambda m, v: [*m[:6], NEW], "s q2 a2 q3 new", id="the source, which covers more"),
+        pytest.param(TURNS, [Drop([1, 2])], lambda m, v: [*v[:3], NEW], "s q2 a2 new", id="a view that departs"),
+        pytest.param(TURNS, [Drop([1, 2])], lambda m, v: m[:3], "s q1 a1", id="cut before what was dropped"),
+        pytest.param(TURNS, [Together(Drop([1]), Drop([2]))], lambda m, v: m[:3], "s q1 a1", id="both or none"),
+        pytest.param(
+            TURNS, [Drop([1]), Drop([3, 5]), Drop([2])], lambda m, v: [*m[:5], NEW], "s q2 a2 new", id="half of an edit is cut"
+        ),
+        pytest.param(
+            TURNS, [Drop([3]), Drop([1])], lambda m, v: [*m[:4], assistant("new")], "s a1 q2 new", id="now the last question"
+        ),
+        pytest.param(
+            TURNS, [Drop([2, 3])], lambda m, v: [*m[:2], m[6], *m[3:6], *m[7:]], "s q1 a3 a2 q3 q4 a4", id="one moved here"
+        ),
+        pytest.param(
+            TURNS, [Replace([1, 2], [summary()])], lambda m, v: [*m[4:], NEW], "so far a2 q3 a3 q4 a4 new", id="without a head"
+        ),
+        pytest.param(
+            TURNS,
+            [Replace([1, 2, 3, 4], [summary()])],
+            lambda m, v: [m[0], *m[5:], NEW],
+            "s so far q3 a3 q4 a4 new",
+            id="removed, and all that is left of it is a summary",
+        ),
+        pytest.param(ASKED, [Drop([1])], lambda m, v: [*m[:2], NEW, m[4]], "q 1 new z", id="a call without its result"),
+        pytest.param(CALLED, [], lambda m, v: [*m[:3], *m[4:]], "q 1+2 r1 a z", id="a part of a group is new, whole"),
+        pytest.param(CALLED, [Drop([1])], lambda m, v: [*m[:3], NEW], "q 1+2 r1 new", id="cut into a hidden call"),
+        pytest.param(
+            ODD,
+            [Drop([0]), Drop([1])],
+            lambda m, v: [*m[:2], NEW, *m[3:], m[2]],
+            "1+2 new r2 q1 a1 q2 a2 r1",
+            id="a result moved",
+        ),
+        pytest.param(AGAIN, [Drop([0, 1])], lambda m, v: [*m, NEW], "ok two ok three z new", id="words said again"),
+        pytest.param(
+            AGAIN,
+            [Drop([0, 1])],
+            lambda m, v: [user("ok"), assistant("new"), *m[3:]],
+            "ok new two ok three z",
+            id="not between the known",
+        ),
+        pytest.param(AGAIN, [Drop([0, 1])], lambda m, v: [m[0], NEW, m[0], m[6]], "ok new ok z", id="only the words are known"),
+    ],
+)
+def test_a_message_is_recognized_at_any_place_and_never_mistaken(
+    source: Chat, edits: list[Edit], given: Any, view: str, copies: Any
+) -> None:
+    """Edits that touch what the host changed are undone, or are not allowed any more; the others stay."""
+    index = indexed(source)
+    assert all(index.apply(edit) for edit in edits)
+    index.sync(copies(given(source, index.messages())))
+    said = [text.split("\n")[-1].replace(" word", "") for text in shown(index.messages())]
+    assert " ".join(said) == view
+
+
+@pytest.mark.parametrize(
+    ("source", "edits", "given", "changes"),
+    [
+        (TURNS, [Replace([1, 2], [summary()])], lambda m: [*m[4:], NEW], HostChanges(removed=(0, 3))),
+        (TURNS, [Replace([1, 2, 3, 4], [summary()])], lambda m: [m[0], *m[5:], NEW], HostChanges()),
+        (CALLED, [], lambda m: [*m[:3], *m[4:]], HostChanges(removed=(1, 2, 3), added=2)),
+    ],
+    ids=["without a head", "a summary stands for it", "a part of a group"],
+)
+def test_what_the_host_changed_is_told(source: Chat, edits: list[Edit], given: Any, changes: HostChanges) -> None:
+    index = indexed(source)
+    assert all(index.apply(edit) for edit in edits)
+    index.sync(given(source))
+    assert index.changes == changes
 
 
 class TestSource:
     def test_the_list_that_grows_in_place(self) -> None:
-        """The caller's own list may grow between two calls."""
         messages = [system("s"), *turns(1)]
         index = indexed(messages)
         messages.append(user("q2"))
         index.sync(messages)
         assert index.messages() == messages
 
-    def test_rebuilt_messages(self) -> None:
-        """Equal content is the same message; what is kept is the first object that was seen."""
-        messages = [system("s"), *tool_turns(2)]
-        index = compacted(messages)
-        index.sync([*rebuilt(messages), user("new")])
-        assert shown(index.messages()) == ["s", "a1", "q2", "c2", shown([messages[7]])[0], "a2", "new"]
-        assert index.messages()[0] is messages[0]
-
     def test_formats_may_say_what_the_same_message_is(self) -> None:
-        """By default equal content; a format with ids may know better."""
-
         class ById(OpenAIChat):
             name = "by-id"
 
@@ -71,31 +141,6 @@ class TestSource:
 
 
 class TestFedBack:
-    def test_the_view_rebuilt(self) -> None:
-        """As from JSON, with a summary in it: still a view of this index, not a new conversation."""
-        index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
-        index.apply(Replace([1, 2], [summary()]))
-        index.sync([*rebuilt(index.messages()), user("q2")])
-        assert [text.split("\n")[-1] for text in shown(index.messages())] == ["s", "so far", "q1", "a1", "q2"]
-        assert (index.total.messages, index.group(-1).replaces) == (6, (1, 2))
-
-    def test_the_longer_match_wins(self) -> None:
-        """The list is matched with the source if that covers more of it."""
-        messages = [system("s"), *turns(3)]
-        index = compacted(messages)
-        index.sync([*messages[:6], user("another q3")])
-        assert shown(index.messages()) == ["s", "q2", "a2", "q3", "another q3"]
-        assert shown(list(index.source)) == ["s", "q1", "a1", "q2", "a2", "q3", "another q3"]
-
-    def test_the_view_that_departs(self) -> None:
-        """The source is cut where the view was left; what was dropped before that stays dropped."""
-        messages = [system("s"), *turns(3)]
-        index = compacted(messages)
-        index.sync([*index.messages()[:3], user("another q3")])
-        assert shown(index.messages()) == ["s", "q2", "a2", "another q3"]
-        assert shown(list(index.source)) == ["s", "q1", "a1", "q2", "a2", "another q3"]
-        assert index.edits == (Drop([1, 2], "old"),)
-
     def test_a_view_cut_where_its_edits_cannot_stand(self) -> None:
         """If the edits cannot be kept, the cut view is read as a new conversation."""
         messages = [system("s"), *turns(2), user("q3")]
@@ -108,7 +153,6 @@ class TestFedBack:
         assert index.to_dict()["pinned"] == []
 
     def test_the_view_with_its_summary_edited(self) -> None:
-        """If the host edits a summary, its text replaces the same messages as before."""
         index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])
         index.apply(Replace([1, 2], [summary()]))
         view = index.messages()
@@ -120,34 +164,6 @@ class TestFedBack:
 
 
 class TestDivergence:
-    def test_edits_that_touch_what_was_cut_are_undone(self) -> None:
-        """The others stay, also those made after them."""
-        messages = [system("s"), *turns(4, words=20)]
-        index = indexed(messages)
-        index.apply(Drop([1], "early"))
-        index.apply(Drop([3, 5], "half of it is cut"))
-        index.apply(Drop([2], "late but not touched"))
-        index.sync([*messages[:5], user("new")])
-        assert [edit.reason for edit in index.edits] == ["early", "late but not touched"]
-        assert shown(index.messages()) == shown([messages[0], messages[3], messages[4], user("new")])
-
-    def test_a_group_that_lost_its_last_message_was_touched(self) -> None:
-        """A call was dropped with its result; if the result is missing, it is a new call, which the view shows."""
-        messages = [user("q"), call("1"), result("1"), assistant("a"), user("r")]
-        index = indexed(messages)
-        index.apply(Drop([1], "answered"))
-        index.sync([*messages[:2], user("never mind"), assistant("fine"), user("r")])
-        assert shown(index.messages()) == ["q", "1", "never mind", "fine", "r"]
-
-    def test_one_edit_that_may_not_be_done_again_takes_no_other_along(self) -> None:
-        """Later edits stay, if they are still allowed."""
-        messages = [system("s"), *turns(3)]
-        index = indexed(messages)
-        index.apply(Drop([3], "the last question now"))
-        index.apply(Drop([1], "still an old one"))
-        index.sync([*messages[:4], assistant("another a2")])
-        assert [edit.reason for edit in index.edits] == ["still an old one"]
-
     def test_a_summary_of_what_was_cut_is_undone(self) -> None:
         """With every edit that names it; a summary of what stays keeps its originals, under a new id if need be."""
         messages = [system("s"), *turns(4, words=40)]
@@ -162,17 +178,7 @@ class TestDivergence:
         assert index.originals(made) == messages[1:4]
         assert index.edit_count == 2
 
-    @pytest.mark.parametrize("edit", [Drop([1, 2]), Together(Drop([1]), Drop([2]))])
-    def test_an_edit_that_the_cut_makes_invalid_is_undone(self, edit: Edit) -> None:
-        """The group that becomes the last user message or the newest group is shown again; a `Together` is undone whole."""
-        messages = [system("s"), *turns(2)]
-        index = indexed(messages)
-        assert index.apply(edit)
-        index.sync(messages[:3])
-        assert (index.messages(), index.edits) == (messages[:3], ())
-
     def test_a_pinned_summary_outlives_a_cut(self) -> None:
-        """Under the id it has then."""
         messages = [system("s"), *turns(4, words=40)]
         index = indexed(messages)
         index.apply(Replace([5, 6], [summary("cut")]))
@@ -196,26 +202,7 @@ class TestVerify:
         assert index.edits == (Drop([1, 2], "old"),)
 
 
-class TestFailure:
-    @pytest.mark.parametrize("bad", [{"content": "no role"}, "no message", None])
-    def test_a_list_that_cannot_be_read_changes_nothing(self, bad: Any) -> None:
-        """Not even where it departs; the error names the place in the list that was passed."""
-        messages = [system("s"), *turns(2)]
-        index = compacted(messages)
-        before = (index.included, index.messages(), index.edits)
-        with pytest.raises(InvalidMessage, match=r"^messages\[4\]"):
-            index.sync([*messages[:3], user("new"), bad])
-        assert (index.included, index.messages(), index.edits) == before
-
-    @pytest.mark.parametrize("given", ["text", b"text", user("one message"), 7, None])
-    def test_what_is_no_list(self, given: Any) -> None:
-        """A text or one message is refused, not taken apart."""
-        with pytest.raises(InputError, match="a conversation is a list of messages"):
-            indexed([]).sync(given)
-
-
 def test_an_object_and_its_dictionary_are_the_same_message() -> None:
-    """An agent may pass the provider's objects first and their dictionaries the next time."""
     from openai.types.chat import ChatCompletionMessage
 
     said = ChatCompletionMessage(role="assistant", content="a" * 80)
@@ -248,27 +235,6 @@ def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
 class TestByMessage:
     """A message is recognized at any place, and is never mistaken for another."""
 
-    def test_the_head_was_cut(self) -> None:
-        """Messages that the host removed are gone; messages behind a summary stay with the summary."""
-        messages = [system("s"), *turns(4, words=40)]
-        index = indexed(messages)
-        index.apply(Replace([1, 2], [summary()]))
-        index.sync([*messages[4:], user("new")])
-        assert [text.split("\n")[-1] for text in shown(index.messages())][:1] == ["so far"]
-        assert index.messages()[1:] == [*messages[4:], user("new")]
-        assert index.changes == HostChanges(removed=(0, 3))
-        assert index.originals(-1) == messages[1:3]
-
-    def test_removed_messages_that_a_summary_stands_for(self) -> None:
-        """The application deleted them itself: the summary is all that is left of them."""
-        messages = [system("s"), *turns(4, words=40)]
-        index = indexed(messages)
-        index.apply(Replace([1, 2, 3, 4], [summary()]))
-        view = index.messages()
-        index.sync([messages[0], *rebuilt(messages[5:]), user("new")])
-        assert index.messages() == [*view, user("new")]
-        assert not index.changes
-
     def test_a_message_changed_in_the_middle(self) -> None:
         """It is the same message with other content: its rewrite is undone, and all other edits stay."""
         messages = [system("s"), user("q"), call("1"), result("1", LONG), assistant("a"), *turns(2, words=30)]
@@ -285,32 +251,6 @@ class TestByMessage:
         assert [type(edit) for edit in index.edits] == [Replace]
         assert index.originals(-1) == changed[5:7]
 
-    def test_words_that_are_said_again(self) -> None:
-        """A repeated message is recognized only between recognized neighbours."""
-        messages = [user("ok"), assistant("one"), user("ok"), assistant("two"), user("ok"), assistant("three"), user("?")]
-        index = indexed(messages)
-        index.apply(Drop([0, 1]))
-        index.sync([*rebuilt(messages), user("new")])
-        assert shown(index.messages()) == ["ok", "two", "ok", "three", "?", "new"]
-        index.sync([user("ok"), assistant("hidden no more"), *rebuilt(messages[3:]), user("new")])
-        assert shown(index.messages())[:3] == ["ok", "hidden no more", "two"]
-        again = indexed(messages)
-        again.apply(Drop([0, 1]))
-        again.sync([user("ok"), assistant("new here"), user("ok"), user("?")])
-        assert shown(again.messages()) == ["ok", "new here", "ok", "?"]
-
-    def test_an_earlier_view_with_what_came_since(self) -> None:
-        """A framework keeps the view from the start of its run; no edit is decided again."""
-        index = indexed([system("s"), *turns(3, words=40)])
-        index.apply(Replace([1, 2], [summary("first " * 9)]))
-        view = index.messages()
-        came = turns(5, words=40)[6:]
-        index.sync([*view, *came])
-        index.apply(Replace([-1, 3, 4, 5, 6], [summary("second " * 9)]))
-        expected = [*index.messages(), user("new")]
-        index.sync([*rebuilt(view), *rebuilt(came), user("new")])
-        assert (index.messages(), index.edit_count) == (expected, 2)
-
     def test_the_hosts_own_ids(self) -> None:
         """A message with the id of another is an altered version of it; an id that occurs twice identifies none."""
         messages = [{**message, "id": f"m{place}"} for place, message in enumerate(turns(3))]
@@ -324,24 +264,7 @@ class TestByMessage:
         index.sync([{**twice[0], "content": "said differently"}, *twice[1:]])
         assert index.changes == HostChanges(removed=(0,), added=1)
 
-    def test_messages_in_another_order(self) -> None:
-        """As many as possible are known again; none is lost."""
-        messages = [system("s"), *turns(3)]
-        index = compacted(messages)
-        index.sync([messages[0], *messages[5:7], *messages[3:5]])
-        assert sorted(shown(index.messages())) == ["a2", "a3", "q2", "q3", "s"]
-        assert index.changes
-
-    def test_a_group_of_which_a_part_is_there(self) -> None:
-        """It is new, whole: a result that is gone takes no other along."""
-        messages = [user("q"), call("1", "2"), result("1"), result("2"), assistant("a"), user("r")]
-        index = indexed(messages)
-        index.sync([*messages[:3], *messages[4:]])
-        assert shown(index.messages()) == ["q", "1+2", "found", "a", "r"]
-        assert index.changes == HostChanges(removed=(1, 2, 3), added=2)
-
     def test_after_a_restart_a_message_had_changed(self) -> None:
-        """Fingerprints know the others again, and what was decided about them stays."""
         messages = [system("s"), *turns(5, words=40)]
         index = indexed(messages)
         index.apply(Replace([3, 4, 5, 6], [summary()]))
@@ -371,32 +294,6 @@ class TestByMessage:
         copied = MessageIndex.from_dict(saved, counter="chars/4", marks=Marks(ceilings={}))
         copied.sync([*view, view[1], user("new")])
         assert [group.kind for group in copied.included_groups].count(GroupKind.SUMMARY) == 1
-
-    def test_the_host_cut_into_a_call_that_was_hidden(self) -> None:
-        """The rest of the call's group is shown unchanged, once."""
-        messages = [user("q"), call("1", "2"), result("1", LONG), result("2", LONG), assistant("a"), *turns(2)]
-        index = indexed(messages)
-        index.apply(Drop([1], "old"))
-        index.sync([*messages[:3], user("never mind")])
-        assert shown(index.messages()) == ["q", "1+2", shown([messages[2]])[0], "never mind"]
-
-    def test_a_result_that_the_host_moved(self) -> None:
-        """The group is new, whole; the old one, which was hidden, takes none of its results and stays hidden."""
-        messages = [call("1", "2"), result("0"), result("1", "one"), result("2", "two"), *turns(3)]
-        index = indexed(messages)
-        assert index.apply(Drop([0], "old"))
-        assert index.apply(Drop([1], "old"))
-        index.sync([*rebuilt(messages[:2]), assistant("new"), *rebuilt(messages[3:]), *rebuilt(messages[2:3])])
-        assert shown(index.messages()) == ["1+2", "new", "two", "q1", "a1", "q2", "a2", "q3", "a3", "one"]
-
-    @pytest.mark.parametrize("copies", [lambda chat: chat, rebuilt])
-    def test_a_message_that_moved_to_the_place_of_a_hidden_one(self, copies: Any) -> None:
-        """It is not an altered version of that one, so it is shown."""
-        messages = [system("s"), *turns(4)]
-        index = indexed(messages)
-        index.apply(Drop([2, 3], "old"))
-        index.sync(copies([*messages[:2], messages[6], *messages[3:6], *messages[7:]]))
-        assert messages[6] in index.messages()
 
 
 def test_a_list_accounts_for_the_source_or_not() -> None:

@@ -8,7 +8,6 @@ from tests.support.chats import assistant, developer, indexed, system, user
 
 
 def test_an_instruction_that_a_later_one_replaced_may_leave() -> None:
-    """Of instructions that differ only in numbers, the newest stays; those at the start stay all."""
     reminders = [system(f"Reminder {number}: keep the list current.") for number in range(5)]
     index = indexed([system(), system(), reminders[0], user(), *reminders[1:3], assistant(), *reminders[3:], user()])
     assert index.removable_ids() == [3, 4, 5, 6, 7]
@@ -26,7 +25,6 @@ def test_only_four_kinds_of_instructions_stay() -> None:
 
 
 def test_what_adds_a_tool_in_mid_conversation_stays() -> None:
-    """Later calls need the tool, however many other instructions follow."""
     added = {"role": "system", "content": [{"type": "tool_addition", "tool": {"name": "look"}}]}
     chat = [user(), added, {"role": "assistant", "content": "hm"}] * 6 + [user()]
     index = MessageIndex(chat, counter="chars/4", format=anthropic)

@@ -35,7 +35,6 @@ USED: Chat = [
 
 
 def thought(text: str = "so") -> Raw:
-    """An answer of Anthropic's with thoughts."""
     signed = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     return {"role": "assistant", "content": [signed, {"type": "text", "text": text}]}
 
@@ -205,7 +204,6 @@ class TestInstructionsThatComeToLead:
 
 @pytest.mark.parametrize(("roles", "first"), [("u", "u"), ("ua", "u"), ("ss", "a")])
 def test_the_message_that_opens_a_view(roles: str, first: str) -> None:
-    """The first that does not instruct; of a summary of two messages, its own first."""
     index = MessageIndex([said(openai_chat, "user"), said(openai_chat, "assistant", "a"), said(openai_chat, "user", "z")])
     names = {"s": "system", "u": "user", "a": "assistant"}
     assert index.apply(Replace(0, [openai_chat.new(names[role], role) for role in roles]))

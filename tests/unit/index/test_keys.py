@@ -38,7 +38,6 @@ def test_the_key_of_a_message_depends_on_its_data_alone() -> None:
 
 
 def test_the_key_of_a_message_is_the_same_in_every_process() -> None:
-    """It never contains the address of an object; a copy of a message has the same key, another message another one."""
     messages = [user("hi"), user("hi"), user("ho")]
     keys = [message_key(raw, Wrapped()) for raw in messages]
     assert keys[0] == keys[1] != keys[2]

@@ -25,7 +25,6 @@ def read(text: str, role: str = "user") -> Mark | None:
 
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
 def test_a_marked_text_is_recognized_in_any_role(role: str) -> None:
-    """The mark gives the strategy, the round, and the text after it."""
     text = marked("The user wants tea.", by="Summarization", round=3)
     mark = read(text, role)
     assert mark is not None
@@ -50,7 +49,6 @@ def test_a_marked_text_is_recognized_in_any_role(role: str) -> None:
     ],
 )
 def test_an_edited_mark_is_no_mark(edited: str) -> None:
-    """A message with a wrong digest, or a line that is not exactly a mark, is an ordinary message."""
     assert read("[compaction 3a70adca by Summarization round 1]\nThe user wants tea.") is not None
     assert read(edited) is None
 
@@ -74,7 +72,6 @@ def test_the_mark_stands_in_the_first_text() -> None:
 
 @pytest.mark.parametrize(("by", "round"), [("two words", 1), ("", 1), ("1st", 1), ("x" * 65, 1), ("X", 0), ("X", 1_000_000)])
 def test_a_mark_that_could_not_be_read_is_not_written(by: str, round: int) -> None:
-    """An invalid name or round raises an error immediately, and so never makes an unrecognizable summary."""
     with pytest.raises(ConfigurationError, match="would not be recognized"):
         marked("body", by=by, round=round)
 
@@ -116,13 +113,11 @@ def test_a_signature_needs_the_key_the_conversation_and_the_role() -> None:
 
 
 def test_a_signed_summary_is_updated() -> None:
-    """As one without a key is."""
     again = compacted([*compacted(chat(), keys=KEY), *chat()], keys=KEY)
     assert (len(again), " round 2]" in again[0]["content"]) == (3, True)
 
 
 def test_a_short_key() -> None:
-    """It is refused, and not shown."""
     with pytest.raises(ConfigurationError, match="at least 16 characters") as raised:
         RunContext(keys="short")
     assert "short" not in str(raised.value)
@@ -151,7 +146,6 @@ def test_the_oldest_is_believed_and_only_up_to_the_ceiling() -> None:
 
 
 def test_a_session_believes_its_first_list_alone() -> None:
-    """A session does not believe the marks of later messages, which it did not write."""
     summary = compacted(chat())[0]
     session = CompactionSession(SUMMARIZE, counter="chars/4")
     first = [said("user", "Hello.")]
@@ -172,7 +166,6 @@ def test_a_session_believes_its_first_list_alone() -> None:
 
 
 def test_marks_are_read_again_when_a_run_says_which_are_believed() -> None:
-    """Edits stay; sums follow."""
     index = MessageIndex([said("user", marked("Fine. " * 40, by="Foo")), *chat(3)], counter="chars/4")
     assert index.included.turns == 3
     index.apply(Drop(1, "old"))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 from collections import UserDict
 from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Metrics, Replace, RunContext, counter
-from compaction.errors import InputError, InvalidMessage
+from compaction import Drop, MessageIndex, Metrics, RunContext, counter
+from compaction.errors import InputError
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore
-from compaction.index.marks import marked
 from compaction.tokens import MessageMeter
 from tests.support.chats import assistant, call, indexed, result, system, thought, tool_turns, turns, user
-
-LONG = "word " * 100
 
 
 class TestSizes:
@@ -42,8 +38,6 @@ class TestSizes:
         assert index.total.tool_calls == 300
 
     def test_any_counter_will_do(self) -> None:
-        """One's own counter is asked for every text, and is there to be asked."""
-
         class Words:
             name, exact = "words", False
 
@@ -55,99 +49,33 @@ class TestSizes:
         assert index.counter.name == "words"
         assert indexed([]).counter is counter("chars/4")
 
-    def test_tokens_of_a_request_hold_the_overhead(self) -> None:
-        """Tokens sent outside the messages count in ``tokens``, not in the sizes of the messages."""
-        index = indexed([user("q")], context=RunContext(overhead_tokens=1_000))
-        assert index.tokens == index.included.tokens + 1_000
-        index.context = RunContext(overhead_tokens=10)
-        assert index.tokens == index.included.tokens + 10
-
 
 class TestProjection:
     def test_mappings_that_are_no_dicts(self) -> None:
-        """They come out as the objects they are."""
         message = UserDict(user("q"))
         assert indexed([message]).messages()[0] is message  # type: ignore[list-item]
 
     def test_groups_can_be_looked_at_when_they_are_out_of_the_view(self) -> None:
-        """Excluded is not gone."""
         index = indexed(turns(2))
         index.apply(Drop([0]))
-        assert [group.id for group in index.included_groups] == [1, 2, 3]
         assert (index.is_included(0), index.is_included(index.group(1)), index.is_included(99)) == (False, True, False)
         assert index.group(0).messages[0].text == "q1"
-        with pytest.raises(InputError, match="group 99: this group does not exist"):
-            index.group(99)
-
-
-class TestAppend:
-    def test_nothing_is_added_if_one_message_cannot_be_read(self) -> None:
-        """All or none, and the error names the place in the whole conversation."""
-        index = indexed(turns(1))
-        before = (index.total, index.messages())
-        with pytest.raises(InvalidMessage) as caught:
-            index.append([user("fine"), {"content": "no role"}])
-        assert caught.value.where == "messages[3].role"
-        assert (index.total, index.messages()) == before
-
-    def test_the_first_messages_are_counted_from_the_start(self) -> None:
-        """One that cannot be read is named by its place in the list."""
-        with pytest.raises(InvalidMessage) as caught:
-            indexed([user("fine"), {"content": "no role"}])
-        assert caught.value.where == "messages[1].role"
+        for ask in (index.group, index.originals, lambda id: index.pin([id])):
+            with pytest.raises(InputError, match="group 99: this group does not exist"):
+                ask(99)
 
 
 class TestRollback:
     @pytest.mark.parametrize("mark", [-1, 2])
     def test_a_mark_beyond_the_journal_is_an_error(self, mark: int) -> None:
-        """Only what was done can be undone."""
         index = indexed(turns(2))
         index.apply(Drop([0]))
         with pytest.raises(InputError, match=f"rollback\\({mark}\\): the journal has 1 edits"):
             index.rollback(mark)
 
 
-class TestOriginals:
-    def test_what_a_group_stands_for(self) -> None:
-        """Through any number of rounds, late results included; a group that was not replaced stands for itself."""
-        messages = [user(LONG), call("1"), result("1", LONG), user("q" + LONG), assistant("a"), user("r")]
-        index = indexed(messages)
-        assert index.apply(Replace([0, 1], [openai_chat.new("user", marked("one " * 20, by="Tests"))]))
-        assert index.apply(Replace([-1, 3], [openai_chat.new("user", marked("two " * 20, by="Tests"))]))
-        assert index.originals(-2) == messages[:4]
-        assert index.originals(index.group(-1)) == messages[:3]
-        assert index.originals(4) == [messages[4]]
-        assert index.originals(0)[0] is messages[0]
-        assert index.ordinals(-2) == [0, 1, 2, 3]
-        with pytest.raises(InputError, match="this group does not exist"):
-            index.originals(99)
-
-    def test_each_late_result_belongs_to_what_a_group_stands_for(self) -> None:
-        """Also the second one, which finds its group in the view again."""
-        two_calls = call("1", "2")
-        index = indexed([user(LONG), two_calls, user("q" + LONG), assistant("a"), user("r")])
-        assert index.apply(Replace([0, 1, 2], [openai_chat.new("user", marked("one " * 20, by="Tests"))]))
-        assert index.ordinals(-1) == [0, 1, 2]
-        index.append([result("1", LONG)])
-        assert index.ordinals(-1) == [0, 1, 2, 5]
-        index.append([result("2", LONG)])
-        assert index.ordinals(-1) == [0, 1, 2, 5, 6]
-
-
 class TestPinning:
-    def test_by_id(self) -> None:
-        """From now on; unknown ids are an error."""
-        index = indexed(turns(2))
-        before = index.included_groups
-        index.pin([0, 1])
-        assert [group.pinned for group in index.included_groups] == [True, True, False, False]
-        assert [group.pinned for group in before] == [False] * 4
-        with pytest.raises(InputError, match="group 9: this group does not exist"):
-            index.pin([9])
-
     def test_by_predicate(self) -> None:
-        """Every message that comes is asked about; one is enough for its group."""
-
         def wanted(message: Any) -> bool:
             return "keep" in message.text
 
@@ -162,7 +90,6 @@ class TestPinning:
         ]
 
     def test_a_late_result_pins_its_group(self) -> None:
-        """A group outside the view is shown again, and pinned."""
         index = indexed([user("q"), call("1"), user("r"), assistant("a")], pin=lambda message: "keep" in message.text)
         index.apply(Drop([1]))
         index.append([result("1", "keep")])
@@ -183,7 +110,6 @@ class TestTime:
         assert index.turns_since_edit == 4
 
     def test_idle_without_a_clock(self) -> None:
-        """No time was passed in, so none has gone by."""
         index = indexed(turns(1))
         index.append([user("later")])
         assert index.idle_seconds == 0
@@ -203,7 +129,6 @@ class TestTime:
         assert index.idle_seconds == 100
 
     def test_nothing_new_is_no_sign_of_life(self) -> None:
-        """Appending no messages does not end the idle time."""
         index = indexed(turns(1), context=RunContext(now=100.0))
         index.context = RunContext(now=160.0)
         index.append([])
@@ -222,11 +147,3 @@ class TestTrial:
             assert not index.apply(Drop([5, 6]))
         assert (index.messages(), index.edits, index.refused) == before
         assert not index.apply(Drop([5, 6]))
-
-    def test_what_is_raised_inside_takes_it_back_too(self) -> None:
-        """A failure while trying changes nothing."""
-        index = indexed([*turns(3), user("q")])
-        with contextlib.suppress(OSError), index.trial():
-            index.apply(Drop([0]))
-            raise OSError
-        assert (index.edits, len(index.messages())) == ((), 7)

@@ -19,8 +19,6 @@ OTHER = Summarization(trigger=tokens_exceed(2_000))
 
 
 class Opaque:
-    """A summarizer with the default repr."""
-
     def summarize(self, request: object) -> str:
         return "said"
 
@@ -36,7 +34,6 @@ def test_each_failure_in_a_row_pauses_longer(failures: int, seconds: float) -> N
 
 
 def test_a_success_forgets_the_failures() -> None:
-    """The next failure counts as the first."""
     pauses = RunHistory()
     pauses.record_success(ONE)
     pauses.record_failure(ONE, 0.0)
@@ -48,7 +45,6 @@ def test_a_success_forgets_the_failures() -> None:
 
 
 def test_strategies_of_one_class_pause_apart() -> None:
-    """A strategy is identified by its value, not by the name of its class."""
     pauses = RunHistory()
     pauses.record_failure(ONE, 0.0)
     assert pauses.is_paused(Summarization(trigger=tokens_exceed(1_000)), 1.0)
@@ -66,7 +62,6 @@ def test_an_address_is_not_part_of_the_value() -> None:
 
 
 def test_json_and_pickle_keep_them() -> None:
-    """Both give pauses that answer as these do."""
     pauses = RunHistory()
     pauses.record_failure(ONE, 5.0)
     pauses.record_failure(ONE, 70.0)
@@ -78,13 +73,11 @@ def test_json_and_pickle_keep_them() -> None:
 
 @pytest.mark.parametrize("data", [None, 3, [1], {"a": 1}, {"a": [1]}, {"a": ["x", "y"]}, {"a": [1, None]}])
 def test_what_is_not_saved_pauses(data: object) -> None:
-    """Anything else is refused with an error that says what to do."""
     with pytest.raises(StateError, match="start a new session"):
         RunHistory.from_dict(data)
 
 
 def test_the_number_of_strategies_is_bounded() -> None:
-    """A session with ever new strategies does not grow: the oldest failure is forgotten first."""
     pauses = RunHistory()
     for number in range(100):
         pauses.record_failure(f"strategy {number}", 0.0)

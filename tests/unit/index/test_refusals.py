@@ -57,7 +57,6 @@ def ended(index: MessageIndex, *drops: Drop) -> bool:
 
 class TestRefused:
     def test_it_names_what_it_would_have_needed(self) -> None:
-        """From the moment it is asked for, and after the step."""
         index = index_of()
         assert not index.apply(Drop(ANSWER))
         assert rules(index) == [RULE]
@@ -65,7 +64,6 @@ class TestRefused:
         assert (rules(index), index.edits, index.included) == ([RULE], (), index.total)
 
     def test_what_is_refused_for_another_reason_does_not_wait(self) -> None:
-        """Neither does what was undone by a rollback."""
         index = index_of()
         assert not ended(index, Drop([ANSWER, 5]), Drop(QUESTION))
         assert rules(index)[0] == "the newest group must be kept"
@@ -86,7 +84,6 @@ class TestRefused:
         assert index.end_step("")
 
     def test_drops_of_one_group_are_not_applied_together(self) -> None:
-        """The first of them counts, or one that is allowed by itself."""
         index = index_of()
         assert not ended(index, Drop(ANSWER), Drop([ANSWER, QUESTION]))
         assert (index.edits, index.refused) == ((Drop([ANSWER, QUESTION]),), ())
@@ -96,7 +93,6 @@ class TestRefused:
 
 
 def test_two_that_need_one_another() -> None:
-    """Both become one journal entry, and neither counts as refused."""
     index = index_of()
     assert ended(index, Drop(QUESTION), Drop(ANSWER))
     assert index.edits == (Together(Drop(ANSWER), Drop(QUESTION)),)
@@ -151,14 +147,12 @@ def test_what_is_needed_are_groups() -> None:
 
 class TestAskingAgain:
     def test_the_same_refused_edit_twice_is_no_progress(self) -> None:
-        """A strategy that does so would never end."""
         index = indexed([system("s"), user("q")])
         assert not index.apply(Drop([0]), by="Stubborn")
         with pytest.raises(NoProgress, match=r"^Stubborn repeated the refused .*: system messages must be kept"):
             index.apply(Drop([0], "another reason"), by="Stubborn")
 
     def test_after_a_change_it_may_be_asked_for_again(self) -> None:
-        """An edit, or new messages, may have made it possible; so may the start of another run."""
         index = indexed([*turns(2), user("q")])
         assert not index.apply(Drop([4]))
         assert index.apply(Drop([0]))

@@ -19,7 +19,6 @@ def drops(index: MessageIndex, steps: Sequence[Sequence[int]], until: int = 0) -
 
 
 def test_the_target_sees_every_drop() -> None:
-    """The target is evaluated before each drop, on a view without the groups dropped so far."""
     index = indexed(turns(4))
     index.begin_step(Truncation())
     index.apply_all(drops(index, [[0, 1], [2], [3], [4]], until=5))
@@ -30,7 +29,6 @@ def test_the_target_sees_every_drop() -> None:
 
 @pytest.mark.parametrize("bad", [[], [0], [1, 1], [9], [3], [1, 2, 3]])
 def test_each_drop_is_checked(bad: list[int]) -> None:
-    """A drop that `apply` would refuse is refused with the same rule, and the next ones are applied."""
     one, other = (indexed([system(), *turns(1), user("last")]) for _ in range(2))
     one.apply_all(drops(one, [bad, [2], [2]]))
     for step in (bad, [2], [2]):

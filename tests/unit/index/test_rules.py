@@ -14,7 +14,6 @@ from tests.support.chats import Chat, assistant, call, developer, indexed, resul
 
 
 def test_a_collapsed_call_that_comes_first_may_be_shortened() -> None:
-    """As one anywhere else; a summary of the conversation may not."""
     for by, rewritable in ((COLLAPSED_BY, True), ("Summarization", False)):
         index = indexed([assistant(marked("look: found it", by=by)), user(), assistant(marked("look: more", by=by)), user()])
         assert [index.is_rewritable(id) for id in (0, 2)] == [rewritable] * 2
@@ -33,7 +32,6 @@ def test_no_words_between_a_call_and_its_results() -> None:
 
 
 def test_no_words_among_results_that_answer_nothing() -> None:
-    """They stand between a call and its result, the first message of all or not."""
     words = [openai_chat.new("assistant", "so")]
     chat = [
         call("1", "2"),
@@ -82,7 +80,6 @@ CHAT: Chat = [system("s"), *turns(2), user("last"), call("1"), result("1")]
 
 
 def texts(index: MessageIndex) -> list[str]:
-    """Return the texts of the view."""
     return shown(index.messages())
 
 
@@ -100,7 +97,6 @@ FOUND = openai_chat.read(result("1", LONG))
 
 
 def called(*ids: str, **options: str) -> Message:
-    """A message with calls."""
     return openai_chat.read(call(*ids, **options))
 
 
@@ -150,7 +146,6 @@ class TestRefusals:
         ],
     )
     def test_what_may_not_leave(self, messages: Chat, edit: Edit, rule: str) -> None:
-        """Nothing changes, and the refusal says why."""
         index = indexed(messages)
         assert not index.apply(edit, by="Tests")
         assert index.messages() == messages
@@ -158,14 +153,12 @@ class TestRefusals:
         assert index.edits == ()
 
     def test_what_was_taken_out_cannot_be_taken_out_again(self) -> None:
-        """Nor can a summary stand for it any more."""
         index = edited_index()
         assert not index.apply(Drop([0]))
         assert not index.apply(Rewrite(0, [summary()]))
         assert [refusal.rule for refusal in index.refused] == ["group 0 is not in the view"] * 2
 
     def test_pinned_groups_stay_as_they_are(self) -> None:
-        """Neither dropped nor shortened."""
         index = indexed(turns(2))
         index.pin([0])
         assert not index.apply(Drop([0]))
@@ -177,7 +170,6 @@ class TestRefusals:
 
     @pytest.mark.parametrize("read_anew", [False, True])
     def test_a_summary_is_not_rewritten(self, read_anew: bool) -> None:
-        """Its mark would not fit any more: whether this index wrote it or read it."""
         index = edited_index()
         if read_anew:
             index = indexed(index.messages())
@@ -187,7 +179,6 @@ class TestRefusals:
         assert index.refused[0].rule == "a summary must be replaced, not rewritten"
 
     def test_a_rewrite_changes_something_and_only_the_content(self) -> None:
-        """Messages that are equal to the old ones are not a change; a call with other arguments is."""
         index = indexed(CALLED)
         assert not index.apply(Rewrite(1, index.group(1).messages))
         assert index.refused[0].rule == "the rewrite changes nothing"
@@ -196,7 +187,6 @@ class TestRefusals:
         assert index.source[1] == call("1", text=LONG)
 
     def test_the_view_never_grows(self) -> None:
-        """An edit that adds tokens is undone and refused; the refusal gives their number."""
         index = indexed([user("a"), assistant("b"), user("c")])
         before = (index.included, index.messages())
         assert not index.apply(Replace([0], [summary("much longer than what it stands for")]))
@@ -205,13 +195,11 @@ class TestRefusals:
         assert (index.included, index.messages()) == before
 
     def test_what_is_no_edit_is_an_error(self) -> None:
-        """Not a refusal: whoever wrote that made a mistake."""
         with pytest.raises(StrategyError, match="'drop it' is not an edit"):
             indexed([user()]).apply("drop it")  # type: ignore[arg-type]
 
 
 def test_a_group_of_another_conversation() -> None:
-    """It stays nowhere, and nothing is done to it."""
     index, other = indexed([system("s"), *turns(1), user("q")]), indexed(turns(5))
     group = other.included_groups[8]
     assert index.protection(group) == "group 8 does not exist"

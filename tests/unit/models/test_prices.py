@@ -12,12 +12,10 @@ from compaction.models.tables import packaged_models, read_models
 
 
 def rules(**figures: float) -> ModelPrices:
-    """Return prices of a model in round figures."""
     return ModelPrices(**{"model": "m", "input": 1.0, "cached": 0.1, "write": 1.25, "output": 8.0, **figures})
 
 
 def test_every_shipped_price_has_a_source_and_a_date() -> None:
-    """Every price in the package has a source, a date and plausible figures."""
     table = {name: entry.prices for name, entry in packaged_models().items() if entry.prices is not None}
     assert len(table) == 19
     assert [name for name, prices in table.items() if not prices.source.startswith("https://") or len(prices.date) != 10] == []
@@ -28,19 +26,16 @@ def test_every_shipped_price_has_a_source_and_a_date() -> None:
 
 @pytest.mark.parametrize("name", ["gpt-5", "openai/gpt-5", "GPT-5", "gpt-5-2025-08-07"])
 def test_a_model_is_found_by_any_of_its_names(name: str) -> None:
-    """A model is found regardless of a provider's prefix, the case and a date at the end of its name."""
     assert prices_of(name).model == "gpt-5"
 
 
 def test_a_longer_name_is_another_model() -> None:
-    """``gpt-5-mini`` is not read as ``gpt-5``, and an unknown longer name raises an error with similar names."""
     assert prices_of("gpt-5-mini-2025-08-07").model == "gpt-5-mini"
     with pytest.raises(UnknownModel, match=r"similar names are .*gpt-5"):
         prices_of("gpt-5-huge")
 
 
 def test_your_own_table_comes_first(tmp_path: Path) -> None:
-    """A user's table may add models and replace prices, and other models keep the package's prices."""
     path = tmp_path / "mine.toml"
     path.write_text('[me]\nblock_tokens = 7\n[me.models]\n"gpt-5" = {input = 9, cached = 1, write = 9, output = 9}\n')
     assert (prices_of("gpt-5", path).input, prices_of("gpt-5", path).block_tokens) == (9, 7)
@@ -59,18 +54,15 @@ def test_your_own_table_comes_first(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_table_says_why(text: str, words: str) -> None:
-    """A bad table raises a `ConfigurationError` that says what is wrong."""
     with pytest.raises(ConfigurationError, match=words):
         read_models(text, "mine.toml")
 
 
 def test_a_missing_table_says_so(tmp_path: Path) -> None:
-    """A table that does not exist raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match="cannot read a table of models"):
         prices_of("gpt-5", tmp_path / "none.toml")
 
 
 def test_dollars_are_per_million() -> None:
-    """Prices are dollars per million tokens, with a price for each kind of token."""
     assert rules().dollars(read=1_000_000, written=1_000_000, fresh=1_000_000, output=1_000_000) == 0.1 + 1.25 + 1.0 + 8.0
     assert unpriced("new").dollars(read=1_000_000, fresh=1_000_000, output=1_000_000) == 1.1

@@ -43,10 +43,7 @@ minimum_tokens = 0
     ],
 )
 def test_a_name_gives_the_smaller_of_the_two_limits(name: str, tokens: int) -> None:
-    """A model's input limit is the published one, or the context window less the reserve, whichever is smaller.
-
-    The names are those that providers and frameworks use.
-    """
+    """The published input limit, or the context window less the reserve; the names are those of providers and frameworks."""
     assert input_limit(name) == tokens
 
 
@@ -61,7 +58,6 @@ def test_the_reserve_is_taken_from_the_context_window() -> None:
 
 
 def test_an_unknown_name_is_an_error_with_similar_names() -> None:
-    """An unknown name raises an error with similar names, which also says that a number may be passed."""
     with pytest.raises(UnknownModel, match=r"'gpt-5-huge' is unknown: pass a number of tokens; similar names are .*gpt-5"):
         input_limit("gpt-5-huge")
     with pytest.raises(UnknownModel, match="no known name is similar"):
@@ -69,7 +65,6 @@ def test_an_unknown_name_is_an_error_with_similar_names() -> None:
 
 
 def test_a_table_of_ones_own_comes_first(tmp_path: Path) -> None:
-    """A user's table may be a mapping of context windows, or a file with limits, prices or both."""
     assert input_limit("Ours", table={"ours": 64_000}, reserve_output=4_000) == 60_000
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
@@ -86,20 +81,17 @@ def test_a_table_of_ones_own_comes_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tokens", [0, -5, "9k", True])
 def test_a_bad_table_is_an_error(tokens: object) -> None:
-    """A context window that is not a whole number of tokens raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match="'context_window'"):
         input_limit("ours", table={"ours": tokens})  # type: ignore[dict-item]
 
 
 def test_presets_take_a_name_for_a_window() -> None:
-    """Presets accept a model's name in place of its input limit."""
     assert presets.adaptive("gpt-5") == presets.adaptive(272_000)
     assert presets.context_window("gpt-4o", reserve_output=28_000) == presets.context_window(100_000)
     assert presets.hermes("openai/gpt-5") == presets.hermes(272_000)
 
 
 def test_an_integration_resolves_auto_by_the_frameworks_model() -> None:
-    """In integrations, ``window="auto"`` is resolved by the framework's model; an unknown model raises `UnknownModel`."""
     options = IntegrationOptions(strategy=presets.token_budget(9_000), window="auto")
     assert (options.window_of("gpt-5"), options.window_of(None)) == (272_000, None)
     assert IntegrationOptions(strategy=presets.token_budget(9_000), window=7).window_of("gpt-5") == 7
@@ -110,14 +102,12 @@ def test_an_integration_resolves_auto_by_the_frameworks_model() -> None:
 
 
 def test_prices_of_other_models_come_from_the_snapshot() -> None:
-    """Prices of other models come from the ``genai-prices`` package, with source, date and cache rules."""
     prices = prices_of("claude-sonnet-4-6")
     assert (prices.input, prices.cached, prices.write, prices.output) == (3.0, 0.3, 3.75, 15.0)
     assert (prices.block_tokens, prices.date, prices.source.split()[0]) == (0, "2026-11-21", "genai-prices")
 
 
 def test_without_the_package_the_own_table_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the ``genai-prices`` package, models outside the built-in table raise an error that names the extra."""
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert input_limit("gpt-5") == 272_000
     with pytest.raises(UnknownModel, match=r"pip install '\.\[models\]'"):

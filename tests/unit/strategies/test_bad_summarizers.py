@@ -67,11 +67,7 @@ def failure(outcome: CompactionResult) -> str:
 
 @strategies
 @pytest.mark.parametrize(("answer", "says"), BAD)
-async def test_a_bad_answer_is_a_failure(make: Any, answer: Any, says: str) -> None:
-    """An exception or a bad answer of the summarizer gives a short failure message, and the strategy pauses.
-
-    The summarizer may be synchronous or awaitable.
-    """
+async def test_a_bad_answer_is_a_short_failure_and_a_pause(make: Any, answer: Any, says: str) -> None:
     for summarizer in (Scripted(answer), Awaited(answer)):
         index = MessageIndex(said(40), counter="chars/4", context=RunContext(now=0.0))
         strategy = make(summarizer)
@@ -81,7 +77,6 @@ async def test_a_bad_answer_is_a_failure(make: Any, answer: Any, says: str) -> N
 
 @strategies
 async def test_a_summarizer_that_hangs_is_given_up(make: Any) -> None:
-    """A summarizer that exceeds its timeout is cancelled, and the run reports a failure."""
     hanging = Hanging()
     index = MessageIndex(said(40), counter="chars/4")
     assert failure(await run(index, make(hanging))) == "Hanging did not answer within 0.01 s"
@@ -89,10 +84,7 @@ async def test_a_summarizer_that_hangs_is_given_up(make: Any) -> None:
 
 
 def test_an_awaited_summarizer_has_a_minute() -> None:
-    """An awaitable summarizer has 60 seconds unless it sets its own timeout.
-
-    `FirstOf` has none, because its parts have theirs.
-    """
+    """Unless it sets its own timeout; `FirstOf` has none, because its parts have theirs."""
     assert (TIMEOUT_SECONDS, timeout_of(Awaited("x")), timeout_of(Hanging())) == (60.0, 60.0, 0.01)
     assert timeout_of(FirstOf(Hanging())) is None
 
@@ -161,7 +153,6 @@ def test_a_run_that_a_person_asks_for_forgets_the_pause(make: Any) -> None:
 @strategies
 @pytest.mark.parametrize(("window", "asked"), [(None, 0), (1_000_000, 0), (1_000, 1)])
 def test_past_the_window_nothing_pauses(make: Any, window: int | None, asked: int) -> None:
-    """A paused strategy calls its summarizer anyway if the view exceeds the context window."""
     scripted = Scripted("Up.")
     strategy = make(scripted)
     run_sync(paused(strategy, RunContext(now=0.0, window=window)), strategy)
@@ -202,20 +193,9 @@ async def test_the_next_summarizer_is_asked(make: Any) -> None:
 
 @strategies
 async def test_when_all_failed_the_strategy_does_what_it_always_does(make: Any) -> None:
-    """If every summarizer of `FirstOf` failed, the result has one failure that lists all reasons, and the strategy pauses."""
     index = MessageIndex(said(40), counter="chars/4", context=RunContext(now=0.0))
     strategy = make(FirstOf(Awaited(""), Scripted(RuntimeError("boom"))))
     told = failure(await run(index, strategy))
     assert told.startswith("every summarizer failed: Awaited: the summarizer answered '': ")
     assert told.endswith("; Scripted: boom")
     assert index.context.pauses.is_paused(strategy, 1.0)
-
-
-async def test_a_summarizer_that_hangs_does_not_hold_up_a_session() -> None:
-    """If the summarizer exceeds its timeout, a session returns the unchanged list and does not call it in the next turns."""
-    hanging = Hanging()
-    session = CompactionSession(summarizing(hanging), counter="chars/4", clock=lambda: 5.0)
-    chat = said(5)
-    for _ in range(3):
-        assert await session.view(chat) == chat
-    assert hanging.most_running == 1

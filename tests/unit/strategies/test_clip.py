@@ -11,17 +11,14 @@ from tests.support.chats import Chat, assistant, call, indexed, result, system, 
 
 
 def clipped(messages: Chat, **options: Any) -> list[Any]:
-    """The view after the strategy ran."""
     return compact_sync(messages, Clip(**{"tokens": 100, **options}), counter="chars/4").messages
 
 
 def sizes(messages: Chat) -> list[int]:
-    """Tokens of each group."""
     return [group.tokens for group in indexed(messages).included_groups]
 
 
 def test_both_ends_stay() -> None:
-    """The start and the end of a message of any role stay, and the caller's message is unchanged."""
     for role in (user, assistant):
         message = role("start " + "word " * 500 + "end")
         (left,) = clipped([message])
@@ -33,7 +30,6 @@ def test_both_ends_stay() -> None:
 
 
 def test_what_is_small_enough_is_the_same_object() -> None:
-    """Messages within the limit are the same objects; one of a token more is not."""
     messages = [user("word " * 60), user("word " * 95)]
     tokens = sizes(messages)[1]
     assert all(one is other for one, other in zip(clipped(messages, tokens=tokens), messages, strict=True))
@@ -41,7 +37,6 @@ def test_what_is_small_enough_is_the_same_object() -> None:
 
 
 def test_the_larger_results_of_parallel_calls_come_down() -> None:
-    """The larger results of parallel calls are cut to about the same size; the small one and the calls stay."""
     messages = [user("go"), call("a", "b", "c"), result("a", "x " * 900), result("b", "small"), result("c", "y " * 300)]
     left = clipped(messages, tokens=200)
     assert left[1] is messages[1]
@@ -53,7 +48,6 @@ def test_the_larger_results_of_parallel_calls_come_down() -> None:
 
 
 def test_what_stays_as_it_is() -> None:
-    """System messages, kept groups and pending calls are not cut."""
     messages = [system("word " * 500), user("word " * 500), call("a", text="word " * 500)]
     left = clipped(messages, keep=kinds(GroupKind.USER))
     assert [one is other for one, other in zip(left, messages, strict=True)] == [True, True, True]

@@ -19,7 +19,6 @@ RULES = "Rules:\n- Never push.\n- Dates in UTC."
 
 
 def test_the_excerpt_keeps_the_form_of_what_was_said() -> None:
-    """A list stays a list, and the messages stay in order."""
     said = [
         user(RULES + "\n" * 400),
         assistant("Yes. " * 90),
@@ -34,7 +33,6 @@ def test_the_excerpt_keeps_the_form_of_what_was_said() -> None:
 
 
 def test_an_excerpt_that_saves_nothing_is_not_written() -> None:
-    """Short messages are shorter than an excerpt of them: they stay."""
     said = [user("Fix A."), assistant("Done."), user("Fix B."), assistant("Done."), user("Fine.")]
     assert compact_sync(said, Excerpt(tokens=200), counter="chars/4").outcome == "unchanged"
 
@@ -49,7 +47,6 @@ def test_a_question_leaves_with_its_short_answer() -> None:
 
 
 def test_an_excerpt_is_updated_from_a_list_that_was_compacted_before() -> None:
-    """A list that holds an excerpt keeps its entries in the next one, before what was said since."""
     said = [user(f"Box {number} is on shelf {number}. " + "ok " * 60) for number in range(6)]
     once = compact_sync(said, Excerpt(tokens=60, target=tokens_below(300)), counter="chars/4").messages
     more = [*once, user("More. " * 40), user("Now.")]
@@ -60,7 +57,6 @@ def test_an_excerpt_is_updated_from_a_list_that_was_compacted_before() -> None:
 
 
 def test_the_last_resort_drops_what_the_agent_said_first() -> None:
-    """Tool calls and answers go before the user's messages, which stay as they are while they fit."""
     said = [system("s"), user(RULES), *tool_turns(12), user("Fine.")]
     index = indexed(said)
     result = compact_sync(said, LastResort(tokens=index.tokens // 4), counter="chars/4")
@@ -70,7 +66,6 @@ def test_the_last_resort_drops_what_the_agent_said_first() -> None:
 
 
 def test_the_last_resort_says_which_words_it_dropped() -> None:
-    """Where not even an excerpt fits, the outcome is degraded, and the failure names the messages."""
     said = [user("a b c d e f. " * 9), user("g h i j. " * 9), user("Now.")]
     index = indexed(said)
     result = compact_sync(said, LastResort(tokens=8), counter="chars/4")
@@ -82,7 +77,6 @@ def test_the_last_resort_says_which_words_it_dropped() -> None:
 
 
 def test_the_last_resort_quotes_what_a_summary_stands_for() -> None:
-    """A summary that does not fit is replaced by an excerpt of the messages that it stands for."""
     said = [user(RULES), assistant("Yes. " * 400), user("Fine.")]
     index = indexed(said)
     compacted = Summarization(Scripted("Long. " * 150), keep=last(groups=1), user_tokens=0)
@@ -102,14 +96,12 @@ def test_the_target_may_be_below_the_trigger() -> None:
 
 @pytest.mark.parametrize("clips", [(0.0,), (1.1,), (0.5, -1)])
 def test_shares_are_checked(clips: tuple[float, ...]) -> None:
-    """A share outside 0 to 1 raises a ``ConfigurationError``."""
     with pytest.raises(ConfigurationError, match="a share above 0 and at most 1"):
         LastResort(tokens=100, clips=clips)
 
 
 @pytest.mark.parametrize("redact", [True, False])
 def test_a_stored_session_has_no_secret_of_messages_that_left(redact: bool) -> None:
-    """The user's words in a strategy's text are redacted in the view and in the state, unless its text says otherwise."""
     chat = [user("Log in with password: hunter2x. " + "Then wait. " * 90), assistant("Done. " * 40), user("Go on.")]
     text = SummaryText() if redact else SummaryText(redact=None)
     index = MessageIndex(chat, counter="chars/4")

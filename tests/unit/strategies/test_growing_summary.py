@@ -37,18 +37,15 @@ def growing(**options: Any) -> GrowingSummary:
 
 
 def views(strategy: GrowingSummary, messages: Chat) -> list[list[Any]]:
-    """The views of a session at each answer."""
     session = CompactionSession(strategy, counter="chars/4")
     return [session.view_sync(messages[:at]) for at in range(1, len(messages), 2)]
 
 
 def summaries(view: list[Any]) -> list[str]:
-    """The parts of the summary in a view."""
     return [message["content"] for message in view if message["content"].startswith("[compaction ")]
 
 
 def test_the_newest_stay_and_the_rest_is_listed() -> None:
-    """The newest messages stay, and a summary in front of them lists the exact values of the others."""
     messages = [system("s"), *orders(0, 30)]
     done = compact_sync(messages, growing(), counter="chars/4")
     assert done.outcome == "compacted"
@@ -107,14 +104,6 @@ def test_all_that_was_said_is_at_hand() -> None:
     assert anew.budget > seconds.budget
 
 
-def test_a_failing_summarizer_is_reported_and_its_part_listed() -> None:
-    """If the summarizer fails, facts are listed without a model, and the run is degraded."""
-    done = compact_sync(orders(0, 30), growing(summarizer=Scripted(ValueError("no"))), counter="chars/4")
-    assert done.outcome == "degraded"
-    assert [failure.policy for failure in done.failures] == ["facts were listed without a model"]
-    assert "BX-1000" in summaries(done.messages)[0]
-
-
 def test_a_cut_never_clips_a_short_task_to_gain_a_few_tokens() -> None:
     """If the user's words do not fit beside the frame of a part, more groups leave, or only groups without words."""
     task = "Fix the rounding of totals in checkout.py. Never touch the migrations folder."
@@ -140,7 +129,6 @@ def test_where_a_summary_would_save_nothing_groups_without_words_are_dropped() -
 
 
 def test_a_list_that_was_compacted_elsewhere_goes_on() -> None:
-    """In a view passed back, the parts are recognized, and their content is in the next summary."""
     once = compact_sync(orders(0, 30), growing(), counter="chars/4").messages
     done = compact_sync([*once, *orders(30, 60)], growing(added_tokens=100, max_tokens=150), counter="chars/4")
     assert "BX-1000" in "\n".join(summaries(done.messages))
@@ -150,7 +138,6 @@ def test_a_list_that_was_compacted_elsewhere_goes_on() -> None:
 
 
 def test_adaptive_stays_within_any_window() -> None:
-    """Every view of ``adaptive`` fits the window and is valid, even with huge messages and overhead."""
     messages = [system("s"), *orders(0, 40), user("word " * 4_000), assistant("x " * 3_000), user("why?")]
     for window in (600, 1_000, 4_000):
         session = CompactionSession(presets.adaptive(window), counter="chars/4", window=window, overhead_tokens=100)
@@ -192,17 +179,13 @@ def test_a_small_summary_shrinks_less() -> None:
     [
         {"window": 0},
         {"window": 10, "reserve_output": 10},
-        {"window": 100, "threshold": 0.98},
-        {"window": 100, "target": 0.95},
-        {"window": 100, "target": 0.1},
-        {"window": 100, "largest": 0.5},
-        {"window": 100, "largest": 0},
-        {"window": 100, "cached": 0},
+        *({"window": 100, "target": target} for target in (0.95, 0.1)),
+        *({"window": 100, "largest": largest} for largest in (0.5, 0)),
+        *({"window": 100, **bad} for bad in ({"threshold": 0.98}, {"cached": 0})),
     ],
     ids=str,
 )
 def test_adaptive_with_bad_arguments(arguments: dict[str, Any]) -> None:
-    """Bad arguments raise a `ConfigurationError`."""
     with pytest.raises(ConfigurationError):
         presets.adaptive(**arguments)
 
@@ -227,17 +210,3 @@ def test_a_last_user_message_that_is_marked_stays_in_later_runs() -> None:
     assert once.messages[0] is asked
     assert once.messages[2]["role"] == "user"
     assert not compact_sync(once.messages, strategy, counter="chars/4").edits
-
-
-def test_a_summarizer_that_failed_rests() -> None:
-    """A failed summarizer is not called again for a while by the session's clock."""
-    failing = Scripted(ValueError("no"))
-    now = [0.0]
-    session = CompactionSession(growing(summarizer=failing), counter="chars/4", clock=lambda: now[0])
-    messages = orders(0, 60)
-    for at in range(1, len(messages), 2):
-        session.view_sync(messages[:at])
-    assert len(failing.requests) == 1
-    now[0] = 61.0
-    session.view_sync([*messages, *orders(60, 90)])
-    assert len(failing.requests) == 2

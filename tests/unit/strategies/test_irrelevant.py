@@ -12,6 +12,7 @@ from compaction.errors import ConfigurationError
 from compaction.session import CompactionSession
 from compaction.strategies import DropIrrelevant
 from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import Chat, assistant, call, result, user
 
 
 class Judge:
@@ -22,7 +23,6 @@ class Judge:
         self.prompts: list[str] = []
 
     def generate(self, prompt: str) -> str:
-        """Return the next answer, or raise it."""
         self.prompts.append(prompt)
         answer = self.answers[min(len(self.prompts), len(self.answers)) - 1]
         if isinstance(answer, Exception):
@@ -31,24 +31,22 @@ class Judge:
 
 
 class AwaitedJudge:
-    """A judge that has to be awaited."""
-
     async def _later(self) -> str:
         return "[1]"
 
     def generate(self, prompt: str) -> Awaitable[str]:
-        """Answer later."""
         return self._later()
 
 
-def chat(calls: int) -> list[dict[str, Any]]:
+def chat(calls: int) -> Chat:
     """Return a question, some calls with long results, an answer, and another question."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "Find the red box. The password is hunter2x."}]
+    messages = [user("Find the red box. The password is hunter2x.")]
     for number in range(1, calls + 1):
-        call = {"id": f"call_{number}", "type": "function", "function": {"name": "look", "arguments": f'{{"shelf": {number}}}'}}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": f"shelf {number}: dust\n" * 60})
-    return [*messages, {"role": "assistant", "content": "Not yet."}, {"role": "user", "content": "Look on."}]
+        messages += [
+            call(f"c{number}", arguments=f'{{"shelf": {number}}}'),
+            result(f"c{number}", f"shelf {number}: dust\n" * 60),
+        ]
+    return [*messages, assistant("Not yet."), user("Look on.")]
 
 
 def judged(judge: Any, **options: Any) -> DropIrrelevant:
@@ -68,13 +66,11 @@ def test_only_what_is_named_leaves() -> None:
 
 
 async def test_awaited() -> None:
-    """A judge may be async."""
     messages = chat(3)
     assert (await compact(messages, judged(AwaitedJudge()), counter="chars/4")).messages == [messages[0], *messages[3:]]
 
 
 def test_until_the_target() -> None:
-    """Once the target holds, what was named stays; if it holds at first, nothing is asked."""
     judge, messages = Judge("[1, 2, 3, 4]"), chat(4)
     result = compact_sync(messages, judged(judge, target=tokens_below(700)), counter="chars/4")
     assert result.messages == [messages[0], *messages[5:]]
@@ -84,7 +80,6 @@ def test_until_the_target() -> None:
 
 @pytest.mark.parametrize("answer", ["No idea.", "", "[9]", "[0]", "[1, , 2]", OSError("no route")])
 def test_no_usable_answer(answer: str | Exception) -> None:
-    """An error, or an answer without a list of the parts' numbers, changes nothing and is reported."""
     messages = chat(3)
     result = compact_sync(messages, judged(Judge(answer)), counter="chars/4")
     assert (result.messages, result.outcome) == (messages, "degraded")
@@ -97,7 +92,7 @@ def test_asked_again_only_for_something_new() -> None:
     session = CompactionSession(judged(judge, trigger=tokens_exceed(500)), counter="chars/4")
     for _ in range(3):
         session.view_sync(messages)
-        messages = [*messages, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And?"}]
+        messages = [*messages, assistant("Yes."), user("And?")]
     assert len(judge.prompts) == 1
     session.view_sync([*messages, *chat(4)[1:]])
     assert len(judge.prompts) == 2
@@ -111,6 +106,5 @@ def test_asked_again_only_for_something_new() -> None:
 
 @pytest.mark.parametrize("judge", [None, Judge, "gpt"])
 def test_not_a_judge(judge: Any) -> None:
-    """A judge has ``generate(prompt)``."""
     with pytest.raises(ConfigurationError, match="'judge' must have generate"):
         DropIrrelevant(judge)

@@ -17,23 +17,19 @@ FILE = {"type": "file", "file": {"file_id": "file-1"}}
 
 
 def words(text: str) -> dict[str, Any]:
-    """A part of text."""
     return {"type": "text", "text": text}
 
 
 def showing(*parts: dict[str, Any]) -> dict[str, Any]:
-    """A user message with these parts."""
     return {"role": "user", "content": list(parts)}
 
 
 def cleared(messages: Chat, **options: Any) -> Chat:
-    """The view after the strategy ran."""
     return compact_sync(messages, ClearMedia(**options), counter="chars/4").messages
 
 
 @pytest.mark.parametrize(("part", "kind"), [(IMAGE, "image"), (AUDIO, "audio"), (FILE, "file")])
 def test_a_note_says_what_was_there(part: dict[str, Any], kind: str) -> None:
-    """A medium is replaced by a note with its kind, and the texts around it stay."""
     before, after = words("look:"), words("what is it?")
     messages = [showing(before, part, after), assistant("a cat"), user("and now?")]
     left = cleared(messages)
@@ -50,7 +46,6 @@ def test_the_note_can_be_worded() -> None:
 
 
 def test_pictures_in_tool_results() -> None:
-    """In a tool result, the text stays and the note follows it; a result with only an image becomes the note."""
     both = {"role": "tool", "tool_call_id": "1", "content": [words("a page"), IMAGE]}
     alone = {"role": "tool", "tool_call_id": "2", "content": [IMAGE]}
     left = cleared([user("q"), call("1", "2"), both, alone, assistant("a"), user("r")])
@@ -58,13 +53,11 @@ def test_pictures_in_tool_results() -> None:
 
 
 def test_what_the_assistant_said_aloud() -> None:
-    """A reference to the sound of an answer is removed, and the note becomes the text of the answer."""
     left = cleared([user("q"), {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}, user("r")])
     assert left[1] == assistant("[audio removed]")
 
 
 def test_the_last_turn_stays_by_default() -> None:
-    """By default, media of the last turn stay."""
     messages = [showing(IMAGE), assistant("a"), showing(words("this?"), IMAGE), assistant("b")]
     left = cleared(messages)
     assert left[0] == showing(words("[image removed]"))
@@ -73,14 +66,12 @@ def test_the_last_turn_stays_by_default() -> None:
 
 
 def test_the_target_is_asked_before_each_group() -> None:
-    """Media are removed oldest first, and only until the target holds."""
     index = indexed([message for n in range(4) for message in (showing(words(f"q{n}"), IMAGE), assistant(f"a{n}"))])
     strategy = ClearMedia(trigger=tokens_exceed(index.tokens - 1))
     assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [0]
 
 
 def test_tokens_fall_by_what_the_picture_cost() -> None:
-    """The tokens fall by the cost of the image less the tokens of the note."""
     index = indexed([showing(IMAGE), assistant("a"), user("b")])
     before = index.tokens
     list(edits_of(ClearMedia(), index))
@@ -88,7 +79,6 @@ def test_tokens_fall_by_what_the_picture_cost() -> None:
 
 
 def test_a_note_longer_than_what_it_replaces_is_not_written() -> None:
-    """A note with more tokens than the medium is not written."""
     low = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png", "detail": "low"}}
     messages = [showing(low), assistant("a"), user("b")]
     done = compact_sync(messages, ClearMedia(placeholder="x" * 400), counter="chars/4")

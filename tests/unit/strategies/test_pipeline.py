@@ -35,7 +35,6 @@ def drop_first(index: MessageIndex) -> Iterator[Edit]:
 
 class TestOrder:
     def test_each_step_sees_what_the_one_before_it_left(self) -> None:
-        """A later step checks its trigger after the edits of the earlier steps, and does not run if they freed enough."""
         index = indexed([system("s"), *tool_turns(4)])
         clearing = ToolResult(Clear(), trigger=always, keep=nothing)
         pipeline = clearing >> Truncation(trigger=tokens_exceed(index.tokens // 2), keep=nothing)
@@ -43,24 +42,7 @@ class TestOrder:
         assert [type(edit).__name__ for edit in edits] == ["Rewrite"] * 4
         assert index.included.messages == index.total.messages
 
-    def test_all_steps_run_although_the_first_changed_something(self) -> None:
-        """All steps whose triggers fire run, even if an earlier step already changed the conversation."""
-        pipeline = Pipeline(
-            SelectiveToolCall(keep=nothing),
-            SlidingWindow(trigger=turns_exceed(3)),
-            Truncation(trigger=messages_exceed(3), keep=nothing),
-        )
-        seen: list[Step] = []
-        done = compact_sync([system("s"), *tool_turns(4)], pipeline, counter="chars/4", on_step=seen.append)
-        assert [(step.strategy, len(step.edits)) for step in seen] == [
-            ("SelectiveToolCall", 4),
-            ("SlidingWindow", 1),
-            ("Truncation", 2),
-        ]
-        assert shown(done.messages) == ["s", "q4", "a4"]
-
     def test_an_empty_pipeline_does_nothing(self) -> None:
-        """An empty pipeline changes nothing and yields nothing."""
         messages = turns(2)
         assert compact_sync(messages, Pipeline(), counter="chars/4").messages == messages
         assert list(Pipeline()(indexed(messages))) == []
@@ -68,7 +50,6 @@ class TestOrder:
 
 class TestTrigger:
     def test_a_trigger_for_the_whole(self) -> None:
-        """The trigger of a pipeline is checked once, before the first step; if it fires, all steps run."""
         pipeline = Pipeline(SlidingWindow(), Truncation(keep=nothing), trigger=turns_exceed(2))
         seen: list[Step] = []
         done = compact_sync([assistant("hello"), *turns(3)], pipeline, counter="chars/4", on_step=seen.append)
@@ -81,16 +62,11 @@ class TestTrigger:
         assert compact_sync(turns(2), pipeline, counter="chars/4").outcome == "unchanged"
 
     def test_its_target_is_that_the_trigger_rests(self) -> None:
-        """Without a target, a pipeline must end the condition of its trigger.
-
-        If it still fires, the outcome is ``"over_target"``.
-        """
         pipeline = Pipeline(Truncation(trigger=never), trigger=turns_exceed(2))
         assert compact_sync(turns(3), pipeline, counter="chars/4").outcome == "over_target"
 
     @pytest.mark.parametrize(("count", "outcome"), [(2, "over_target"), (6, "compacted")])
     def test_a_target_for_the_whole(self, count: int, outcome: str) -> None:
-        """The target of a pipeline determines the outcome, not the targets of its steps, with or without a trigger."""
         steps = (SlidingWindow(trigger=turns_exceed(2)), Truncation(trigger=messages_exceed(1)))
         for trigger in (always, turns_exceed(2)):
             pipeline = Pipeline(*steps, trigger=trigger, target=~messages_exceed(count))
@@ -99,7 +75,6 @@ class TestTrigger:
 
 class TestAlgebra:
     def test_arrows_build_pipelines(self) -> None:
-        """``>>`` builds flat pipelines of strategies and plain functions, on either side."""
         a, b, c = SlidingWindow(), Truncation(), SelectiveToolCall()
         assert a >> b >> c == a >> (b >> c) == Pipeline(a, b, c) == Pipeline(Pipeline(a), Pipeline(b, Pipeline(c)))
         assert a >> b != b >> a
@@ -110,13 +85,11 @@ class TestAlgebra:
 
     @pytest.mark.parametrize("options", [{"trigger": turns_exceed(2)}, {"target": ~turns_exceed(2)}])
     def test_a_pipeline_with_a_trigger_or_a_target_is_not_taken_apart(self, options: dict[str, Any]) -> None:
-        """A pipeline with a trigger or a target remains one step inside another pipeline, so that it keeps both."""
         inner = Pipeline(SlidingWindow(), **options)
         assert Pipeline(inner, Truncation()).steps == (inner, Truncation())
         assert eval(repr(inner)) == inner
 
     def test_the_text_is_short(self) -> None:
-        """``str`` has a line for each step; it omits default values, and the ends of long texts."""
         inner = Pipeline(drop_first, ToolResult(Clear(placeholder="gone " * 99), at_least=500), trigger=turns_exceed(3))
         pipeline = Pipeline(SlidingWindow(keep=last(turns=9)), inner, target=never) >> TokenBudgetComposed(
             [Truncation()], budget=9
@@ -135,8 +108,6 @@ class TestAlgebra:
         assert str(Pipeline()) == "Pipeline()"
 
     def test_a_strategy_that_is_not_an_attrs_class_has_its_repr_as_text(self) -> None:
-        """``str`` of such a strategy is its `repr`."""
-
         class Plain(Strategy):
             def __call__(self, index: MessageIndex) -> Steps:
                 yield from ()
@@ -147,7 +118,6 @@ class TestAlgebra:
         assert str(Plain()) == "Plain()"
 
     def test_repr_says_what_was_said(self) -> None:
-        """The ``repr`` omits a trigger that always fires and a target that follows from the trigger."""
         assert repr(Pipeline()) == "Pipeline()"
         assert repr(Pipeline(trigger=turns_exceed(2))) == "Pipeline(trigger=turns_exceed(2))"
         assert repr(Pipeline(target=turns_exceed(2))) == "Pipeline(target=turns_exceed(2))"
@@ -155,7 +125,6 @@ class TestAlgebra:
 
     @pytest.mark.parametrize("wrong", [None, 7, "Truncation"])
     def test_what_is_no_strategy(self, wrong: Any) -> None:
-        """A step that is not callable raises a `ConfigurationError` when the pipeline is built."""
         with pytest.raises(ConfigurationError, match="a strategy must be a callable that takes an index and yields edits"):
             Pipeline(wrong)
         with pytest.raises(ConfigurationError, match="a strategy must be a callable that takes an index and yields edits"):
@@ -166,10 +135,7 @@ class TestForced:
     """``forced()`` returns the strategy for a run that a user requests."""
 
     def test_what_is_gentle_runs_whatever_its_trigger_says(self) -> None:
-        """``forced()`` makes shortening strategies run without trigger and target, and leaves dropping strategies unchanged.
-
-        A dropping strategy keeps the trigger of the pipeline around it.
-        """
+        """A dropping strategy is unchanged and keeps the trigger of the pipeline around it."""
         rough, gentle = Truncation(trigger=never), ToolResult(Clear(), trigger=never, at_least=99)
         forced = ToolResult(Clear(), trigger=always, target=never, at_least=0)
         assert rough.forced() is rough
@@ -179,7 +145,6 @@ class TestForced:
         assert Pipeline(gentle, rough, trigger=full).forced() == Pipeline(forced, Pipeline(rough, trigger=full))
 
     def test_triggers_of_nested_pipelines_hold_together(self) -> None:
-        """``forced()`` lets a dropping strategy inside two pipelines run only if both triggers fire."""
         outer, inner = tokens_exceed(9), turns_exceed(2)
         nested = Pipeline(Pipeline(Truncation(), trigger=inner), trigger=outer)
         assert nested.forced() == Pipeline(Pipeline(Truncation(), trigger=outer & inner))
@@ -194,7 +159,6 @@ class TestForced:
         assert done.after.tokens < done.before.tokens
 
     def test_what_wraps_others_is_forced_inside(self, tmp_path: Path) -> None:
-        """Forcing `Lossless` forces the strategy inside it; if that cannot be forced, the wrapper is returned unchanged."""
         store = SQLiteStore(tmp_path / "store.db")
         assert Lossless(ToolResult(trigger=never), store).forced() == Lossless(ToolResult().forced(), store)
         rough = Lossless(Truncation(), store)
@@ -222,7 +186,6 @@ class TestFunctions:
         assert Pipeline().default_target == never
 
     def test_it_is_lifted(self) -> None:
-        """A plain function becomes a strategy with the function's name, and a strategy is returned unchanged."""
         done = compact_sync(turns(2), drop_first, counter="chars/4")
         assert (shown(done.messages), done.edits) == (["a1", "q2", "a2"], (Drop(0, "first"),))
         assert as_strategy(drop_first).name == "drop_first"
@@ -230,8 +193,6 @@ class TestFunctions:
         assert as_strategy(truncation) is truncation
 
     def test_nothing_is_not_a_list_of_edits(self) -> None:
-        """A function that returns ``None`` or a coroutine raises a `StrategyError` that says what a strategy returns."""
-
         async def later(index: MessageIndex) -> Any:
             yield Drop(0)
 
@@ -240,8 +201,6 @@ class TestFunctions:
                 compact_sync(turns(2), wrong, counter="chars/4")  # type: ignore[arg-type]
 
     def test_a_subclass_of_one_s_own(self) -> None:
-        """A subclass overrides only ``edits``; its base checks the trigger and reports the steps."""
-
         class DropLast(Truncation):
             def edits(self, index: MessageIndex) -> Steps:
                 for group in reversed(self.candidates(index)):

@@ -13,28 +13,21 @@ from openai import AsyncOpenAI, OpenAI
 
 from compaction import MessageIndex, compact, compact_sync, first, last, nothing, run_sync
 from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
-from compaction.formats import anthropic, openai_responses
-from compaction.index import Replace, RunContext
+from compaction.formats import openai_responses
+from compaction.index import Replace
 from compaction.session import CompactionSession
-from compaction.strategies import (
-    Pipeline,
-    ProviderCompaction,
-    SlidingWindow,
-    Summarization,
-    Truncation,
-)
+from compaction.strategies import ProviderCompaction, SlidingWindow, Summarization, Truncation
 from compaction.testing import check_strategy
-from compaction.triggers import messages_exceed, never, tokens_below, tokens_exceed
+from compaction.triggers import messages_exceed, never, tokens_exceed
 from tests.support.fault_server import FaultServer, body, compacted, error_body, raw, status
 from tests.support.limits import examples
-from tests.support.wires import STRATEGIES, Brief, responses_conversations
+from tests.support.wires import Brief, responses_conversations
 
 Items = list[dict[str, Any]]
 LONG = "line of output\n" * 40
 
 
 def said(text: str) -> dict[str, Any]:
-    """A message of the user."""
     return {"type": "message", "role": "user", "content": text}
 
 
@@ -67,13 +60,11 @@ def kinds_of(items: list[Any]) -> list[str]:
 
 @pytest.fixture
 def server() -> Iterator[FaultServer]:
-    """A server that compacts."""
     with FaultServer(compacted()) as running:
         yield running
 
 
 def client_of(server: FaultServer) -> OpenAI:
-    """A synchronous client of the server."""
     return OpenAI(base_url=server.url, api_key="none")
 
 
@@ -103,7 +94,6 @@ def test_the_item_replaces_all_but_what_the_user_said(server: FaultServer) -> No
 
 
 async def test_an_async_client(server: FaultServer) -> None:
-    """An async client gives the same list, on asyncio and trio; a sync function refuses it."""
     async with AsyncOpenAI(base_url=server.url, api_key="none") as client:
         strategy = ProviderCompaction("gpt-5.5", client=client, keep=last(turns=1), fallback=Truncation())
         done = await compact(talk(3), strategy, counter="chars/4")
@@ -113,7 +103,6 @@ async def test_an_async_client(server: FaultServer) -> None:
 
 
 async def test_without_a_client_the_environment_decides(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without ``client``, a new one reads ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``; without a key, the error says so."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     strategy = ProviderCompaction("gpt-5.5", keep=last(turns=1))
@@ -145,15 +134,7 @@ def test_again_nothing_is_requested(server: FaultServer) -> None:
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: repr(strategy)[:30])
-def test_other_strategies_keep_the_item(server: FaultServer, strategy: Any) -> None:
-    """No later step removes the item, whatever its options."""
-    done = compact_sync(talk(4), Pipeline(of(server), strategy), counter="chars/4")
-    assert kinds_of(done.messages).count("compaction") == 1
-
-
 def test_a_saved_session_goes_on(server: FaultServer) -> None:
-    """An index that was stored with an item gives the same view, and the next round replaces it."""
     index = MessageIndex(talk(3), counter="chars/4")
     run_sync(index, of(server))
     again = MessageIndex.from_dict(json.loads(json.dumps(index.to_dict())), counter="chars/4")
@@ -193,7 +174,6 @@ FAULTS: list[Any] = [
 
 @pytest.mark.parametrize(("answer", "says"), FAULTS)
 def test_every_fault_runs_the_fallback(answer: Any, says: str) -> None:
-    """A refusal or an unusable answer is in ``failures``, and the fallback compacts; without one, nothing changes."""
     with FaultServer(answer) as server:
         fallback = Summarization(Brief(), keep=last(turns=1))
         done = compact_sync(talk(3), of(server, fallback=fallback), counter="chars/4")
@@ -226,14 +206,12 @@ def test_after_a_failure_it_pauses() -> None:
 
 
 def test_a_forced_run(server: FaultServer) -> None:
-    """`forced` ignores the triggers, those of the fallback too."""
     strategy = of(server, trigger=never, fallback=Summarization(Brief(), trigger=never))
     assert compact_sync(talk(3), strategy, counter="chars/4").outcome == "unchanged"
     assert compact_sync(talk(3), strategy.forced(), counter="chars/4").outcome == "compacted"
 
 
 def test_only_responses_items() -> None:
-    """Another format is an error that names the remedy; so is another client."""
     chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}] * 9
     with pytest.raises(ConfigurationError, match=r"the format openai-chat; use Summarization\(OpenAISummarizer"):
         compact_sync(chat, ProviderCompaction("gpt-5.5"), counter="chars/4")
@@ -244,7 +222,6 @@ def test_only_responses_items() -> None:
 
 
 def test_it_is_a_value() -> None:
-    """It can be pickled, and its copy is equal; a function becomes the fallback."""
     strategy = ProviderCompaction("gpt-5.5", trigger=tokens_exceed(9), fallback=Truncation())
     assert pickle.loads(pickle.dumps(strategy)) == strategy
     assert strategy.with_children([SlidingWindow()]).children == (SlidingWindow(),)
@@ -261,42 +238,7 @@ def endpoints() -> Iterator[list[OpenAI]]:
 @examples(4)
 @given(messages=responses_conversations())
 def test_it_keeps_the_laws(endpoints: list[OpenAI], messages: Items) -> None:
-    """The laws hold for any conversation, with an endpoint that compacts and with one that fails."""
     for client in endpoints:
         for keep in (nothing, first(messages=2) | last(groups=1)):
-            strategy = ProviderCompaction(
-                "gpt-5.5", client=client, keep=keep, max_retries=0, fallback=Truncation(keep=last(groups=2))
-            )
-            check_strategy(strategy, messages=messages, format=openai_responses)
-
-
-class TestServerCompaction:
-    """A conversation that the provider's server has compacted."""
-
-    def test_anthropics_block_stays(self) -> None:
-        """An answer as Anthropic's guide shows it stays whole; what the block stands for goes first."""
-        strategy = Truncation(trigger=tokens_exceed(500), target=tokens_below(400), keep=last(turns=1))
-        block = {
-            "type": "compaction",
-            "content": "Summary of the conversation: the user asked for a web scraper.",
-            "signature": "EoY",
-        }
-        answer = {"role": "assistant", "content": [block, {"type": "text", "text": "Based on our conversation so far..."}]}
-        asked = [
-            {"role": role, "content": f"{number} " + "word " * 200} for number in range(3) for role in ("user", "assistant")
-        ]
-        messages = [*asked[:5], answer, {"role": "user", "content": "next"}]
-        view = compact_sync(messages, strategy, counter="chars/4", format="anthropic").messages
-        assert any(raw is answer for raw in view)
-        assert len(view) < len(messages)
-        assert anthropic.validate(view) == []
-
-    def test_the_strategy_runs_if_the_server_did_not_compact(self) -> None:
-        """The messages that the server's item replaces go first; without an item, the strategy cuts as always."""
-        strategy = Truncation(trigger=tokens_exceed(500), target=tokens_below(400), keep=last(turns=1))
-        item = {"type": "compaction", "id": "cmp_001", "encrypted_content": "gAAAAABpM0Yj-...="}
-        served = [*talk(3), item, *turn(3), said("next")]
-        view = compact_sync(served, strategy, counter="chars/4", context=RunContext(window=1_000)).messages
-        assert item in view
-        assert openai_responses.validate(view) == []
-        assert len(compact_sync(talk(5), strategy, counter="chars/4").messages) < len(talk(5))
+            options: dict[str, Any] = {"keep": keep, "max_retries": 0, "fallback": Truncation(keep=last(groups=2))}
+            check_strategy(ProviderCompaction("gpt-5.5", client=client, **options), messages=messages, format=openai_responses)

@@ -17,7 +17,6 @@ def thinking(message: dict[str, Any], text: str = "hm") -> dict[str, Any]:
 
 
 def cleared(messages: Chat, **options: Any) -> Chat:
-    """The view after the strategy ran."""
     return compact_sync(messages, ClearReasoning(**options), counter="chars/4").messages
 
 
@@ -36,7 +35,6 @@ WORDS = {"type": "text", "text": "4"}
     ids=["reasoning", "reasoning_content", "details", "a part"],
 )
 def test_the_thought_goes_and_the_words_stay(thought: dict[str, Any], content: Any) -> None:
-    """Reasoning is removed; texts and unknown fields stay, and messages without reasoning are the same objects."""
     said = {"role": "assistant", "trace": 7, **thought}
     messages = [user("2+2?"), said, user("thanks"), assistant("sure"), user("bye")]
     left = cleared(messages)
@@ -67,14 +65,12 @@ def test_a_tool_group_keeps_calls_and_results() -> None:
 
 
 def test_a_group_of_nothing_but_reasoning_is_dropped() -> None:
-    """A group with only reasoning is dropped."""
     messages = [user("q"), thought("a"), thought("b"), assistant("a"), user("r")]
     assert list(edits_of(ClearReasoning(), indexed(messages))) == [Drop([1], "nothing but old reasoning")]
     assert shown(cleared(messages)) == ["q", "a", "r"]
 
 
 def test_the_last_turn_stays_by_default() -> None:
-    """By default the reasoning of the last turn stays."""
     messages = [user("q"), thinking(assistant("a")), user("r"), thinking(call("1")), result("1"), thinking(assistant("b"))]
     left = cleared(messages)
     assert ["reasoning" in message for message in left] == [False, False, False, True, False, True]

@@ -12,7 +12,6 @@ TOOL_GROUPS = kinds(GroupKind.TOOL_CALL)
 
 
 def test_all_but_the_newest_go_by_default() -> None:
-    """By default all tool groups but the newest are dropped, oldest first, although answers follow the newest."""
     index = indexed([system("s"), *tool_turns(3, words=1), user("q"), assistant("a")])
     assert list(edits_of(SelectiveToolCall(), index)) == [Drop([2], "an old tool call"), Drop([6], "an old tool call")]
     assert shown(index.messages()) == ["s", "q1", "a1", "q2", "a2", "q3", "c3", "r3 word", "a3", "q", "a"]
@@ -20,7 +19,6 @@ def test_all_but_the_newest_go_by_default() -> None:
 
 @pytest.mark.parametrize(("groups", "kept"), [(0, []), (1, ["c3"]), (2, ["c2", "c3"]), (9, ["c1", "c2", "c3"])])
 def test_how_many_stay(groups: int, kept: list[str]) -> None:
-    """``last(groups=, of=)`` keeps this number of tool groups."""
     done = compact_sync(tool_turns(3), SelectiveToolCall(keep=last(groups=groups, of=TOOL_GROUPS)), counter="chars/4")
     assert [each for each in shown(done.messages) if each.startswith("c")] == kept
     assert done.outcome == ("unchanged" if groups == 9 else "compacted")

@@ -9,29 +9,17 @@ from compaction.index.marks import Marks, marked
 from compaction.strategies import Clip, SlidingWindow, ToolResult, Truncation
 from compaction.testing import check_strategy
 from compaction.triggers import always, messages_exceed, never, tokens_exceed, turns_exceed
-from tests.support.chats import (
-    Chat,
-    assistant,
-    edits_of,
-    indexed,
-    shown,
-    system,
-    tool_turns,
-    turns,
-    user,
-)
+from tests.support.chats import Chat, assistant, edits_of, indexed, shown, system, tool_turns, turns, user
 
 REASON = "outside the window"
 
 
 def left(strategy: SlidingWindow, messages: Chat, **options: Any) -> list[str]:
-    """The view after the strategy ran."""
     return shown(compact_sync(messages, strategy, counter="chars/4", **options).messages)
 
 
 class TestTurns:
     def test_the_oldest_turns_go_whole(self) -> None:
-        """Each step drops one turn with its calls and answers, oldest first."""
         index = indexed([system("s"), *tool_turns(4, words=1)])
         assert list(edits_of(SlidingWindow(trigger=turns_exceed(2)), index)) == [
             Drop([1, 2, 4], REASON),
@@ -41,27 +29,23 @@ class TestTurns:
         assert index.included.turns == 2
 
     def test_without_trigger_what_is_kept_is_left(self) -> None:
-        """Without a trigger, only the groups of ``keep`` stay, by default those of the last turn, and the system message."""
         strategy = SlidingWindow()
         assert (strategy.trigger, strategy.target, strategy.keep) == (always, never, last(turns=1))
         assert left(strategy, [system("s"), *turns(3)]) == ["s", "q3", "a3"]
         assert left(SlidingWindow(keep=last(turns=2)), [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
 
     def test_a_window_of_groups(self) -> None:
-        """A window of groups keeps the last groups and the question before them; the first message may be kept too."""
         assert left(SlidingWindow(keep=last(groups=3)), tool_turns(3, words=1)) == ["q3", "c3", "r3 word", "a3"]
         assert left(SlidingWindow(keep=last(groups=3)), turns(4)) == ["q3", "a3", "q4", "a4"]
         assert left(SlidingWindow(keep=first(messages=1) | last(groups=2)), turns(4)) == ["q1", "q4", "a4"]
 
     def test_what_comes_before_the_first_turn_is_a_turn(self) -> None:
-        """The groups before the first user message are dropped first, as one turn."""
         messages = [assistant("hello"), assistant("there"), *turns(2)]
         index = indexed(messages)
         assert list(edits_of(SlidingWindow(trigger=messages_exceed(5)), index)) == [Drop([0, 1], REASON)]
         assert shown(index.messages()) == ["q1", "a1", "q2", "a2"]
 
     def test_the_target_is_asked_before_each_turn(self) -> None:
-        """The target is checked before each turn, and turns are dropped as a whole."""
         index = indexed(turns(5))
         strategy = SlidingWindow(trigger=turns_exceed(3), target=~messages_exceed(7))
         assert len(list(edits_of(strategy, index))) == 2
@@ -71,39 +55,30 @@ class TestTurns:
 
 class TestWhatStays:
     def test_system_messages_and_summaries(self) -> None:
-        """System messages and summaries belong to no turn and stay."""
         messages = [system("s"), user(marked("so far", by="X")), user("q1"), system("t"), assistant("a1"), *turns(1)]
         index = indexed(messages, marks=Marks())
         run_sync(index, SlidingWindow())
         assert (len(index.messages()), shown(index.messages())[2:]) == (5, ["t", "q1", "a1"])
 
     def test_a_collapsed_tool_call_is_of_the_turn_it_stands_in(self) -> None:
-        """A collapsed tool call is dropped in one step with the question before it and the answer after it."""
         index = indexed([*tool_turns(2), user("q")])
         run_sync(index, ToolResult(keep=nothing))
         assert list(edits_of(SlidingWindow(), index)) == [Drop([0, -1, 3], REASON), Drop([4, -2, 7], REASON)]
 
     def test_answers_of_two_turns_are_two_steps(self) -> None:
-        """The answers of two turns are dropped in two steps, even if the question between them stays."""
         index = indexed(turns(3))
         index.pin([2])
         assert list(edits_of(SlidingWindow(), index)) == [Drop([0, 1], REASON), Drop([3], REASON)]
 
     def test_a_kept_group_within_an_old_turn(self) -> None:
-        """If ``keep`` selects tool calls in an old turn, only the answer of the turn is dropped.
-
-        Its question starts the view.
-        """
+        """Only the answer of the turn is dropped, because its question starts the view."""
         strategy = SlidingWindow(keep=last(turns=1) | kinds(GroupKind.TOOL_CALL))
         assert left(strategy, tool_turns(2, words=1)) == ["q1", "c1", "r1 word", "q2", "c2", "r2 word", "a2"]
 
 
 class TestCutPoints:
     def test_both_sides_of_a_kept_group_go_in_one_step(self) -> None:
-        """The groups on both sides of a kept group are dropped in one step.
-
-        The question that starts the view is dropped last.
-        """
+        """The question that starts the view is dropped last."""
         window = SlidingWindow(trigger=tokens_exceed(0))
         messages = [user("task"), user("q1"), assistant("keep"), assistant("a1"), *turns(1)]
         index = indexed(messages)
@@ -118,7 +93,6 @@ class TestSystem:
     """``SlidingWindowStrategy(preserve_system=False)`` of Agent Framework is ``SlidingWindow(drop_system=True)``."""
 
     def test_they_go_after_everything_else(self) -> None:
-        """With ``drop_system=True``, system messages are dropped after the other groups, oldest first."""
         index = indexed([system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")])
         edits = list(edits_of(SlidingWindow(keep=last(groups=2), drop_system=True), index))
         assert [(edit.groups, edit.allow_system) for edit in edits if isinstance(edit, Drop)] == [
@@ -130,7 +104,6 @@ class TestSystem:
 
 
 def test_a_turn_that_is_too_long_stays_unless_other_strategies_follow() -> None:
-    """One turn of 100 calls stays whole; `Truncation` and `Clip` after the window bring it under the trigger."""
     full = tokens_exceed(500)
     run = [user("q"), *(message for message in tool_turns(100) if message["role"] != "user")]
     window = SlidingWindow(trigger=full)

@@ -24,7 +24,7 @@ from compaction.formats import MessageFormat, openai_chat, openai_responses
 from compaction.index.marks import Marks, marked, read_mark
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
-from compaction.triggers import always, never, tokens_below, tokens_exceed
+from compaction.triggers import always, never, tokens_exceed
 from tests.support.chats import Chat, call, indexed, result, said
 from tests.support.scripted import Scripted
 
@@ -47,15 +47,10 @@ def summarized(chat: Chat, strategy: Summarization, **options: Any) -> Compactio
     return compact_sync(chat, strategy, counter="chars/4", **options)
 
 
-def texts(messages: list[Any]) -> list[str]:
-    return [str(message["content"]) for message in messages]
-
-
 # ---------------------------------------------------------------- summaries
 
 
 def test_one_summary_stands_for_all_that_keep_leaves_free() -> None:
-    """All groups outside ``keep`` are replaced by one summary, in the place of the last of them."""
     chat = [SYSTEM, *turns(6)]
     outcome = summarized(chat, Summarization(Scripted("They talked."), keep=last(messages=2)))
     assert outcome.outcome == "compacted"
@@ -65,7 +60,6 @@ def test_one_summary_stands_for_all_that_keep_leaves_free() -> None:
 
 
 def test_a_kept_message_between_summarized_ones_stays_verbatim_and_before_the_summary() -> None:
-    """Kept messages between summarized ones stay unchanged, before the summary."""
     chat = turns(4)
     outcome = summarized(chat, Summarization(Scripted("Answers were given."), keep=kinds(GroupKind.USER) | last(groups=1)))
     assert [message for message in outcome.messages if message["role"] == "user"] == chat[::2]
@@ -73,7 +67,6 @@ def test_a_kept_message_between_summarized_ones_stays_verbatim_and_before_the_su
 
 
 def test_the_request_holds_the_new_groups_the_budget_and_what_stays() -> None:
-    """The request contains the new groups, the kept groups, the token budget and the focus."""
     scripted = Scripted("Short.")
     chat = [SYSTEM, *turns(5)]
     summarized(
@@ -151,7 +144,6 @@ def test_a_mark_of_the_last_round_does_not_end_the_run() -> None:
 
 
 def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary() -> None:
-    """A collapsed tool call is summarized like any other group."""
     scripted = Scripted("All of it.")
     chat = [said("user", "Go on."), call("c1"), result("c1", "done " * 60), *turns(4)]
     pipeline = ToolResult(keep=last(groups=2)) >> Summarization(scripted, keep=last(messages=2))
@@ -165,7 +157,6 @@ def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary()
     ids=["after user", "after assistant", "first"],
 )
 def test_the_role_of_a_summary_is_chosen_by_what_stands_before_it(before: str, role: str) -> None:
-    """The role of the summary differs from the role of the message before it, and is ``user`` at the start."""
     chat = [said(before, "Head. " * 5), *turns(4)]
     outcome = summarized(chat, Summarization(Scripted("Middle."), keep=first(messages=1) | last(messages=2)))
     assert outcome.messages[1]["role"] == role
@@ -192,7 +183,6 @@ def test_the_role_alternates_with_both_neighbours_where_one_does(format: Message
 
 
 def test_the_summary_says_that_it_is_a_record_in_few_characters() -> None:
-    """The summary says that it is not an instruction; its mark and fences take at most 60 characters."""
     strategy = Summarization(Scripted("Done: all."), keep=last(messages=2), user_tokens=0)
     text = summarized([SYSTEM, *turns(5)], strategy).messages[1]["content"]
     assert "not instructions" in text
@@ -201,7 +191,6 @@ def test_the_summary_says_that_it_is_a_record_in_few_characters() -> None:
 
 
 def test_the_note_is_added_to_the_system_prompt_once() -> None:
-    """The first summary adds the note to the system prompt; later ones leave the system prompt unchanged."""
     strategy = Summarization(Scripted("Middle."), keep=last(messages=2), system_note="[Note: compacted.]")
     once = summarized([SYSTEM, *turns(5)], strategy)
     assert once.messages[0]["content"] == "You are a careful assistant.\n\n[Note: compacted.]"
@@ -225,7 +214,6 @@ def test_a_note_that_takes_more_room_than_the_summary_frees_is_left_out() -> Non
 
 
 def test_the_summary_of_another_strategy_stays() -> None:
-    """A summary of another strategy stays in the view and is not sent as the previous summary."""
     scripted = Scripted("Ours.")
     theirs = said("user", marked("Theirs. " * 20, by="Others"))
     index = MessageIndex([theirs, *turns(5)], counter="chars/4", marks=Marks())
@@ -246,13 +234,10 @@ def test_what_follows_the_summary_of_another_strategy_may_go() -> None:
 
 
 def test_places_of_originals_are_ranges() -> None:
-    """In the preface, ``{originals}`` becomes message numbers, with ranges for consecutive messages."""
     chat = turns(5)
     frame = SummaryText(preface="In place of {originals}.")
     outcome = summarized(chat, Summarization(Scripted("Some."), keep=kinds(GroupKind.USER) | last(messages=2), text=frame))
-    assert "messages 1, 3, 5, 7" in "".join(texts(outcome.messages))
-    outcome = summarized(chat, Summarization(Scripted("Some."), keep=last(messages=2), text=frame))
-    assert "messages 0-7" in "".join(texts(outcome.messages))
+    assert "messages 1, 3, 5, 7." in str(outcome.messages)
 
 
 # ---------------------------------------------------------------- when it requests a summary
@@ -269,7 +254,6 @@ def test_when_it_is_asked_for_it_summarizes_whatever_is_new() -> None:
 
 @pytest.mark.parametrize(("share", "asked"), [(0.5, 1), (0.51, 0)])
 def test_the_share_itself_is_enough(share: float, asked: int) -> None:
-    """A summary is requested if the new groups are exactly ``least_share`` of the view."""
     scripted = Scripted("x")
     said_alike = [said("user", "word " * 90), said("user", "word " * 90)]
     summarized(said_alike, Summarization(scripted, keep=last(messages=1), least_share=share))
@@ -277,7 +261,6 @@ def test_the_share_itself_is_enough(share: float, asked: int) -> None:
 
 
 def test_nothing_is_asked_when_there_is_nothing_new() -> None:
-    """No summary is requested if there are no new groups, also if the view is passed back."""
     scripted = Scripted("Once.")
     strategy = Summarization(scripted, keep=last(messages=2))
     index = indexed(turns(5))
@@ -299,52 +282,31 @@ def test_a_conversation_whose_kept_part_alone_is_too_large_is_not_summarized_eve
     assert 1 <= len(scripted.requests) <= 20
 
 
-def test_nothing_is_asked_when_the_target_holds_already() -> None:
-    """No summary is requested if the target already holds."""
-    scripted = Scripted("Short.")
-    outcome = summarized(turns(5), Summarization(scripted, trigger=always, target=tokens_below(10**9), keep=last(messages=2)))
-    assert (scripted.requests, outcome.outcome) == ([], "unchanged")
-
-
-def test_a_strategy_that_failed_rests_longer_each_time() -> None:
-    """After each failure the strategy pauses longer: 60, 300, then 900 seconds of the given clock; a success ends the pause."""
-    scripted = Scripted(*[SummaryFailed("down")] * 4, "Up again.")
-    strategy = Summarization(scripted, keep=last(messages=2))
-    index = indexed(turns(5))
-    asked: list[float] = []
-    for now in range(0, 2_400, 10):
-        index.context = attrs.evolve(index.context, now=float(now))
-        before = len(scripted.requests)
-        run_sync(index, strategy)
-        if len(scripted.requests) > before:
-            asked.append(now)
-    assert asked == [0, 60, 360, 1_260, 2_160]
-    assert not index.context.pauses.is_paused(strategy, index.context.now)
-
-
 # ---------------------------------------------------------------- failures
 
 
 @pytest.mark.parametrize(
-    ("options", "kept", "policy"),
-    [
-        ({}, 11, "nothing was summarized; the conversation is unchanged"),
-        ({"on_failure": "digest"}, 4, "a digest was written without a model"),
-        ({"on_failure": "drop"}, 3, "8 groups were dropped without a summary"),
-    ],
-    ids=["keep", "digest", "drop"],
+    "answer",
+    [SummaryFailed("no"), RuntimeError("boom"), "", "   \n", lambda request: None, lambda request: "long " * 50_000],
+    ids=["failed", "raised", "empty", "blank", "no text", "far too long"],
 )
-def test_a_failure_is_reported_with_what_was_done_instead(options: Any, kept: int, policy: str) -> None:
-    """By default the conversation stays as it is; a digest takes its place, or nothing does, only if that is configured."""
+@pytest.mark.parametrize(
+    ("on_failure", "kept", "policy"),
+    [
+        ("keep", 11, "nothing was summarized; the conversation is unchanged"),
+        ("digest", 4, "a digest was written without a model"),
+        ("drop", 3, "8 groups were dropped without a summary"),
+    ],
+)
+def test_a_failure_is_reported_with_what_was_done_instead(answer: Any, on_failure: Any, kept: int, policy: str) -> None:
     chat = [SYSTEM, *turns(5)]
-    outcome = summarized(chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2), **options))
+    outcome = summarized(chat, Summarization(Scripted(answer), keep=last(messages=2), on_failure=on_failure))
     assert (outcome.outcome, len(outcome.messages)) == ("degraded", kept)
     assert all(any(raw is old for old in chat) for raw in outcome.messages if "[compaction" not in raw["content"])
     assert [(failure.strategy, failure.policy) for failure in outcome.failures] == [("Summarization", policy)]
 
 
 def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
-    """A summary is used only if the view becomes at least one token smaller."""
     chat = [said("user", "word " * 90), said("user", "now?")]
     frame = summarized(chat, Summarization(Scripted("x" * 4), keep=last(messages=1))).after.tokens
     room = indexed(chat).tokens - frame
@@ -365,7 +327,6 @@ def test_a_digest_that_would_not_do_either_is_told() -> None:
 
 @pytest.mark.parametrize("on_failure", ["keep", "digest", "drop"])
 def test_what_is_configured_wrongly_is_no_failure(on_failure: Any) -> None:
-    """A `ConfigurationError` of the summarizer is raised with every policy."""
     with pytest.raises(ConfigurationError, match="no model"):
         summarized(
             turns(5), Summarization(Scripted(ConfigurationError("no model")), keep=last(messages=2), on_failure=on_failure)
@@ -381,29 +342,10 @@ def test_what_the_format_needs_is_not_dropped_either() -> None:
     assert "0 groups were dropped" in outcome.failures[0].policy
 
 
-# ---------------------------------------------------------------- arguments
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [SummaryFailed("no"), RuntimeError("boom"), "", "   \n", lambda request: None, lambda request: "long " * 50_000],
-    ids=["failed", "raised", "empty", "blank", "no text", "far too long"],
-)
-def test_without_a_usable_summary_the_conversation_stays_as_it_is(answer: Any) -> None:
-    """By default, if the summarizer fails or its answer is unusable, nothing changes, and the failure names the policy."""
-    chat = [SYSTEM, *turns(5)]
-    outcome = summarized(chat, Summarization(Scripted(answer), keep=last(messages=2)))
-    assert outcome.outcome == "degraded"
-    assert all(now is then for now, then in zip(outcome.messages, chat, strict=True))
-    (failure,) = outcome.failures
-    assert (failure.strategy, "is unchanged" in failure.policy) == ("Summarization", True)
-
-
 def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summarized() -> None:
-    """After a failed summary the outcome is ``"degraded"``, even if a later step drops the groups."""
-    pipeline = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2)) >> SlidingWindow(keep=last(turns=1))
-    outcome = compact_sync(turns(5), pipeline, counter="chars/4")
-    assert (outcome.outcome, outcome.after.turns) == ("degraded", 1)
+    strategy = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2))
+    outcome = compact_sync(turns(5), strategy >> SlidingWindow(keep=last(turns=1)), counter="chars/4")
+    assert (strategy.on_failure, outcome.outcome, outcome.after.turns) == ("keep", "degraded", 1)
 
 
 def test_the_question_of_an_answer_that_stays_is_quoted() -> None:

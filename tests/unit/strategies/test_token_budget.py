@@ -15,7 +15,6 @@ from compaction.strategies import (
     StepBegan,
     StepEnded,
     Steps,
-    Strategy,
     TokenBudgetComposed,
     ToolResult,
 )
@@ -26,7 +25,6 @@ CLEAR = ToolResult(Clear(), keep=nothing)
 
 
 def tokens(messages: Chat) -> int:
-    """The tokens of a conversation."""
     return indexed(messages).tokens
 
 
@@ -39,12 +37,10 @@ class Asks(Request):
 
 class TestOrder:
     def test_within_the_budget_nothing_runs(self) -> None:
-        """A conversation of exactly the budget is not changed."""
         messages = tool_turns(2)
         assert list(TokenBudgetComposed([CLEAR], budget=tokens(messages))(indexed(messages))) == []
 
     def test_it_stops_as_soon_as_the_budget_holds(self) -> None:
-        """The strategies stop as soon as the budget holds, also in the middle of one; later ones do not run."""
         index = indexed(tool_turns(4))
         strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=index.tokens - 150)
         edits = list(edits_of(strategy, index))
@@ -52,7 +48,6 @@ class TestOrder:
         assert index.tokens <= strategy.budget
 
     def test_the_budget_to_the_token_is_enough(self) -> None:
-        """The strategies stop when the request has exactly the tokens of the budget."""
         index = indexed(tool_turns(4))
         next(edits_of(CLEAR, index))
         strategy = TokenBudgetComposed([CLEAR, SlidingWindow()], budget=index.tokens)
@@ -69,13 +64,11 @@ class TestOrder:
         assert index.included.turns == 2
 
     def test_a_strategy_s_own_trigger_is_asked(self) -> None:
-        """A strategy whose own trigger does not fire is skipped."""
         index = indexed(tool_turns(4))
         strategy = TokenBudgetComposed([ToolResult(Clear(), trigger=never)], budget=index.tokens - 1)
         assert [type(edit).__name__ for edit in edits_of(strategy, index)] == ["Drop"]
 
     def test_overhead_is_part_of_the_budget(self) -> None:
-        """The overhead of the request counts towards the budget."""
         messages = turns(4, words=20)
         strategy = TokenBudgetComposed([], budget=tokens(messages))
         assert compact_sync(messages, strategy, counter="chars/4").outcome == "unchanged"
@@ -85,7 +78,6 @@ class TestOrder:
 
 class TestFallback:
     def test_the_oldest_groups_go_if_nothing_else_suffices(self) -> None:
-        """If the strategies do not suffice, the oldest groups are dropped; the newest group and the last user message stay."""
         messages = [system("s"), *tool_turns(3), user("q"), assistant("a")]
         done = compact_sync(messages, TokenBudgetComposed([CLEAR], budget=50), counter="chars/4")
         assert shown(done.messages) == ["s", "q3", "a3", "q", "a"]
@@ -93,17 +85,13 @@ class TestFallback:
         assert done.outcome == "compacted"
 
     def test_what_is_kept_from_it(self) -> None:
-        """The fallback does not drop groups that its ``keep`` selects."""
         messages = [user("the task"), *turns(3, words=20)]
         done = compact_sync(messages, TokenBudgetComposed([], budget=80, keep=first(messages=1)), counter="chars/4")
         assert shown(done.messages)[0] == "the task"
         assert done.after.tokens <= 80
 
     def test_system_groups_go_only_if_told_so(self) -> None:
-        """System messages are dropped last and only with ``drop_system=True``.
-
-        Without it, a system message above the budget is ``"over_target"``, and nothing is dropped, since that would not help.
-        """
+        """Otherwise nothing is dropped, since that would not help."""
         messages = [system("s " * 200), *turns(2)]
         kept = compact_sync(messages, TokenBudgetComposed([], budget=20), counter="chars/4")
         assert (kept.messages, kept.outcome) == (messages, "over_target")
@@ -113,7 +101,6 @@ class TestFallback:
 
 class TestReports:
     def test_steps_within_a_step(self) -> None:
-        """The observer gets the steps of the parts, including a part that was closed early, and then the step of the budget."""
         index = indexed(tool_turns(4))
         before, budget = index.included, index.tokens - 150
         seen: list[Step] = []
@@ -125,7 +112,6 @@ class TestReports:
         assert {(step.before, step.after) for step in seen} == {(before, index.included)}
 
     def test_one_budget_within_another(self) -> None:
-        """An outer budget closes an inner one as soon as it may stop, and all steps are reported."""
         index = indexed(tool_turns(6))
         inner = TokenBudgetComposed([CLEAR], budget=10)
         outer = TokenBudgetComposed([inner, SlidingWindow()], budget=index.tokens - 150)
@@ -152,7 +138,6 @@ class TestTheStrategyThatRuns:
         return index, steps
 
     def test_answers(self) -> None:
-        """The answers to requests and edits reach the inner strategy."""
         got: list[object] = []
 
         def strategy(index: MessageIndex) -> Steps:
@@ -167,8 +152,6 @@ class TestTheStrategyThatRuns:
         steps.close()
 
     def test_failures(self) -> None:
-        """An exception is raised at the ``yield`` of the inner strategy, which may continue."""
-
         def strategy(index: MessageIndex) -> Steps:
             try:
                 yield Asks()
@@ -181,37 +164,18 @@ class TestTheStrategyThatRuns:
         steps.close()
 
     @pytest.mark.parametrize("by_budget", [True, False])
-    def test_the_end(self, by_budget: bool) -> None:
-        """The inner strategy is closed at its ``yield``, by the budget or from outside, and its ``finally`` runs."""
-        tidied: list[bool] = []
+    def test_the_end_does_not_wait_for_the_garbage_collector(self, by_budget: bool) -> None:
+        """The inner strategy is closed, by the budget or from outside, though there is another reference to its generator."""
+        held: list[Steps] = []
 
         def strategy(index: MessageIndex) -> Steps:
-            try:
-                yield Drop(0)
-            finally:
-                tidied.append(True)
+            held.append(step for step in [Drop(0), Drop(1)])
+            return held[0]
 
         index, steps = self.steps(strategy, budget=tokens(turns(4, words=20)) - 1)
         assert steps.send(None) == Drop(0)
         if by_budget:
             index.apply(Drop(0))
             assert isinstance(steps.send(True), StepEnded)
-        else:
-            steps.close()
-        assert tidied == [True]
-
-    def test_the_end_does_not_wait_for_the_collector(self) -> None:
-        """The inner strategy is closed at once, even if there is another reference to it."""
-        held: list[Steps] = []
-
-        class Holds(Strategy):
-            def __call__(self, index: MessageIndex) -> Steps:
-                held.append(self.steps())
-                return held[0]
-
-            def steps(self) -> Steps:
-                yield Drop(0)
-
-        index = indexed(turns(4, words=20))
-        list(edits_of(TokenBudgetComposed([Holds()], budget=index.tokens - 1), index))
-        assert [inspect.getgeneratorstate(steps) for steps in held] == [inspect.GEN_CLOSED]
+        steps.close()
+        assert inspect.getgeneratorstate(held[0]) == inspect.GEN_CLOSED

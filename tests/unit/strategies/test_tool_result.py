@@ -58,7 +58,6 @@ def around(*middle: dict[str, Any]) -> Chat:
 
 class TestStrategy:
     def test_oldest_first_until_the_target_holds(self) -> None:
-        """Results are shortened oldest first, and only until the target holds."""
         index = indexed(tool_turns(4))
         strategy = ToolResult(Clear(), trigger=tokens_exceed(index.tokens - 1), keep=nothing)
         assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [1]
@@ -68,13 +67,7 @@ class TestStrategy:
 
     @pytest.mark.parametrize(
         ("keep", "groups"),
-        [
-            (last(groups=3), [1, 5, 9]),
-            (last(groups=4), [1, 5]),
-            (last(groups=1, of=kinds(GroupKind.TOOL_CALL)), [1, 5]),
-            (last(groups=3, of=kinds(GroupKind.TOOL_CALL)), []),
-            (nothing, [1, 5, 9]),
-        ],
+        [(last(groups=4), [1, 5]), (last(groups=1, of=kinds(GroupKind.TOOL_CALL)), [1, 5]), (nothing, [1, 5, 9])],
     )
     def test_what_is_kept(self, keep: Any, groups: list[int]) -> None:
         """``keep`` may count groups of any kind or only tool groups; by default, it counts the last two groups."""
@@ -112,14 +105,12 @@ class TestAtLeast:
         return list(edits_of(ToolResult(Clear(), keep=nothing, at_least=at_least), indexed(tool_turns(6))))
 
     def gain(self) -> int:
-        """The tokens that clearing one result frees."""
         index = indexed(tool_turns(1))
         before = index.tokens
         list(edits_of(ToolResult(Clear(), keep=nothing), index))
         return before - index.tokens
 
     def test_too_little_to_gain(self) -> None:
-        """If clearing all results frees fewer tokens than ``at_least``, there are no edits."""
         gain = self.gain()
         assert self.run(6 * gain + 1) == []
         assert len(self.run(6 * gain)) == 6
@@ -133,7 +124,6 @@ class TestAtLeast:
 
 class TestClear:
     def test_results_give_way_and_calls_stay(self) -> None:
-        """The content of a result is replaced; its other fields, the call and the original message stay."""
         message = {**result("1", LONG), "name": "look", "trace": 7}
         messages = around(call("1"), message)
         found = left(messages, Clear())
@@ -179,7 +169,6 @@ class TestClear:
         assert left(view, Clear(inputs=["*"])) == view
 
     def test_a_patch_is_cleared_in_its_object(self) -> None:
-        """Arguments that are an object in the Responses format stay an object."""
         operation = {"type": "update_file", "path": "a.py", "diff": "+x\n" * 200}
         items: list[Any] = [
             {"type": "message", "role": "user", "content": "q"},
@@ -191,7 +180,6 @@ class TestClear:
         assert view[1] == {**items[1], "operation": {**operation, "diff": "[Old tool input cleared]"}}
 
     def test_a_program_of_the_provider_keeps_its_code(self) -> None:
-        """The input of a tool that the provider runs itself is never changed."""
         items: list[Any] = [
             {"type": "message", "role": "user", "content": "q"},
             {"type": "program", "id": "p1", "call_id": "c1", "code": "x = 1\n" * 200, "fingerprint": "f"},
@@ -204,7 +192,6 @@ class TestClear:
 
 class TestHeadTail:
     def cut(self, text: str, chars: int, values: int = 0) -> str:
-        """The text of a shortened result."""
         return str(left(around(call("1"), result("1", text)), HeadTail(chars=chars, values=values))[2]["content"])
 
     @pytest.mark.parametrize(
@@ -226,7 +213,6 @@ class TestHeadTail:
         assert self.cut(text, chars) == cut
 
     def test_whole_lines_where_that_is_possible(self) -> None:
-        """The text is cut at the ends of lines where possible, and the note counts all removed characters."""
         lines = [f"line {n}" for n in range(500)]
         shortened = self.cut("\n".join(lines), 600)
         head, tail = shortened.split("\n[... ")
@@ -237,7 +223,6 @@ class TestHeadTail:
 
     @pytest.mark.parametrize("extra", [0, 1])
     def test_what_would_not_get_shorter_stays(self, extra: int) -> None:
-        """A result that the note would make as long as before is not changed."""
         text = "x" * (300 + 31 + 16 + extra)
         assert (self.cut(text, 300) == text) is (extra == 0)
 
@@ -255,14 +240,13 @@ class TestHeadTail:
         assert len(self.cut(text, 60, 100)) < 300
 
     @pytest.mark.parametrize(("chars", "at", "cut"), [(60, 30, 30), (60, 29, 40), (2_400, 1_400, 1_400), (2_400, 1_399, 1_600)])
-    def test_how_close_by_a_line_must_end(self, chars: int, at: int, cut: int) -> None:
+    def test_a_cut_moves_to_the_end_of_a_line_that_is_close_by(self, chars: int, at: int, cut: int) -> None:
         """A cut moves to the end of a line if that is at most a sixth of the kept part or 200 characters away."""
         assert self.cut("x" * at + "\n" + "y" * 5_000, chars).index("\n[...") == cut
 
 
 class TestDedupe:
     def test_an_earlier_result_points_to_the_later_one(self) -> None:
-        """An earlier result is replaced by a reference to a later equal one, which may be in a kept group."""
         same = call("2", name="read", arguments='{"path": "a.py"}')
         messages = around(call("1"), result("1", LONG), same, result("2", LONG))
         found = left(messages, Dedupe(), keep=last(groups=3))
@@ -272,7 +256,6 @@ class TestDedupe:
         ]
 
     def test_within_one_message_too(self) -> None:
-        """Equal results of parallel calls are replaced as well."""
         messages = around(call("1", "2"), result("1", LONG), result("2", LONG))
         assert shown(left(messages, Dedupe()))[2:4] == ["[Same output as the later look()]", LONG]
 
@@ -286,7 +269,6 @@ class TestDedupe:
         assert left(messages, Dedupe(min_chars=400)) != messages
 
     def test_a_result_with_a_picture_is_never_the_same(self) -> None:
-        """A result with an image is never treated as equal to another one."""
         picture = {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": LONG}, IMAGE]}
         for first, second in ((picture, result("2", LONG)), (result("2", LONG), picture)):
             messages = around(call(str(first["tool_call_id"])), first, call(str(second["tool_call_id"])), second)
@@ -308,7 +290,6 @@ class TestDedupe:
         assert left(messages, Dedupe()) == messages
 
     def test_an_orphan_can_be_pointed_to(self) -> None:
-        """If the later result has no call, the reference names no tool."""
         messages = around(call("1"), result("1", LONG), assistant("so"), result("9", LONG))
         assert shown(left(messages, Dedupe()))[2] == "[Same output as the later tool result]"
 
@@ -332,7 +313,6 @@ class TestCollapse:
         )
 
     def test_where_the_group_stood(self) -> None:
-        """The collapsed group is a marked assistant message in the same place, and its originals are known."""
         messages = around(call("1"), result("1", LONG))
         index = indexed(messages)
         run_sync(index, ToolResult(keep=nothing))
@@ -359,13 +339,11 @@ class TestCollapse:
         assert Collapse().describe(indexed(group).included_groups[0]).split("\n") == ["[Tool results]", *lines]
 
     def test_lengths(self) -> None:
-        """Arguments and results are cut in the middle to the configured lengths."""
         index = indexed(around(call("1", arguments=json.dumps({"text": "x" * 500})), result("1", "y" * 10_000)))
         line = Collapse(outcome_chars=30, argument_chars=12).describe(index.group(1)).split("\n")[1]
         assert line == "look(text=xxx ... xxxx) -> " + "y" * 20 + " ... " + "y" * 10
 
     def test_a_line_as_long_as_the_group_is_no_gain(self) -> None:
-        """A group is collapsed exactly if its line has fewer tokens than the group."""
         style, strategy = Collapse(), ToolResult(Collapse(), keep=nothing)
         compared: set[int] = set()
         for chars in range(170, 200):
@@ -379,7 +357,6 @@ class TestCollapse:
 
 
 def test_a_call_in_few_words() -> None:
-    """`brief_call` shortens long or deeply nested arguments."""
     read = indexed([call("1", arguments='{"a": {"b": null}, "c": "d\\ne"}')]).group(0).messages[0]
     assert brief_call(next(read.tool_calls())) == 'look(a={"b": null}, c=d e)'
     assert brief_call(ToolCallPart("1", "look", json.dumps({"a": ["é"]}))) == 'look(a=["é"])'

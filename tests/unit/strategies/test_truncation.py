@@ -16,13 +16,11 @@ from tests.support.chats import assistant, call, edits_of, indexed, result, show
 
 
 def left(strategy: Strategy, messages: list[dict[str, Any]], **options: Any) -> list[str]:
-    """The view after the strategy ran."""
     return shown(compact_sync(messages, strategy, counter="chars/4", **options).messages)
 
 
 class TestOrder:
     def test_oldest_first_one_step_at_a_time(self) -> None:
-        """The strategy yields its beginning, then `Drops` with one edit per step, oldest first, then its end."""
         index = indexed(turns(4))
         strategy = Truncation(trigger=groups_exceed(4), keep=nothing)
         steps = strategy(index)
@@ -30,6 +28,7 @@ class TestOrder:
         drops = steps.send(None)
         assert isinstance(drops, Drops)
         each = drops.one_by_one()
+        assert (Truncation().trigger, Truncation().target) == (always, never)
         assert next(each) == Drop([0, 1], "the oldest go first")
         assert index.apply(Drop([0, 1]))
         assert next(each) == Drop([2, 3], "the oldest go first")
@@ -41,7 +40,6 @@ class TestOrder:
             steps.send(None)
 
     def test_the_target_is_asked_before_each_step(self) -> None:
-        """The target is checked before each step: no group too many is dropped, and none if the target already holds."""
         index = indexed(turns(4, words=30))
         limit = index.tokens - 1
         assert len(list(edits_of(Truncation(trigger=tokens_exceed(limit), keep=nothing), index))) == 1
@@ -59,40 +57,20 @@ class TestOrder:
                 index.append([user(f"more {turn}" + " word" * 20), assistant("word " * 20)])
             assert changed == runs
 
-    def test_without_trigger_and_target_all_that_may_go_goes(self) -> None:
-        """Without trigger and target, everything that ``keep`` and the laws allow is dropped."""
-        strategy = Truncation(keep=last(groups=3))
-        assert (strategy.trigger, strategy.target) == (always, never)
-        assert left(strategy, [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
-
     def test_the_user_message_that_opens_the_view_stays_until_another_can(self) -> None:
-        """The user message at the start of the view stays until the next user message can take its place.
-
-        The groups after it are dropped first, one by one.
-        """
+        """The groups after it are dropped first, one by one."""
         messages = [system("s"), *tool_turns(1, words=1), call("x"), result("x"), assistant("a"), user("q2"), assistant("a2")]
         for groups, kept in ((7, ["q1", "a1", "x", "found", "a"]), (5, ["q1", "a"]), (4, [])):
             assert left(Truncation(trigger=groups_exceed(groups), keep=nothing), messages) == ["s", *kept, "q2", "a2"]
 
-    def test_without_another_user_message_the_view_may_open_with_an_answer(self) -> None:
-        """Without another user message, the view may start with an answer if the target cannot be reached otherwise."""
-        messages = [system("s"), user("q1"), assistant("a1"), assistant("a2"), user("q2"), assistant("a3")]
-        keep = last(groups=3)
-        assert left(Truncation(trigger=groups_exceed(4), keep=keep), messages) == ["s", "a2", "q2", "a3"]
-        assert left(Truncation(trigger=groups_exceed(5), keep=keep), messages) == ["s", "q1", "a2", "q2", "a3"]
-
 
 class TestWhatStays:
-    def test_the_last_32_groups_by_default(self) -> None:
-        """By default the last 32 groups stay, not counting system messages."""
-        messages = [system("s"), *turns(17)]
-        assert left(Truncation(), messages) == ["s", *shown(turns(17))[2:]]
-
     @pytest.mark.parametrize(
         ("keep", "kept"),
         [
             (nothing, ["s", "q3", "a3"]),
             (first(messages=2), ["s", "q1", "q3", "a3"]),
+            (last(groups=3), ["s", "q2", "a2", "q3", "a3"]),
             (kinds(GroupKind.USER), ["s", "q1", "q2", "q3", "a3"]),
             (first(groups=2) | last(groups=3), ["s", "q1", "a2", "q3", "a3"]),
             (lambda index: [2], ["s", "q1", "a1", "q3", "a3"]),
@@ -102,13 +80,31 @@ class TestWhatStays:
         """``keep`` may be any selector or function; the newest group and the last user message always stay."""
         assert left(Truncation(keep=keep), [system("s"), *turns(3)]) == kept
 
+    @pytest.mark.parametrize(
+        ("strategy", "roles", "kept"),
+        [
+            pytest.param(Truncation(), "s" + "ua" * 17, "s" + "ua" * 16, id="the last 32 groups by default, without system"),
+            pytest.param(
+                Truncation(trigger=groups_exceed(4), keep=last(groups=3)), "suaaua", "saua", id="opens with an answer"
+            ),
+            pytest.param(Truncation(trigger=groups_exceed(5), keep=last(groups=3)), "suaaua", "suaua", id="not if it need not"),
+            pytest.param(Truncation(keep=last(groups=4), drop_system=True), "suasua", "uaua", id="kept though system goes"),
+            pytest.param(Truncation(keep=nothing, drop_system=True), "ss", "s", id="the last message of all"),
+        ],
+    )
+    def test_the_roles_that_are_left(self, strategy: Truncation, roles: str, kept: str) -> None:
+        messages = [{"s": system, "u": user, "a": assistant}[role](f"{role}{place}") for place, role in enumerate(roles)]
+        assert "".join(text[0] for text in left(strategy, messages)) == kept
+
+    def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
+        messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
+        assert left(Truncation(keep=nothing, drop_system=True), messages, format="anthropic") == ["q", "b"]
+
     def test_the_floor_wins_over_the_target(self) -> None:
-        """Kept groups stay even if the target is missed, and the outcome is ``"over_target"``."""
         done = compact_sync(turns(4), Truncation(trigger=messages_exceed(2), keep=last(groups=5)), counter="chars/4")
         assert (shown(done.messages), done.outcome) == (["a2", "q3", "a3", "q4", "a4"], "over_target")
 
     def test_summaries_go_last(self) -> None:
-        """Summaries are dropped after all other groups."""
         messages = [user(SummaryText().render("so far", originals="", by="Summarization")), *turns(3)]
         maker = Summarization(trigger=never)  # marks are trusted where their strategy runs
         kept = left(maker >> Truncation(trigger=messages_exceed(3), keep=nothing), messages)
@@ -126,7 +122,6 @@ class TestWhatStays:
             assert shown(each.messages())[:2] == ["q3", "a3"]
 
     def test_a_collapsed_tool_call_is_no_summary(self) -> None:
-        """Older groups are dropped before a collapsed tool call, a real summary last, and no edit is refused."""
         index = indexed([user(marked("so far", by="X")), *tool_turns(2), user("q")], marks=Marks())
         run_sync(index, ToolResult(keep=nothing))
         done = run_sync(index, Truncation(keep=nothing))
@@ -136,15 +131,10 @@ class TestWhatStays:
 
 class TestSystem:
     def test_system_groups_stay_unless_told_otherwise(self) -> None:
-        """By default system messages stay, and the outcome is ``"over_target"``."""
         done = compact_sync([system("s " * 99), user("q")], Truncation(trigger=tokens_exceed(9)), counter="chars/4")
         assert (len(done.messages), done.outcome) == (2, "over_target")
 
     def test_they_go_oldest_first_once_nothing_else_is_left(self) -> None:
-        """With ``drop_system=True``, system messages are dropped last, oldest first, until the target holds.
-
-        Kept and pinned ones stay.
-        """
         messages = [system("s " * 99), system("keep"), system("t " * 99), system("u"), *turns(2)]
         strategy = Truncation(trigger=tokens_exceed(30), keep=nothing, drop_system=True)
         done = compact_sync(messages, strategy, counter="chars/4", pin=lambda message: message.text == "keep")
@@ -154,22 +144,6 @@ class TestSystem:
             ((2,), True),
         ]
         assert done.outcome == "compacted"
-
-    def test_what_is_kept_is_kept_then_too(self) -> None:
-        """With ``drop_system=True`` and no target, system messages are dropped, and kept groups stay."""
-        messages = [system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")]
-        assert left(Truncation(keep=last(groups=4), drop_system=True), messages) == ["q1", "a1", "q2", "a2"]
-
-    def test_an_answer_to_an_instruction_goes_after_it(self) -> None:
-        """An answer that needs a system message before it is dropped after that message."""
-        messages = [user("q"), system("s"), assistant("a"), system("t"), assistant("b")]
-        strategy = Truncation(keep=nothing, drop_system=True)
-        assert left(strategy, messages, format="anthropic") == ["q", "b"]
-
-    def test_the_last_message_of_all_stays(self) -> None:
-        """In a conversation with only system messages, the last one stays."""
-        strategy = Truncation(keep=nothing, drop_system=True)
-        assert left(strategy, [system("s"), system("t")]) == ["t"]
 
 
 class TestQuestions:
@@ -188,13 +162,10 @@ class TestQuestions:
     ]
 
     def test_an_answered_message_is_cut_to_its_question(self) -> None:
-        """The list of the question stays, the rest leaves, and other answers are dropped."""
         after = ["Help.", self.asked, "yes, but skip 2", "Thanks", "Fine."]
         assert left(self.strategy, self.talk) == after
-        assert (
-            left(self.strategy, [assistant(self.asked) if each["content"] == self.plan else each for each in self.talk])
-            == after
-        )
+        again = [assistant(self.asked) if each["content"] == self.plan else each for each in self.talk]
+        assert left(self.strategy, again) == after
 
     def test_in_order_and_only_until_the_target_holds(self) -> None:
         """An older message is dropped before a newer one is cut; once the target holds, it stays whole."""
@@ -202,22 +173,15 @@ class TestQuestions:
         assert left(attrs.evolve(self.strategy, target=~messages_exceed(7)), messages)[1:3] == ["Help.", self.plan]
 
     def test_questions_leave_last_if_the_target_requires_it(self) -> None:
-        """Then the oldest question is dropped first, and every word of the user stays."""
         messages = [user("Hi."), assistant("Now? Shall I go on?"), user("yes"), *self.talk]
         after = ["Hi.", "yes", "Help.", self.asked, "yes, but skip 2", "Thanks", "Fine."]
         assert left(attrs.evolve(self.strategy, target=~messages_exceed(7)), messages) == after
 
     def test_the_question_leaves_with_its_answer(self) -> None:
-        """A question whose answer is not kept is dropped."""
         assert left(attrs.evolve(self.strategy, keep=last(groups=2)), self.talk) == ["Thanks", "Fine."]
 
     def test_what_is_asked_again_and_again_leaves(self) -> None:
         """A question that stands behind many answers says nothing about one of them."""
         messages = [message for _ in range(3) for message in (assistant("So it is. Shall I go on?"), user("yes"))]
-        assert left(self.strategy, [user("Tell me."), *messages, assistant("Last.")]) == [
-            "Tell me.",
-            "yes",
-            "yes",
-            "yes",
-            "Last.",
-        ]
+        view = left(self.strategy, [user("Tell me."), *messages, assistant("Last.")])
+        assert view == ["Tell me.", "yes", "yes", "yes", "Last."]

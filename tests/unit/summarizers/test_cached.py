@@ -16,19 +16,13 @@ import pytest
 
 from compaction import MessageIndex
 from compaction.errors import ConfigurationError, StateError, SummaryFailed
-from compaction.summarizers import (
-    CachedSummarizer,
-    DigestSummarizer,
-    Summarizer,
-    SummaryRequest,
-    SummaryTemplate,
-)
+from compaction.summarizers import CachedSummarizer, DigestSummarizer, Summarizer, SummaryRequest, SummaryTemplate
 from compaction.tokens import counter
+from tests.support.chats import assistant, call, result, user
 from tests.support.scripted import request_for
 
 ROOT = Path(__file__).resolve().parents[3]
 TALK = [{"role": "user", "content": "Move the blog. " * 40}, {"role": "assistant", "content": "Done with the files. " * 40}]
-GOOD = "## Goal\nMove the blog.\n\n## Next Steps\n- copy the database"
 
 
 class Counting:
@@ -51,18 +45,15 @@ class CountingLater(Counting):
 
 
 def asked(summarizer: Summarizer, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
-    """A request for a summary of the messages."""
     return request_for(summarizer, messages, **options)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The path of the cache file."""
     return tmp_path / "summaries.sqlite"
 
 
 def test_the_same_request_is_asked_once(path: Path) -> None:
-    """A repeated request gets the cached answer, also from another object with the same file."""
     inner = Counting()
     cached = CachedSummarizer(inner, path)
     assert cached.summarize(asked(cached)) == "answer 1 of counting"
@@ -72,7 +63,6 @@ def test_the_same_request_is_asked_once(path: Path) -> None:
 
 
 async def test_an_inner_summarizer_that_is_awaited(path: Path) -> None:
-    """The answer of an awaitable summarizer is cached, and the second time nothing needs to be awaited."""
     inner = CountingLater()
     cached = CachedSummarizer(inner, path)
     assert await cached.summarize(asked(cached)) == "answer 1 of counting"  # type: ignore[misc]
@@ -97,22 +87,19 @@ async def test_an_inner_summarizer_that_is_awaited(path: Path) -> None:
     ids="".join,
 )
 def test_whatever_may_change_the_answer_is_asked_anew(path: Path, change: dict[str, Any]) -> None:
-    """A request that differs in anything that may change the answer is sent again."""
     cached = CachedSummarizer(Counting(), path)
     assert cached.summarize(asked(cached)) == "answer 1 of counting"
     assert cached.summarize(asked(cached, **change)) == "answer 2 of counting"
 
 
 def test_parts_of_messages_count(path: Path) -> None:
-    """Requests that differ only in calls, results, names or roles are sent separately."""
-    call = {"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
-    talks: list[list[dict[str, Any]]] = [
-        [{"role": "user", "content": "x"}],
-        [{"role": "assistant", "content": "x"}],
-        [{"role": "user", "name": "Ada", "content": "x"}],
-        [{"role": "assistant", "content": "x", "tool_calls": [call]}],
-        [{"role": "assistant", "content": "x", "tool_calls": [{**call, "function": {"name": "rm", "arguments": "{}"}}]}],
-        [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "x"}],
+    talks = [
+        [user("x")],
+        [assistant("x")],
+        [{**user("x"), "name": "Ada"}],
+        [call("c", text="x")],
+        [call("c", name="rm", text="x")],
+        [call("c"), result("c", "x")],
     ]
     inner = Counting()
     cached = CachedSummarizer(inner, path)
@@ -122,7 +109,6 @@ def test_parts_of_messages_count(path: Path) -> None:
 
 
 def test_who_is_asked_counts(path: Path) -> None:
-    """The answers of different summarizers are cached separately."""
     first, second = CachedSummarizer(Counting("first"), path), CachedSummarizer(Counting("second"), path)
     assert first.summarize(asked(first)) == "answer 1 of first"
     assert second.summarize(asked(second)) == "answer 1 of second"
@@ -130,8 +116,6 @@ def test_who_is_asked_counts(path: Path) -> None:
 
 
 def test_failures_are_not_remembered(path: Path) -> None:
-    """A failure is not cached."""
-
     class Failing(Counting):
         def summarize(self, request: SummaryRequest) -> str:
             if self.asked == 0:
@@ -146,7 +130,6 @@ def test_failures_are_not_remembered(path: Path) -> None:
 
 
 def test_any_text_comes_back(path: Path) -> None:
-    """An answer with quotes, zero bytes and lone surrogates is returned unchanged."""
     text = "'); DROP TABLE answers; -- \0 \ud83d 가🙂"
 
     class Odd(Counting):
@@ -158,9 +141,6 @@ def test_any_text_comes_back(path: Path) -> None:
     cached = CachedSummarizer(inner, path)
     assert [cached.summarize(asked(cached, focus=text)) for _ in range(2)] == [text, text]
     assert inner.asked == 1
-
-
-# ---------------------------------------------------------------- the file
 
 
 def test_written_as_it_arrives(path: Path) -> None:
@@ -179,21 +159,8 @@ os.kill(os.getpid(), 9)
     assert inner.asked == 0
 
 
-def test_a_file_of_a_newer_version(path: Path) -> None:
-    """It raises a `StateError` and is not changed."""
-    CachedSummarizer(Counting(), path)
-    file = sqlite3.connect(path)
-    file.execute("PRAGMA user_version = 2")
-    file.close()
-    before = path.read_bytes()
-    with pytest.raises(StateError, match="is newer than"):
-        CachedSummarizer(Counting(), path)
-    assert path.read_bytes() == before
-
-
 @pytest.mark.parametrize("name", ["", ":memory:", "file:x?mode=memory", None, 5])
 def test_paths_that_are_none(name: Any) -> None:
-    """A path that is not a file's path raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match="'path' must"):
         CachedSummarizer(Counting(), name)
 
@@ -214,7 +181,6 @@ def test_summarizers_that_cannot_be_told_apart(path: Path) -> None:
 
 
 def test_it_is_a_value(path: Path) -> None:
-    """A cached summarizer can be pickled, and the copy is equal."""
     cached = CachedSummarizer(DigestSummarizer(), path)
     assert pickle.loads(pickle.dumps(cached)) == cached
 
@@ -253,15 +219,8 @@ def test_processes_share_a_file(path: Path) -> None:
     assert inner.asked == 0
 
 
-@pytest.mark.parametrize(
-    ("spoil", "says"),
-    [
-        (newer, "is newer than"),
-        (somebody_elses, "not a store of this package"),
-    ],
-)
+@pytest.mark.parametrize(("spoil", "says"), [(newer, "is newer than"), (somebody_elses, "not a store of this package")])
 def test_files_that_are_not_its_own(path: Path, spoil: Any, says: str) -> None:
-    """A file that is newer or of another program raises a `StateError` and is not changed."""
     spoil(path)
     before = path.read_bytes()
     with pytest.raises(StateError, match=says):

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from openai import OpenAI
 
 from compaction.summarizers import OpenAISummarizer
+from tests.support.chats import call, result, user
 from tests.support.fault_server import FaultServer, reply
 from tests.support.scripted import request_for
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "prompts.md"
-CALL = {"name": "shell", "arguments": json.dumps({"cmd": "pytest -x --token ghp_" + "a1b2c3d4e5" * 4})}
-TALK: list[dict[str, Any]] = [
-    {"role": "user", "content": "Fix the failing test in tests/test_api.py. Do not change the public API."},
-    {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": CALL}]},
-    {"role": "tool", "tool_call_id": "c1", "content": "FAILED tests/test_api.py::test_create - KeyError: 'owner'\n" * 3},
+TALK = [
+    user("Fix the failing test in tests/test_api.py. Do not change the public API."),
+    call("c1", name="shell", arguments=json.dumps({"cmd": "pytest -x --token ghp_" + "a1b2c3d4e5" * 4})),
+    result("c1", "FAILED tests/test_api.py::test_create - KeyError: 'owner'\n" * 3),
 ]
 
 

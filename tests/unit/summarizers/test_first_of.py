@@ -19,7 +19,6 @@ def asked(summarizer: Any) -> SummaryRequest:
 
 
 def test_it_is_a_value() -> None:
-    """`FirstOf` values are equal by their parts, have a ``repr`` that rebuilds them, and can be pickled."""
     one = FirstOf(FactSummarizer(), DigestSummarizer())
     assert one == FirstOf(FactSummarizer(), DigestSummarizer())
     assert one != FirstOf(DigestSummarizer(), FactSummarizer())
@@ -31,7 +30,6 @@ def test_it_is_a_value() -> None:
     ("summarizers", "says"), [((), "one or more summarizers"), ((DigestSummarizer(), "digest"), "'digest'")]
 )
 def test_it_is_made_of_summarizers(summarizers: Any, says: str) -> None:
-    """`FirstOf` without summarizers, or with another value, raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=says):
         FirstOf(*summarizers)
 
@@ -39,7 +37,6 @@ def test_it_is_made_of_summarizers(summarizers: Any, says: str) -> None:
 @pytest.mark.parametrize("first", [Scripted, Awaited])
 @pytest.mark.parametrize("second", [Scripted, Awaited])
 async def test_sync_and_async_ones_may_be_mixed(first: Any, second: Any) -> None:
-    """The first usable answer of synchronous or awaitable summarizers is used, and later ones are not called."""
     one, two, three = first(SummaryFailed("down")), second("Well."), Scripted("Never.")
     request = asked(FirstOf(one, two, three))
     answer = request.call()
@@ -57,14 +54,12 @@ def test_an_answer_may_be_four_times_too_long(tokens: int, is_used: bool) -> Non
 
 @pytest.mark.parametrize("kind", [Scripted, Awaited])
 async def test_a_mistake_is_not_hidden(kind: Any) -> None:
-    """A `ConfigurationError` of a summarizer is raised instead of calling the next one."""
     request = asked(FirstOf(kind(ConfigurationError("no key")), Scripted("Well.")))
     with pytest.raises(ConfigurationError, match="no key"):
         await request.wait(request.call())
 
 
 def test_a_batch_limits_each_of_them(tmp_path: Any) -> None:
-    """A batch applies its limits to each summarizer in `FirstOf` separately."""
     scripted, digest = Scripted("x"), DigestSummarizer()
     strategy = Summarization(FirstOf(scripted, digest))
     limiter = RateLimiter(Limits())

@@ -90,13 +90,11 @@ HARMLESS = [
 @pytest.mark.parametrize(("secret", "kind"), SECRETS, ids=[f"{kind}-{number}" for number, (_, kind) in enumerate(SECRETS)])
 @pytest.mark.parametrize("around", ["{}", "the key: {}, and more", '{{"content": "key\\n{}"}}', "export X={}\n"])
 def test_tokens_of_services(secret: str, kind: str, around: str) -> None:
-    """A token with a service's prefix is replaced wherever it is, and the text around it stays."""
     assert redact(around.format(secret)) == around.format(f"[REDACTED:{kind}]")
 
 
 @pytest.mark.parametrize(("place", "secret", "kind"), PLACES)
 def test_places_of_secrets(place: str, secret: str, kind: str) -> None:
-    """A value assigned to a secret's name is replaced, and the name stays."""
     assert redact(place.format(secret)) == place.format(f"[REDACTED:{kind}]")
 
 
@@ -131,14 +129,12 @@ def test_german_names_of_secrets(text: str, kept: bool) -> None:
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_ordinary_text_stays(text: str) -> None:
-    """Checksums, commit ids, UUIDs, paths, code and placeholders stay."""
     assert redact(text) == text
 
 
 @pytest.mark.parametrize("line_end", ["\n", r"\n", r"\\n"])
 @pytest.mark.parametrize("name", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
 def test_private_keys(name: str, line_end: str) -> None:
-    """A private key is replaced from its first line to its last, also in JSON."""
     key = line_end.join([f"-----BEGIN {name}-----", *[LONG[:64]] * 20, "ab==", f"-----END {name}-----"])
     assert redact(f"before{line_end}{key}{line_end}after") == f"before{line_end}[REDACTED:private-key]{line_end}after"
 
@@ -154,7 +150,6 @@ def test_private_key_cut_off() -> None:
 
 @pytest.mark.parametrize("planted", secrets("planted"), ids=lambda planted: planted.family)
 def test_planted_secrets_go(planted: Planted) -> None:
-    """A secret is replaced in each planted shape, alone and inside a longer text."""
     within = redact(f"Here is the output of the last step:\n\n{planted.text}\n\nIt took 3 s.")
     assert not planted.kept_in(redact(planted.text))
     assert not planted.kept_in(within)
@@ -164,36 +159,22 @@ def test_planted_secrets_go(planted: Planted) -> None:
 
 @pytest.mark.parametrize("text", harmless("planted"))
 def test_what_a_summary_needs_stays(text: str) -> None:
-    """Ids, checksums, words, types, ports and test results stay, even next to names of secrets."""
     assert redact(text) == text
 
 
-def missed(planted: tuple[Planted, ...]) -> list[Planted]:
-    """The secrets that are still in their texts, alone or in a longer one."""
+@pytest.mark.parametrize(("name", "most"), [("further", 1), ("unseen", 0), ("blind", 4), ("newest", 4)])
+def test_nearly_all_shapes_of_a_set_go(name: str, most: int) -> None:
+    """Sets after the first were written without sight of the table; docs/prompts.md names those that stay."""
     around = "Here is the output:\n\n{}\n\nIt took 3 s."
-    return [each for each in planted if each.kept_in(redact(each.text)) or each.kept_in(redact(around.format(each.text)))]
+    left = [each for each in secrets(name) for text in (each.text, around.format(each.text)) if each.kept_in(redact(text))]
+    assert len({each.text for each in left}) <= most
 
 
-def changed(texts: tuple[str, ...]) -> list[str]:
-    """The texts that redaction changes."""
-    return [text for text in texts if redact(text) != text]
-
-
-def test_further_secrets_go() -> None:
-    """Of the shapes in which secrets reached a model, one stays: a password under the head of an HTML table."""
-    [left] = missed(secrets("further"))
-    assert left.shape == "<th>user</th><th>password</th></tr>\n<tr><td>dan</td><td>§</td>"
-
-
-def test_unseen_secrets_go() -> None:
-    """At least nine in ten of the shapes that were written before the table was extended are found."""
-    assert len(missed(secrets("unseen"))) <= len(secrets("unseen")) // 10
-
-
-def test_harmless_texts_stay() -> None:
-    """At most one in a hundred texts without a secret is changed, whether or not it was known when the table was written."""
-    for texts in (harmless("further"), harmless("further", "unseen")):
-        assert len(changed(texts)) <= len(texts) // 100
+@pytest.mark.parametrize(
+    ("name", "changed"), [("further", []), ("unseen", []), ("blind", ["Set-Cookie: theme=dark; Path=/"]), ("newest", [])]
+)
+def test_harmless_texts_stay(name: str, changed: list[str]) -> None:
+    assert [text for text in harmless(name) if redact(text) != text] == changed
 
 
 @pytest.mark.parametrize(
@@ -207,7 +188,6 @@ def test_the_kind_of_what_is_redacted_is_no_name(text: str) -> None:
 
 
 def test_redacting_planted_secrets_twice_changes_nothing() -> None:
-    """A redacted text of any set is not changed by a second redaction."""
     texts = [each.text for each in secrets(*SETS)]
     assert [once for once in map(redact, texts) if redact(once) != once] == []
 
@@ -229,7 +209,6 @@ def test_encoded_data_stays(noise: bytes) -> None:
     ],
 )
 def test_numbers_need_their_checksum(number: str, kept: bool) -> None:
-    """A card's or an account's number is replaced only if its checksum is right."""
     assert (number in redact(f"Pay with {number}, please.")) is kept
 
 
@@ -246,23 +225,5 @@ def test_a_name_of_one_language_beside_the_value_of_another() -> None:
 
 @pytest.mark.parametrize("name", ["tau_airline", "sweagent_demos", "openhands", "cassettes", "inspect_logs"])
 def test_recorded_conversations_stay(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """In recorded conversations without secrets, nothing is replaced."""
     messages = [json.dumps(message, ensure_ascii=False) for talk in corpus(name) for message in talk["messages"]]
     assert [text for text in messages if redact(text) != text] == []
-
-
-def test_most_shapes_written_without_sight_of_the_table_go() -> None:
-    """At least nine of ten; two of those that stay are no secrets by their form, and docs/prompts.md names the others."""
-    assert sum(each.secret in redact(each.text) for each in secrets("blind")) <= 4
-    assert len(secrets("blind")) > 100
-
-
-def test_harmless_texts_written_without_sight_of_the_table_stay() -> None:
-    """At most one in a hundred changes."""
-    assert changed(harmless("blind")) == ["Set-Cookie: theme=dark; Path=/"]
-
-
-def test_the_newest_shapes_go_and_harmless_texts_beside_them_stay() -> None:
-    """Nine of ten of 79 shapes that were written before the table was looked at (65 at the first run), and no harmless text."""
-    assert sum(each.secret in redact(each.text) for each in secrets("newest")) <= 4
-    assert changed(harmless("newest")) == []

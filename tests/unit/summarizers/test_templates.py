@@ -30,8 +30,6 @@ SECTIONS = (
 
 
 class Loader:
-    """An application's loader of prompts."""
-
     def __init__(self, prompts: dict[tuple[str, str], Any]) -> None:
         self.prompts = prompts
 
@@ -45,7 +43,6 @@ def test_default_sections() -> None:
 
 
 def test_first_round() -> None:
-    """The first prompt has all sections, the budget and the record, and no placeholder is left."""
     prompt = SummaryTemplate().render("THE RECORD", max_summary_tokens=1_234)
     assert [section for section in SECTIONS if section not in prompt] == []
     assert "THE RECORD" in prompt
@@ -56,7 +53,6 @@ def test_first_round() -> None:
 
 
 def test_focus_and_language() -> None:
-    """Focus and language are in the prompt in the user's words."""
     prompt = SummaryTemplate().render("X", max_summary_tokens=500, focus="the {failing} tests", language="Korean")
     assert "brief about the rest: the {failing} tests" in prompt
     assert "Write in this language: Korean." in prompt
@@ -76,7 +72,6 @@ def test_template_of_three_placeholders() -> None:
 
 
 def test_focus_without_a_place_is_not_lost() -> None:
-    """Focus and language are appended if the prompt has no placeholders for them."""
     prompt = SummaryTemplate(BLOG).render("X", max_summary_tokens=9, focus="tea", language="Korean")
     assert prompt.endswith(
         "brief about the rest: tea\n\nWrite in this language: Korean. Leave headings, names and quotations as they are."
@@ -99,7 +94,6 @@ def test_braces_of_json_stay() -> None:
 
 
 def test_a_plain_instruction() -> None:
-    """A plain sentence is completed with the record, the budget and the earlier summary, and asks for no sections."""
     sentence = "Summarize the key decisions and user preferences only."
     template = as_template(sentence)
     first = template.render("THE RECORD", max_summary_tokens=99)
@@ -120,13 +114,11 @@ def test_a_plain_instruction() -> None:
 
 @pytest.mark.parametrize("sentence", ['As {"a": 1}, please.', "Set {{x}} and }{ and {{{.", "  Short.\n"])
 def test_braces_of_a_plain_instruction_stay(sentence: str) -> None:
-    """All braces in a plain instruction stay."""
     assert SummaryTemplate.plain(sentence).render("R", max_summary_tokens=9).startswith(sentence.strip())
     assert SummaryTemplate.plain("Say {name}.").render("R", max_summary_tokens=9).startswith("Say {name}.")
 
 
 def test_a_prompt_that_lacks_a_placeholder_is_not_an_instruction() -> None:
-    """A prompt with only some of the placeholders raises a `ConfigurationError` that names the alternatives."""
     with pytest.raises(ConfigurationError, match=r"lacks .* or use SummaryTemplate.plain\(\) for an instruction"):
         as_template("Summarize {messages_text}.")
     with pytest.raises(ConfigurationError, match="an instruction says what to summarize"):
@@ -135,7 +127,6 @@ def test_a_prompt_that_lacks_a_placeholder_is_not_an_instruction() -> None:
 
 @pytest.mark.parametrize("missing", ["max_summary_tokens", "existing_summary_section", "messages_text"])
 def test_missing_placeholder(missing: str) -> None:
-    """A template without one of its placeholders raises a `ConfigurationError` that names it."""
     with pytest.raises(ConfigurationError, match=rf"'first' lacks {{{missing}}}"):
         SummaryTemplate(BLOG.replace(f"{{{missing}}}", ""))
     with pytest.raises(ConfigurationError, match=rf"'update' lacks {{{missing}}}"):
@@ -159,13 +150,11 @@ def test_missing_placeholder(missing: str) -> None:
     ],
 )
 def test_bad_templates(make: Any) -> None:
-    """A value that cannot be a template raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError):
         make()
 
 
 def test_template_from_files(tmp_path: Path) -> None:
-    """Templates are read from UTF-8 files, and a file in another encoding raises a `ConfigurationError`."""
     first, update = tmp_path / "first.txt", tmp_path / "update.txt"
     first.write_text(BLOG, encoding="utf-8")
     update.write_text("Update. " + BLOG, encoding="utf-8")
@@ -177,15 +166,12 @@ def test_template_from_files(tmp_path: Path) -> None:
 
 
 def test_template_from_a_loader() -> None:
-    """A loader is called with category and name, and the default is used for an unknown name."""
     loader = Loader({("summarization", "context_compress"): BLOG})
     assert SummaryTemplate.load(loader) == SummaryTemplate(BLOG)
     assert SummaryTemplate.load(loader, name="unknown") == SummaryTemplate()
 
 
 def test_loader_that_fails() -> None:
-    """An exception of a loader becomes the cause of a `ConfigurationError` that names the prompt."""
-
     class Broken:
         def load_or_default(self, category: str, name: str, default: str) -> str:
             raise OSError("the disk is gone")
@@ -196,7 +182,6 @@ def test_loader_that_fails() -> None:
 
 
 def test_templates_are_values() -> None:
-    """Templates are equal by value and can be pickled, and one prompt serves both rounds."""
     assert SummaryTemplate() == SummaryTemplate(FIRST, update=UPDATE)
     assert SummaryTemplate(BLOG).update == BLOG
     assert pickle.loads(pickle.dumps(SummaryTemplate(BLOG))) == SummaryTemplate(BLOG)

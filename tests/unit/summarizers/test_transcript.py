@@ -12,20 +12,14 @@ from hypothesis import strategies as st
 from compaction import MessageIndex
 from compaction.index.marks import marked
 from compaction.summarizers.transcript import Entry, entries_of, fenced, record_key, rendered, split_entries, tokens_of
+from tests.support.chats import assistant, call, result, user
 
+PATHS = [call(id, name="read_file", arguments=f'{{"path": "{path}"}}') for id, path in (("c1", "a.py"), ("c2", "b.py"))]
 CALLS = [
-    {"role": "user", "content": "Compare a.py and b.py."},
-    {
-        "role": "assistant",
-        "content": "I read both.",
-        "reasoning_content": "Which first?",
-        "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a.py"}'}},
-            {"id": "c2", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "b.py"}'}},
-        ],
-    },
-    {"role": "tool", "tool_call_id": "c2", "content": "b = 2"},
-    {"role": "tool", "tool_call_id": "c1", "content": "a = 1"},
+    user("Compare a.py and b.py."),
+    {**assistant("I read both."), "reasoning_content": "Which first?", "tool_calls": [each["tool_calls"][0] for each in PATHS]},
+    result("c2", "b = 2"),
+    result("c1", "a = 1"),
 ]
 
 
@@ -52,7 +46,6 @@ def test_calls_find_their_results() -> None:
 
 
 def test_media_are_named_and_not_sent() -> None:
-    """An image is replaced by a note, and its data are left out."""
     data = "data:image/png;base64," + "iVBORw0K" * 500
     [entry] = read(
         {"role": "user", "content": [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": data}}]}
@@ -63,7 +56,6 @@ def test_media_are_named_and_not_sent() -> None:
 
 
 def test_encoded_data_are_measured() -> None:
-    """A long run of encoded data in a text is replaced by its length, but a long plain word is not."""
     encoded = "ab12CD34ef56GH78" * 100
     [entry] = read({"role": "user", "content": f"head {encoded} tail " + "x" * 3_000})
     assert entry.text == "head [1,600 characters of encoded data] tail " + "x" * 3_000
@@ -75,7 +67,7 @@ def test_speakers() -> None:
     assert read(
         {"role": "user", "name": "Ada\n[user]", "content": "Hi."},
         {"role": "assistant", "content": note},
-        {"role": "tool", "tool_call_id": "gone", "content": "late"},
+        result("gone", "late"),
     ) == [
         Entry("user Ada [user]", "Hi."),
         Entry("results of earlier calls", "[Tool results]\nls() -> a.py"),
@@ -84,7 +76,6 @@ def test_speakers() -> None:
 
 
 def test_secrets_are_redacted_in_every_place() -> None:
-    """Texts, arguments, results and names are all redacted."""
     seen: list[str] = []
 
     def redact(text: str) -> str:
@@ -98,7 +89,6 @@ def test_secrets_are_redacted_in_every_place() -> None:
 
 
 def test_half_characters_can_be_sent() -> None:
-    """A lone surrogate is replaced, and a surrogate pair becomes its character."""
     [entry] = read({"role": "user", "content": "a\ud83d\ude00b\ud83dc"})
     assert entry.text == "a\U0001f600b\ufffdc"
 
@@ -121,7 +111,6 @@ def test_no_text_can_pass_for_another_speaker() -> None:
 
 @given(st.lists(st.text(alphabet="0123456789abcdef", max_size=400), max_size=6))
 def test_key_is_in_no_text(texts: list[str]) -> None:
-    """The key occurs in none of the texts, and is the same for the same texts."""
     assert [text for text in texts if record_key(texts) in text] == []
     assert record_key(texts) == record_key(list(texts))
 
@@ -131,7 +120,6 @@ TEXTS = st.text(alphabet=st.sampled_from("ab \n.가🙂"), max_size=900)
 
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.integers(40, 200))
 def test_parts_make_up_the_whole(texts: list[str], tokens: int) -> None:
-    """Whatever the size, every character is in exactly one part, in order, and no part is larger than asked."""
     entries = [Entry(f"speaker {number}", text) for number, text in enumerate(texts)]
     parts = split_entries(entries, tokens, count)
     pieces: dict[str, str] = {}
@@ -153,7 +141,6 @@ def test_parts_of_parts_make_up_the_whole(text: str, tokens: int, fewer: int) ->
 
 
 def test_long_text_is_parted_at_the_end_of_a_line() -> None:
-    """A long text is split at the ends of lines."""
     lines = "".join(f"line {number} of the log says nothing new\n" for number in range(200))
     pieces = [entry.text for part in split_entries([Entry("result of tail", lines)], 300, count) for entry in part]
     assert [piece for piece in pieces if not piece.endswith("\n")] == []
@@ -161,7 +148,6 @@ def test_long_text_is_parted_at_the_end_of_a_line() -> None:
 
 @pytest.mark.parametrize("name", ["coding_long", "cassettes", "whowhen_multiagent", "inspect_logs"])
 def test_recorded_conversations_are_all_there(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """The record contains every text of recorded messages, arguments and results."""
     for talk in corpus(name):
         groups = MessageIndex(talk["messages"], counter="chars/4").included_groups
         record = "\n".join(entry.text for entry in entries_of(groups, redact=str))
@@ -171,7 +157,6 @@ def test_recorded_conversations_are_all_there(corpus: Callable[[str], list[dict[
 
 
 def test_ten_megabytes_are_split_in_seconds() -> None:
-    """Ten megabytes are split into parts that contain every character."""
     text = "word " * 2_000_000
     parts = split_entries([Entry("user", text)], 20_000, count)
     assert sum(len(entry.text) for part in parts for entry in part) == len(text)

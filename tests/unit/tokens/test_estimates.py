@@ -31,14 +31,12 @@ def test_only_the_empty_text_is_free(counter: TokenCounter, text: str) -> None:
     [("", 0, 0), ("a", 1, 1), ("abcd", 1, 1), ("abcde", 2, 2), ("한국", 1, 2), ("한국어입니", 2, 4), ("\ud800", 1, 1)],
 )
 def test_ratios_round_up(text: str, chars: int, of_bytes: int) -> None:
-    """One token for every four characters, or for every four bytes of UTF-8."""
     assert (CharsPerToken().count_text(text), BytesPerToken().count_text(text)) == (chars, of_bytes)
 
 
 @every_ratio
 @given(before=TEXTS, after=TEXTS)
 def test_a_longer_text_never_counts_less(counter: TokenCounter, before: str, after: str) -> None:
-    """Adding to a text adds tokens, and never more than the addition counts by itself."""
     whole = counter.count_text(before + after)
     assert counter.count_text(before) <= whole <= counter.count_text(before) + counter.count_text(after)
 

@@ -57,27 +57,23 @@ def vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state of a process that has resolved no counter and loaded no encoding."""
     monkeypatch.setattr(resolve, "_resolved", {})
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
 
 
 @pytest.fixture
 def without_toktok(fresh_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state of a process in which toktok is not installed."""
     monkeypatch.setitem(sys.modules, "toktok", None)
 
 
 @pytest.fixture
 def without_vocabulary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which tiktoken has downloaded nothing."""
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def with_vocabulary(vocabularies: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which tiktoken has downloaded its vocabularies."""
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
     return vocabularies
 
@@ -105,7 +101,6 @@ def test_toktok_and_tiktoken_agree(with_vocabulary: Path, encoding: str, text: s
 
 @pytest.mark.parametrize("special", ["<|endoftext|>", "<|endofprompt|>", "<|fim_prefix|> and <|im_start|>user"])
 def test_special_tokens_are_plain_text(tiktoken_counter: TiktokenCounter, special: str) -> None:
-    """The name of a special token in a message raises nothing and is counted like other text."""
     counts = {tiktoken_counter.count_text(special), ToktokCounter("o200k_base").count_text(special)}
     assert len(counts) == 1
     assert counts.pop() > 5
@@ -120,14 +115,12 @@ def test_a_million_blanks(tiktoken_counter: TiktokenCounter, text: str, capfd: p
 
 
 def test_toktok_without_its_private_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a release of toktok without tokenizer objects, the public function counts."""
     expected = ToktokCounter("o200k_base").count_text("def f(x): return x  # 함수")
     monkeypatch.setitem(sys.modules, "toktok", _module(batch_count=toktok.batch_count))
     assert ToktokCounter("o200k_base").count_text("def f(x): return x  # 함수") == expected
 
 
 def test_toktok_with_a_tokenizer_that_counts_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If toktok's tokenizer objects disagree with its public function, the public function counts."""
     disagreeing = _module(batch_count=toktok.batch_count, _encoding=lambda _: _module(count=len))
     monkeypatch.setitem(sys.modules, "toktok", disagreeing)
     assert ToktokCounter("o200k_base").count_text("Hello, world!") == 4
@@ -146,7 +139,6 @@ def test_toktok_lacks_old_encodings() -> None:
 
 @pytest.mark.parametrize("encoding", TOKENS)
 def test_exact_counters_pickle_by_name(fresh_process: None, with_vocabulary: Path, encoding: str) -> None:
-    """A counter is pickled as the name of its encoding, without the vocabulary."""
     for original in (load_toktok(encoding), load_tiktoken(encoding)):
         pickled = pickle.dumps(original)
         assert len(pickled) < 200
@@ -154,13 +146,11 @@ def test_exact_counters_pickle_by_name(fresh_process: None, with_vocabulary: Pat
 
 
 def test_auto_prefers_toktok(fresh_process: None, without_vocabulary: Path) -> None:
-    """If toktok is installed, ``"auto"`` is exact and needs no file."""
     chosen = counter("auto")
     assert (chosen.name, chosen.exact, chosen.count_text("tokenization is hard")) == ("o200k_base", True, 4)
 
 
 def test_auto_takes_tiktoken_from_disk(without_toktok: None, with_vocabulary: Path) -> None:
-    """Without toktok, ``"auto"`` uses tiktoken if its file is on disk, and downloads nothing."""
     chosen = counter("auto")
     assert (chosen.name, chosen.exact, chosen.count_text("tokenization is hard")) == ("o200k_base", True, 4)
 
@@ -177,13 +167,11 @@ def test_auto_estimates_with_one_warning(without_toktok: None, without_vocabular
 
 @pytest.mark.parametrize("spec", ["o200k_base", "cl100k_base", "gpt-4o", "gpt-3.5-turbo"])
 def test_a_name_gets_that_encoding_or_an_error(without_toktok: None, without_vocabulary: Path, spec: str) -> None:
-    """If the named encoding is not available, an `UnknownCounter` says what to install or which file to provide."""
     with pytest.raises(UnknownCounter, match=r"not on this machine.*pip install '\.\[fast\]'.*tiktoken\.get_encoding"):
         counter(spec)
 
 
 def test_a_file_that_appears_later_is_found(without_toktok: None, without_vocabulary: Path, vocabularies: Path) -> None:
-    """A vocabulary file that is added after an `UnknownCounter` is found at the next call."""
     with pytest.raises(UnknownCounter):
         counter("cl100k_base")
     found = vocabulary_file("cl100k_base")
@@ -213,7 +201,6 @@ def test_a_tokenizer_that_fails_on_short_texts_is_not_hidden(monkeypatch: pytest
 
 
 def test_a_cache_turned_off_means_a_download(without_toktok: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If tiktoken's cache is turned off, there is no file, and an `UnknownCounter` is raised."""
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
     assert vocabulary_file("o200k_base") is None
     with pytest.raises(UnknownCounter, match="not on this machine"):
@@ -236,7 +223,6 @@ def test_where_tiktoken_keeps_its_files(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_an_encoding_already_loaded_needs_no_file(
     without_toktok: None, vocabularies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An encoding that the process has already loaded needs no file."""
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(vocabularies))
     assert load_tiktoken("cl100k_base") is not None
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
@@ -245,7 +231,6 @@ def test_an_encoding_already_loaded_needs_no_file(
 
 
 def test_without_tiktoken_encodings_go_by_name(fresh_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without tiktoken, encodings can be named but models cannot, and the error says why."""
     for module in ("tiktoken", "tiktoken.model", "tiktoken.registry"):
         monkeypatch.setitem(sys.modules, module, None)
     assert counter("o200k_base").exact

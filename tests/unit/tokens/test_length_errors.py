@@ -31,7 +31,6 @@ SAID = {sample["provider"]: sample["says"] for sample in reversed(SAMPLES)}
 
 
 def test_the_table_has_the_providers() -> None:
-    """At least these providers and servers have a sample."""
     assert PROVIDERS - SAID.keys() == set()
 
 
@@ -44,20 +43,17 @@ def test_each_provider_is_understood(sample: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["provider"])
 def test_the_gateway_reads_the_same(sample: dict[str, Any]) -> None:
-    """An answer of an upstream with the same words is recognized, with its status or as a bad request."""
     status = sample.get("status") or 400
     refusal = UpstreamRefusal(status, json.dumps({"error": {"message": sample["says"]}}))
     assert LengthError.read(refusal) is not None
 
 
 def test_the_body_is_read() -> None:
-    """The figures are read from the body of the error if its message does not have them."""
     error = Answered("Error code: 400", body={"error": {"message": SAID["Anthropic"]}})
     assert LengthError.read(error) == LengthError(208_310, 200_000)
 
 
 def test_a_wrapped_error_is_read_with_its_cause() -> None:
-    """If a framework wraps the error of the client, the cause is read."""
     outer = RuntimeError("the service failed")
     outer.__cause__ = Answered(SAID["OpenAI"])
     assert LengthError.read(outer) == LengthError(9_000, 8_192)
@@ -77,12 +73,10 @@ def test_a_wrapped_error_is_read_with_its_cause() -> None:
     ids=repr,
 )
 def test_other_errors_are_not(error: object) -> None:
-    """Errors with another status or message are not read as length errors."""
     assert LengthError.read(error) is None
 
 
 def test_figures_that_contradict_each_other_are_not_believed() -> None:
-    """If the tokens of the request would fit the window, they are discarded as wrong."""
     said = "maximum context length is 200 tokens. However, your messages resulted in 100 tokens"
     assert LengthError.read(Answered(said)) == LengthError(None, 200)
 

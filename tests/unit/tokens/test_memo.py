@@ -29,13 +29,11 @@ class Recorder:
 
 @given(texts=st.lists(st.text(max_size=300), max_size=60), max_bytes=st.integers(1, 20_000))
 def test_counts_are_the_inner_counters(texts: list[str], max_bytes: int) -> None:
-    """Whatever is remembered or forgotten, every count is what the inner counter says."""
     memo = Memoized(Recorder(), max_bytes)
     assert [memo.count_text(text) for text in texts] == [len(text) for text in texts]
 
 
 def test_a_text_is_counted_once() -> None:
-    """Equal texts are counted once, even if they are different objects."""
     recorder = Recorder()
     memo = Memoized(recorder)
     for _ in range(3):
@@ -63,7 +61,6 @@ def test_memory_has_a_bound() -> None:
 
 
 def test_what_is_used_stays() -> None:
-    """A text that is counted regularly stays in memory, however many other texts are counted once."""
     recorder = Recorder()
     memo = Memoized(recorder, 100_000)
     for number in range(2_000):
@@ -75,7 +72,6 @@ def test_what_is_used_stays() -> None:
 
 @pytest.mark.parametrize(("characters", "times"), [(12_000, 1), (12_600, 3)])
 def test_a_very_long_text_is_not_kept(characters: int, times: int) -> None:
-    """A text larger than an eighth of the bound is not remembered."""
     recorder = Recorder()
     memo = Memoized(recorder, 100_000)
     for _ in range(3):
@@ -84,7 +80,6 @@ def test_a_very_long_text_is_not_kept(characters: int, times: int) -> None:
 
 
 def test_threads_may_share_it() -> None:
-    """Eight threads that count more texts than fit in memory all get the right counts."""
     memo = Memoized(CharsPerToken(), 50_000)
     texts = [f"{number:>400}" for number in range(300)]
     with ThreadPoolExecutor(8) as pool:
@@ -93,7 +88,6 @@ def test_threads_may_share_it() -> None:
 
 
 def test_pickles_without_its_memory() -> None:
-    """A pickled copy has the same counter and bound, and an empty memory."""
     memo = Memoized(CharsPerToken(), 5_000)
     memo.count_text("x" * 400)
     copy = pickle.loads(pickle.dumps(memo))

@@ -78,19 +78,16 @@ def test_a_message_measures_the_sum_of_its_parts(parts: list[Part], name: str | 
 
 @given(parts=st.lists(PARTS, max_size=4), text=TEXTS, more=TEXTS)
 def test_a_longer_text_never_measures_less(parts: list[Part], text: str, more: str) -> None:
-    """With chars/4, words added to a message never make it smaller, in tokens or in bytes."""
     shorter, longer = METER.measure(message(*parts, TextPart(text))), METER.measure(message(*parts, TextPart(text + more)))
     assert shorter[0] <= longer[0]
     assert shorter[1] + len(more.encode()) == longer[1]
 
 
 def test_a_lone_surrogate_can_be_measured() -> None:
-    """A lone surrogate, which JSON may contain, counts as three bytes."""
     assert METER.measure(message(TextPart("\ud800"), ToolCallPart("", "\udfff", "{}"))) == (4 + 1 + 4 + 1 + 1, 3 + 3 + 2)
 
 
 def test_a_meter_is_a_value() -> None:
-    """Meters are equal by counter, immutable, can be pickled, and take any name of a counter."""
     assert pickle.loads(pickle.dumps(METER)) == METER == MessageMeter(counter("chars/4"))
     assert MessageMeter("bytes/4") != METER
     with pytest.raises(UnknownCounter):

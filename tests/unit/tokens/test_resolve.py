@@ -20,8 +20,6 @@ WORDS = ["chars/4", "bytes/4", "estimate"]
 
 @attrs.frozen
 class Words:
-    """A user's counter."""
-
     name: str = "words"
     exact: bool = True
 
@@ -31,19 +29,16 @@ class Words:
 
 @pytest.mark.parametrize("spec", WORDS)
 def test_a_counter_is_named_by_its_word(spec: str) -> None:
-    """The name of a counter resolves to the same counter."""
     assert counter(counter(spec).name) is counter(spec)
 
 
 def test_an_own_counter_is_taken_as_it_is() -> None:
-    """Any object with the counter's protocol is used unchanged."""
     words = Words()
     assert counter(words) is words
 
 
 @pytest.mark.parametrize("spec", [None, 4, len, object()])
 def test_what_is_no_counter_is_refused(spec: Any) -> None:
-    """A value that is not a counter raises an `UnknownCounter`, which names the three members of a counter."""
     with pytest.raises(UnknownCounter, match="'name', 'exact' and 'count_text"):
         counter(spec)
 
@@ -57,7 +52,6 @@ def test_an_unknown_word_is_refused(spec: str) -> None:
 
 @pytest.mark.parametrize("original", [*(counter(word) for word in WORDS), Words()], ids=lambda each: each.name)
 def test_pickles_by_what_it_is(original: TokenCounter) -> None:
-    """A counter is pickled without its memory, and the copy equals the original."""
     original.count_text("something to remember " * 100)
     pickled = pickle.dumps(original)
     assert len(pickled) < 200
@@ -65,7 +59,6 @@ def test_pickles_by_what_it_is(original: TokenCounter) -> None:
 
 
 def test_an_estimate_loads_no_tokenizer() -> None:
-    """Counting with an estimate loads no tokenizer."""
     program = (
         f"import sys; from compaction.tokens import counter; [counter(each).count_text('x') for each in {WORDS}];"
         "print({'tiktoken', 'toktok'} & set(sys.modules) or 'none')"

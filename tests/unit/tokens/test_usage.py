@@ -79,14 +79,12 @@ def test_every_provider_in_one_shape(reported: dict[str, Any], usage: Usage, for
 
 
 def test_the_openai_clients_object() -> None:
-    """A usage object of the OpenAI client is read with its optional fields unset."""
     completion_usage = pytest.importorskip("openai.types").CompletionUsage
     assert Usage.read(completion_usage(prompt_tokens=7, completion_tokens=2, total_tokens=9)) == Usage(7, 2)
 
 
 @pytest.mark.parametrize("reported", [None, {}, [], "1200", 1_200, {"usage": OPENAI_CHAT}, {"prompt_tokens": None}])
 def test_what_is_no_usage_is_refused(reported: Any) -> None:
-    """A value that is not a usage report raises an `InputError`, which names the expected fields."""
     with pytest.raises(InputError, match=r"none of 'prompt_tokens', 'input_tokens', .* not the response"):
         Usage.read(reported)
 
@@ -94,18 +92,15 @@ def test_what_is_no_usage_is_refused(reported: Any) -> None:
 @pytest.mark.parametrize("value", ["1200", 12.5, True, -1])
 @pytest.mark.parametrize("field", ["prompt_tokens", "completion_tokens"])
 def test_a_figure_that_is_none_is_refused(field: str, value: Any) -> None:
-    """A figure that is not a whole number of at least 0 raises an `InputError` that names the field and the value."""
     with pytest.raises(InputError, match=rf"usage\.{field}: must be a whole number >= 0 \(got {value!r}\)"):
         Usage.read({**OPENAI_CHAT, field: value})
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, True, None])
 def test_usage_checks_its_figures(value: Any) -> None:
-    """A `Usage` built with a bad figure raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=r"'cached_tokens' must be a whole number >= 0"):
         Usage(1, 1, cached_tokens=value)
 
 
 def test_values() -> None:
-    """`Usage` can be pickled, and its ``repr`` rebuilds it."""
     assert pickle.loads(pickle.dumps(REASONED)) == REASONED == eval(repr(REASONED))

@@ -37,10 +37,7 @@ def night(index: MessageIndex) -> bool:
 
 class TestTokenLimit:
     def test_the_tokens_past_which_it_fires(self) -> None:
-        """``token_limit`` is the lowest limit in an alternative and the highest in a conjunction.
-
-        It is ``None`` for triggers that do not compare tokens.
-        """
+        """The lowest limit of an alternative, and the highest of a conjunction."""
         index = MessageIndex([], counter="chars/4", context=RunContext(window=900))
         low, high = tokens_exceed(100), context_exceeds(0.5)
         limits = {
@@ -71,7 +68,6 @@ class TestSizes:
         ],
     )
     def test_more_than_the_limit(self, make: Callable[[int], Trigger], size: Callable[[MessageIndex], int]) -> None:
-        """A size trigger fires above its limit, but not at the limit."""
         index = indexed([system(), *turns(2), call("1"), result("1")])
         limit = size(index)
         assert make(limit - 1)(index)
@@ -79,14 +75,12 @@ class TestSizes:
         assert make(0)(index)
 
     def test_fewer_than_the_limit(self) -> None:
-        """``tokens_below`` fires below its limit, but not at the limit."""
         index = indexed(turns(2))
         assert tokens_below(index.tokens + 1)(index)
         assert not tokens_below(index.tokens)(index)
         assert not tokens_below(0)(index)
 
     def test_the_five_sizes_are_different_things(self) -> None:
-        """Messages, turns, groups and bytes are counted separately, and each explanation has its own figure."""
         index = indexed([system("s"), user("안녕"), user("b"), call("1", "2"), result("1"), result("2")])
         assert [
             explained(index)
@@ -99,7 +93,6 @@ class TestSizes:
         ] == ["messages 6 > 3", "turns 2 <= 3", "groups 4 > 3", f"bytes {index.included.bytes} <= 3,000"]
 
     def test_messages_without_system_messages(self) -> None:
-        """``messages_exceed(system=False)`` ignores system and developer messages, also after edits and a rollback."""
         index = indexed([system(), {"role": "developer", "content": "d"}, *turns(2)])
         index.append([system("later")])
         more, fewer = messages_exceed(3, system=False), messages_exceed(4, system=False)
@@ -123,7 +116,6 @@ class TestSizes:
         assert not messages_exceed(3, system=False)(index)
 
     def test_whether_system_messages_count_is_true_or_false(self) -> None:
-        """``system`` must be ``True`` or ``False``; with ``True``, the trigger equals the plain one."""
         assert messages_exceed(3, system=True) == messages_exceed(3)
         assert messages_exceed(3, system=False) != messages_exceed(3)
         assert repr(messages_exceed(3, system=False)) == "messages_exceed(3, system=False)"
@@ -136,7 +128,6 @@ class TestSizes:
             messages_exceed(-1, system=False)
 
     def test_overhead_counts_in_tokens(self) -> None:
-        """The overhead of the request counts in ``tokens_exceed`` and ``tokens_below``."""
         index = indexed(turns(1))
         trigger, target = tokens_exceed(index.tokens), tokens_below(index.tokens + 1)
         assert (trigger(index), target(index)) == (False, True)
@@ -144,7 +135,6 @@ class TestSizes:
         assert (trigger(index), target(index)) == (True, False)
 
     def test_explanations_give_both_figures(self) -> None:
-        """Explanations have the current figure and the limit, with thousands separators."""
         index = indexed([user("word " * 4_000)])
         assert tokens_exceed(1_000).explain(index) == f"tokens {index.tokens:,} > 1,000"
         assert tokens_exceed(10_000).explain(index) == f"tokens {index.tokens:,} <= 10,000"
@@ -165,7 +155,6 @@ class TestSizes:
     ],
 )
 def test_bad_figures(make: Callable[[Any], Trigger], values: list[Any], rule: str) -> None:
-    """A figure that is out of range or of another type raises a `ConfigurationError` that names the rule."""
     for value in values:
         with pytest.raises(ConfigurationError, match=rule):
             make(value)
@@ -173,14 +162,12 @@ def test_bad_figures(make: Callable[[Any], Trigger], values: list[Any], rule: st
 
 class TestContent:
     def test_constants(self) -> None:
-        """``always`` fires, ``never`` does not, and each is the negation of the other."""
         index = indexed([])
         assert (always(index), never(index)) == (True, False)
         assert (~always, ~never) == (never, always)
         assert (always.explain(index), never.explain(index)) == ("always", "never")
 
     def test_tool_calls(self) -> None:
-        """``has_tool_calls`` fires if the view has a call; a result without a call or a dropped call does not count."""
         assert not has_tool_calls(indexed(turns(1)))
         assert not has_tool_calls(indexed([result("9"), user()]))
         index = indexed([user(), call("1", "2"), result("1"), result("2"), assistant()])
@@ -192,7 +179,6 @@ class TestContent:
 
 class TestContext:
     def test_a_share_of_the_window(self) -> None:
-        """``context_exceeds`` fires above the share of the window, overhead included."""
         index = indexed(turns(2))
         index.context = RunContext(window=2 * index.tokens)
         assert not context_exceeds(0.5)(index)
@@ -203,13 +189,11 @@ class TestContext:
         assert context_exceeds(1).explain(index).endswith(f"<= {2 * index.included.tokens}, 100% of the window")
 
     def test_without_a_window(self) -> None:
-        """Without a window, ``context_exceeds`` raises a `ConfigurationError` that says what to pass."""
         for ask in (context_exceeds(0.5), context_exceeds(0.5).explain):
             with pytest.raises(ConfigurationError, match=r"pass context=RunContext\(window=\.\.\.\)"):
                 ask(indexed([]))
 
     def test_every_so_many_turns(self) -> None:
-        """``every`` counts the turns since the last edit, or since the start."""
         index = indexed(turns(2))
         assert every(2)(index)
         assert not every(3)(index)
@@ -231,20 +215,17 @@ class TestContext:
 
     @pytest.mark.parametrize("arguments", [{"window": 0}, {"window": -1}, {"window": 1.5}, {"overhead_tokens": 1.5}])
     def test_what_surrounds_a_conversation_is_checked(self, arguments: dict[str, int]) -> None:
-        """A window of 0 or an overhead that is not a whole number raises a `ConfigurationError`."""
         with pytest.raises(ConfigurationError, match="must be a whole number"):
             RunContext(**arguments)
 
 
 class TestAlgebra:
     def test_what_is_not_needed_is_not_asked(self) -> None:
-        """``&`` stops at the first trigger that does not fire, ``|`` at the first that does."""
         index = indexed([])
         assert not (never & context_exceeds(0.5))(index)
         assert (always | context_exceeds(0.5))(index)
 
     def test_functions_are_lifted_on_either_side(self) -> None:
-        """Plain functions on either side of an operator become triggers."""
         index = indexed(turns(1))
         for trigger in (always & night, night & always, never | night, night | never, as_trigger(night)):
             assert trigger(index) is True
@@ -279,7 +260,6 @@ class TestAlgebra:
             as_trigger(lambda index: list(range(1, 99)))(indexed([]))  # type: ignore[arg-type, return-value]
 
     def test_explanations_of_combinations(self) -> None:
-        """The explanation of a combination joins those of its parts, with parentheses where necessary."""
         index = indexed(turns(1))
         assert (turns_exceed(0) & turns_exceed(1)).explain(index) == "turns 1 > 0 and turns 1 <= 1"
         assert (turns_exceed(0) | turns_exceed(1)).explain(index) == "turns 1 > 0 or turns 1 <= 1"
@@ -297,7 +277,6 @@ class TestAlgebra:
 
     @pytest.mark.parametrize("wrong", [True, False, None, -7, "always"])
     def test_what_is_no_condition(self, wrong: object) -> None:
-        """A value that is not callable raises a `ConfigurationError`, which names ``always`` and ``never``."""
         with pytest.raises(ConfigurationError, match=r"a trigger must be a callable that takes an index .* or always or never"):
             as_trigger(wrong)  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="a trigger must be a callable that takes an index"):

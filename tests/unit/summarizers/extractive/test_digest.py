@@ -17,9 +17,8 @@ from compaction import GroupKind, MessageIndex, Pipeline, first, last, presets, 
 from compaction.errors import SummaryFailed
 from compaction.strategies import Summarization, SummaryText
 from compaction.summarizers import DigestSummarizer, FactSummarizer, facts_in
+from tests.support.chats import Chat, call, result, said
 from tests.support.scripted import request_for
-
-Chat = list[dict[str, Any]]
 
 FACT = re.compile(
     r"""https?://[^\s"')]+|(?<![\w.])(?:[\w.-]+/)+[\w.-]+|\b\d[\d.,:]*\d\b|\b\w*[a-z]\w*_\w+\b|"[^"\n]{4,60}"|`[^`\n]{2,60}`"""
@@ -36,16 +35,8 @@ def digest_of(chat: Chat, budget: int = 400, **options: Any) -> str:
     return summarizer.summarize(request_for(summarizer, chat, budget=budget, **options))
 
 
-def said(role: str, text: str) -> dict[str, Any]:
-    return {"role": role, "content": text}
-
-
-def ran(id: str, command: str, result: str) -> Chat:
-    call = {"id": id, "type": "function", "function": {"name": "run", "arguments": f'{{"command": "{command}"}}'}}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": id, "content": result},
-    ]
+def ran(id: str, command: str, output: str) -> Chat:
+    return [call(id, name="run", arguments=f'{{"command": "{command}"}}'), result(id, output)]
 
 
 WORK: Chat = [
@@ -58,14 +49,12 @@ WORK: Chat = [
 
 
 def test_constraints_are_quoted_word_for_word() -> None:
-    """The user's prohibitions and demands are in the digest word for word."""
     text = digest_of(WORK)
     assert "Never change the public API." in text
     assert "Only use the standard library." in text
 
 
 def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
-    """Processes that hash strings differently write the same text."""
     program = (
         "from compaction import presets, compact_sync; import json, sys; "
         "print(compact_sync(json.load(sys.stdin), presets.token_budget(400), counter='chars/4').messages)"
@@ -99,20 +88,17 @@ def test_it_stays_within_its_budget(budget: int) -> None:
 
 
 def test_a_digest_of_what_only_shortening_cut() -> None:
-    """A request without groups is answered from its sources, the messages before they were shortened."""
     index = MessageIndex(WORK, counter="chars/4")
     sources = tuple(message for group in index.included_groups for message in group.messages)
     assert "Never change the public API." in digest_of([], sources=sources)
 
 
 def test_lines_say_who_said_them() -> None:
-    """The assistant's words and quoted or pasted text are marked; the user's words are not."""
     pasted = "A letter from the town hall:\n\nDear citizens, never feed the swans."
     text = digest_of([said("user", pasted), said("assistant", "I settled on SQLite, since it needs no server.")])
     assert "- Assistant: I settled on SQLite, since it needs no server." in text
-    assert "- A letter from the town hall:\n  - Quoted or pasted: Dear citizens, never feed the swans." in digest_of(
-        [said("user", "Go on."), said("assistant", "Yes."), said("user", pasted), said("assistant", "Yes.")]
-    )
+    text = digest_of([said("user", "Go on."), said("assistant", "Yes."), said("user", pasted), said("assistant", "Yes.")])
+    assert "- A letter from the town hall:\n  - Quoted or pasted: Dear citizens, never feed the swans." in text
 
 
 def test_a_summary_says_what_only_an_old_reminder_says() -> None:
@@ -127,59 +113,37 @@ def test_a_summary_says_what_only_an_old_reminder_says() -> None:
 
 
 def test_more_than_one_value_is_shown_in_order() -> None:
-    """Values that may be of one thing stand in order, with the numbers of their messages."""
-    text = digest_of(
-        [
-            said("user", "Hello there."),
-            said("user", "The ferry for the choir leaves at 14:35."),
-            said("user", "The ferry goes at 15:20 now."),
-        ]
-    )
+    ferry = ("Hello there.", "The ferry for the choir leaves at 14:35.", "The ferry goes at 15:20 now.")
+    text = digest_of([said("user", each) for each in ferry])
     assert "leaves at 14:35. (earlier, message 2)\n- The ferry goes at 15:20 now. (message 3)" in text
 
 
 def test_a_value_has_the_number_of_its_message() -> None:
     """Each statement with a value says where it stood, so that a reader can tell which of two is later; others do not."""
-    text = digest_of(
-        [
-            said("user", "Hello there."),
-            said("user", "My sister is a glazier."),
-            said("assistant", "How many words?"),
-            said("user", "Make it 555."),
-        ]
-    )
+    asked = [said("assistant", "How many words?"), said("user", "Make it 555.")]
+    text = digest_of([said("user", "Hello there."), said("user", "My sister is a glazier."), *asked])
     assert "- My sister is a glazier.\n- Make it 555. (message 4)" in text
 
 
 def test_half_of_a_sign_is_read_like_any_other() -> None:
     """A lone surrogate, which a cut between two halves of a sign leaves, is no reason to fail."""
-    assert "Never touch prod.db \ud83d again." in digest_of(
-        [said("user", "Never touch prod.db \ud83d again."), said("user", "Go.")]
-    )
+    text = digest_of([said("user", "Never touch prod.db \ud83d again."), said("user", "Go.")])
+    assert "Never touch prod.db \ud83d again." in text
 
 
 def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:
-    """A conversation without text raises a `SummaryFailed` instead of giving an empty digest."""
     with pytest.raises(SummaryFailed):
         digest_of([said("user", ""), said("assistant", "")])
 
 
 @pytest.mark.parametrize(
     ("name", "part"),
-    [
-        pytest.param("coding_long", slice(None), id="coding_long"),
-        pytest.param("tau_long", slice(6), id="tau_long"),
-        pytest.param("tau_long", slice(6, None), id="tau_long, the longest"),
-        pytest.param("openhands", slice(None), id="openhands"),
-        pytest.param("whowhen_multiagent", slice(0, None, 4), id="whowhen_multiagent"),
-    ],
+    [("coding_long", slice(2)), ("tau_long", slice(4)), ("openhands", slice(None)), ("whowhen_multiagent", slice(0, None, 8))],
 )
-def test_five_rounds_keep_facts(name: str, part: slice, corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """With ``hermes()`` and a window that forces five rounds, most facts stay.
-
-    At least seven tenths of the facts of the first digest are in the fifth, over all these conversations together, as some
-    first digests have only a handful, and what was pasted into the first task gives way to later words.
-    """
+def test_five_rounds_keep_seven_tenths_of_the_first_facts(
+    name: str, part: slice, corpus: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    """Of all these conversations together, as what was pasted into the first task gives way to later words."""
     held = kept = 0
     for recorded in corpus(name)[part]:
         if digests := five_rounds(recorded["messages"]):
@@ -190,11 +154,7 @@ def test_five_rounds_keep_facts(name: str, part: slice, corpus: Callable[[str], 
 
 
 def five_rounds(source: Chat) -> list[str] | None:
-    """Return five digests of a growing conversation.
-
-    They are those at the first window, of several that are tried, that forces five rounds; ``None`` if none of at least 2,000
-    tokens does.
-    """
+    """Return five digests of a growing conversation at the first window that forces five rounds, if one does."""
     total = MessageIndex(source, counter="chars/4").total.tokens
     for part in (1.75, 2.25, 3.0, 4.0, 6.0, 1.25):
         window = int(total / part)
@@ -244,24 +204,8 @@ def test_a_number_with_a_comma_is_one_value(text: str, values: list[str]) -> Non
     assert list(facts_in(text)) == values
 
 
-def test_korean_and_chinese_constraints_are_found() -> None:
-    """Constraints in Korean and Chinese are in the digest word for word."""
-    text = digest_of(
-        [said("user", "배포 스크립트를 고쳐 주세요. 절대로 prod.db를 건드리지 마세요. " * 1), said("assistant", "네.")]
-    )
-    assert "prod.db" in text
-    assert "请不要修改 config.yaml" in digest_of([said("user", "请不要修改 config.yaml。"), said("assistant", "好的。")])
-
-
-def test_long_and_hostile_texts_take_linear_time() -> None:
-    """Megabytes of one character, of brackets or of quotes cause no error."""
-    for text in ("a" * 1_000_000, "[" * 300_000, '"' * 300_000, " " * 1_000_000, "a_b." * 200_000):
-        digest_of([said("user", "Look at this, never delete x_1.txt: " + text), said("assistant", "ok")])
-
-
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(growth=1.0), FactSummarizer()], ids=["digest", "facts"])
 def test_what_the_focus_names_is_kept_first(summarizer: DigestSummarizer | FactSummarizer) -> None:
-    """Of plain statements of equal weight, those in the focus of the request are kept where there is little room."""
     things = ("lamp", "hinge", "carpet", "mirror", "ladder", "window")
     messages = [said("user", f"My {thing} in the hall came from a shop in Oslo.") for thing in things]
     kept = {focus: summarizer.summarize(request_for(summarizer, messages, budget=60, focus=focus)) for focus in things[1:]}

@@ -22,19 +22,16 @@ def quoted(*messages: dict[str, object], tokens: int = 1_000) -> list[str]:
 
 
 def test_all_that_the_user_said_is_quoted_in_order() -> None:
-    """Messages of other roles are not; each entry is the whole message."""
     assert quoted(system("s"), user("One.\n\nTwo."), assistant("a"), user("Three.")) == ["One.\n\nTwo.", "Three."]
 
 
 def test_the_task_comes_before_the_newest_messages() -> None:
-    """With room for two messages, the first and the last are quoted."""
     said = [user(f"Message number {number} of five.") for number in range(5)]
     answered = [said[0], assistant("a"), *said[1:]]
     assert quoted(*answered, tokens=115) == ["Message number 0 of five.", "Message number 4 of five."]
 
 
 def test_examples_before_the_task_are_not_the_task() -> None:
-    """Of several user messages before the first answer, the last is the task."""
     examples = [user("Example: " + "x " * 20), user("Now fix the test."), assistant("a"), user("Go on. " * 4)]
     assert quoted(*examples, tokens=110) == ["Now fix the test.", "Go on. Go on. Go on. Go on."]
 
@@ -52,7 +49,6 @@ def test_examples_before_the_task_are_not_the_task() -> None:
     "rules", ["- never push\n- dates in UTC", "Never push.\nDates in UTC.", "1) 絶対にpushしない\n2) 日付はUTC"]
 )
 def test_pasted_lines_go_first(pasted: str, rules: str) -> None:
-    """Of a message that is too long, the user's own lines stay, before and behind what was pasted."""
     text = f"Fix this, please:\n{pasted}\n{rules}"
     short = shortened(text, 90, len)
     assert len(short) <= 90
@@ -82,7 +78,6 @@ def test_what_was_pasted_into_a_short_task_comes_before_small_talk() -> None:
 
 
 def test_what_was_said_twice_is_quoted_once() -> None:
-    """Whether everything fits, or what was pasted beside the same words is left out."""
     repeated = [each for _ in range(9) for each in (user("Go on."), assistant("a"))]
     assert quoted(user("Sort it."), assistant("a"), *repeated, user("Stop.")) == ["Sort it.", "Go on.", "Stop."]
     pasted = [user(f"{LOG}{number}") for number in range(9)]
@@ -90,43 +85,35 @@ def test_what_was_said_twice_is_quoted_once() -> None:
     assert [entry.partition("\n")[0] for entry in entries] == ["Sort it.", "What does this mean?", "Stop."]
 
 
-def test_rules_outlast_newer_small_talk() -> None:
-    """Where not all words fit, rules and decisions stay before what matters less, however old they are."""
-    rule = "Never send anything to the printer in hall 3. And the weather was so fine that day, we all had lunch on the roof."
-    talk = [
-        user(f"The coffee is {taste} today, isn't it?") for taste in ("good", "bad", "cold", "weak", "hot", "sweet", "gone")
-    ]
-    entries = quoted(user("Print the labels."), assistant("a"), user(rule), *talk, user("Go on."), tokens=270)
-    assert rule in entries
-    assert 3 <= len(entries) < 3 + len(talk)
-    assert (entries[0], entries[-1]) == ("Print the labels.", "Go on.")
+WEATHER = "And the weather was so fine that day, we all had lunch on the roof."
 
 
-def test_a_value_outlasts_newer_single_words() -> None:
-    """A value or a fact comes before remarks of one word, however new they are."""
-    said = [
-        user("4.1 -> 5th"),
-        user("My sister Olga lost a shoe."),
-        *[user(word) for word in ("shorter", "more", "another", "longer")],
-    ]
-    entries = quoted(user("Write it."), assistant("a"), *said, user("Go on."), tokens=130)
-    assert entries[:3] == ["Write it.", "4.1 -> 5th", "My sister Olga lost a shoe."]
-    assert len(entries) < len(said) + 2
-
-
-def test_small_talk_outlasts_newer_remarks() -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "tokens"),
+    [
+        pytest.param(
+            [f"Never send anything to the printer in hall 3. {WEATHER}"],
+            [f"The coffee is {taste} today, isn't it?" for taste in ("good", "bad", "cold", "weak", "hot", "sweet", "gone")],
+            265,
+            id="rules",
+        ),
+        pytest.param(
+            ["4.1 -> 5th", "My sister Olga lost a shoe."], ["shorter", "more", "another", "longer"], 130, id="values and facts"
+        ),
+        pytest.param(
+            ["Only Dora may cancel orders."], ["thanks", "nice", "hm", "looks good", "is that usual?"], 110, id="small talk"
+        ),
+    ],
+)
+def test_what_matters_more_outlasts_newer_words(old: list[str], new: list[str], tokens: int) -> None:
     """Sentences that say little come before those that say nothing: a rule may be taken for small talk."""
-    said = [
-        user("Only Dora may cancel orders."),
-        *[user(word) for word in ("thanks", "nice", "hm", "looks good", "is that usual?")],
-    ]
-    entries = quoted(user("Write it."), assistant("a"), *said, user("Go on."), tokens=110)
-    assert entries[:2] == ["Write it.", "Only Dora may cancel orders."]
-    assert len(entries) < len(said) + 2
+    entries = quoted(user("Write it."), assistant("a"), *map(user, [*old, *new]), user("Go on."), tokens=tokens)
+    assert entries[: 1 + len(old)] == ["Write it.", *old]
+    assert 2 + len(old) <= len(entries) < 2 + len(old) + len(new)
+    assert entries[-1] == "Go on."
 
 
 def test_a_text_without_lines_keeps_both_ends() -> None:
-    """A single long line is cut in its middle, and a mark says so."""
     short = shortened("begin " + "word" * 200 + " finish", 60, len)
     assert short.startswith("begin")
     assert short.endswith("finish")
@@ -134,7 +121,6 @@ def test_a_text_without_lines_keeps_both_ends() -> None:
 
 
 def test_nothing_is_quoted_without_room() -> None:
-    """With room for less than a few words, there is no excerpt."""
     assert quoted(user("Never push."), tokens=20) == []
     assert excerpt([], 1_000, len) == ""
 
@@ -146,7 +132,6 @@ def test_an_excerpt_is_read_as_it_was_written(said: str) -> None:
 
 
 def test_the_rest_of_a_summary_is_read_apart() -> None:
-    """The summarizer's text after the excerpt is not part of it."""
     text = f"{HEADING}\n- Fix X.\n\n## Done\n- X is fixed"
     assert split_excerpt(text) == (("Fix X.",), "## Done\n- X is fixed")
 
@@ -241,7 +226,6 @@ def test_a_question_that_is_asked_each_time_is_not_quoted() -> None:
 
 
 def test_a_question_makes_room_for_words_of_the_user() -> None:
-    """Where not everything fits, what the user said is quoted first."""
     index = indexed([user("Plan my week."), assistant(QUESTION), user("the second"), assistant("a"), user("Never on Mondays.")])
     text = Summarization().excerpt(index, index.included_groups, 45)
     assert "- the second\n- Never on Mondays." in text
@@ -293,7 +277,6 @@ def test_who_said_it_stands_before_it() -> None:
 
 
 def test_what_was_attached_is_named() -> None:
-    """The content of a file is gone, but not that there was one."""
     file = {"type": "file", "file": {"filename": "offer\n2026.pdf", "file_data": "data:application/pdf;base64,JVBERi0x"}}
     image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     words = {"type": "text", "text": "This is the offer."}
@@ -351,7 +334,6 @@ def test_an_answer_to_a_list_stands_with_the_list(asked: str, answer: str, quote
 
 
 def test_long_items_are_shortened_and_not_left_out() -> None:
-    """Of a long list, the beginning of every item is quoted; with little room, less of each."""
     items = "\n".join(f"{n}. Shall box {n} go to {'a very distant ' * 9}town?" for n in range(1, 8))
     talk = [each for n in range(60) for each in (assistant("a"), user(f"And what about wall number {n}, is it high?"))]
     index = indexed([user("Plan it."), assistant(items), user("1 yes 2 no 3 yes"), *talk])
@@ -412,7 +394,6 @@ def test_the_own_lines_beside_long_prose_come_before_its_sentences(wish: str, is
 
 
 def test_a_sentence_of_long_messages_is_quoted_once() -> None:
-    """However often it is pasted; the gap is marked."""
     said = [
         "The membrane of the cell is folded many times.",
         "Oxygen takes the last electron.",
@@ -442,7 +423,6 @@ def test_a_question_in_an_earlier_excerpt_is_not_of_the_user() -> None:
 
 
 def test_a_summary_is_not_what_an_answer_needs() -> None:
-    """A short message after a summary of ours answers nothing in it."""
     said = [user("Which wall? " * 20), assistant("a " * 40), user("Is it high? " * 20), user("Go on."), assistant("b")]
     view = compact_sync(said, Excerpt(tokens=120, keep=last(groups=2)), counter="chars/4").messages
     index = indexed([*view, user("Fine."), assistant("c")])

@@ -11,6 +11,7 @@ from compaction.formats import openai_chat
 from compaction.messages import Message
 from compaction.summarizers.extractive.kinds import Kind
 from compaction.summarizers.extractive.memory import ConversationMemory, Memories
+from tests.support.chats import call, result, user
 
 
 def read(*raws: dict[str, Any]) -> list[Message]:
@@ -18,16 +19,11 @@ def read(*raws: dict[str, Any]) -> list[Message]:
 
 
 def said(*texts: str) -> list[Message]:
-    return read(*({"role": "user", "content": text} for text in texts))
+    return read(*map(user, texts))
 
 
-def ran(command: str, result: str) -> list[Message]:
-    function = {"name": "shell", "arguments": json.dumps({"command": command})}
-    call = {"id": command, "type": "function", "function": function}
-    return read(
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": command, "content": result},
-    )
+def ran(command: str, output: str) -> list[Message]:
+    return read(call(command, name="shell", arguments=json.dumps({"command": command})), result(command, output))
 
 
 def memory_of(messages: list[Message]) -> ConversationMemory:
@@ -46,7 +42,6 @@ def test_the_latest_value_and_the_one_before() -> None:
 
 
 def test_values_of_different_things_stay_apart() -> None:
-    """Values of different things are kept apart, even if the sentences have the same shape."""
     assert len(words(memory_of(said("The ferry sails at 14:35.", "The bakery opens at 06:10.")))) == 2
 
 
@@ -67,7 +62,6 @@ def test_values_of_different_things_stay_apart() -> None:
     ],
 )
 def test_values_are_joined_only_if_both_sentences_name_the_same_thing(old: str, new: str) -> None:
-    """Two statements that do not name one thing by the same words both stay, as they were said."""
     assert words(memory_of(said(old, new))) == [old, new]
 
 
@@ -80,7 +74,6 @@ def test_a_demonstration_is_nobodys_words() -> None:
 
 
 def test_a_failed_call_that_succeeds_later_is_no_failure() -> None:
-    """A failed call that later succeeds is not listed as failed."""
     failed = ran("make", "cc main.c\nmain.c:3: error: expected ';'")
     memory = memory_of(failed)
     [action] = memory.actions.values()
@@ -104,14 +97,12 @@ def test_the_outcome_of_a_failed_call(result: str, shown: str) -> None:
 
 
 def test_rows_that_the_user_asked_for() -> None:
-    """A row that the user asked for by a rare name is remembered."""
     rows = "\n".join(f"id={n}{n}7 name={name}" for n, name in enumerate(["Vera Holm", "Otis Rand", "Ada Berg", "Lina Falk"]))
     memory = memory_of([*said("Which one is Ada Berg's?"), *ran("list", rows)])
     assert memory.rows == {"id=227 name=Ada Berg": (3, "shell")}
 
 
 def test_a_later_round_continues_the_memory() -> None:
-    """A later round continues the memory of the first, with the same content as a new one."""
     messages = said("The port is 8080.", "My sister is a glazier.", "The port is 9090 now.")
     memories = Memories()
     first = memories.of(messages[:2])
@@ -144,7 +135,6 @@ def everything(memory: ConversationMemory) -> tuple[object, ...]:
 
 
 def test_another_history_is_another_memory() -> None:
-    """Another branch of a conversation has a separate memory, without statements of the first branch."""
     messages = said("The port is 8080.", "My sister is a glazier.", "My aunt is a baker.")
     memories = Memories()
     memories.of(messages[:2])
@@ -169,7 +159,6 @@ def test_readings_are_forgotten_once_the_memory_is_long_past_them() -> None:
 
 
 def test_an_exception_while_a_memory_grows_leaves_none() -> None:
-    """If a message cannot be read to its end, the next round reads all messages again."""
     messages = said("The port is 8080.", "My sister is a glazier.", "My aunt is a baker.")
     memories = Memories()
     memories.of(messages[:1])

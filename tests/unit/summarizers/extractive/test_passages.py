@@ -22,7 +22,6 @@ def own(text: str) -> list[tuple[str, str]]:
     "lead", ["Rules:", "## Ground rules", "**Please keep to this**", "Regeln für alle:", "规则：", "[rules]"]
 )
 def test_a_list_is_the_users_and_stays_with_its_heading(mark: str, lead: str) -> None:
-    """A list in any form is the user's own; each item keeps the words above the list."""
     text = lead + "\n" + "\n".join(f"{mark}{rule}" for rule in RULES)
     found = own(text)
     assert [head for head, _ in found] == [lead] * 3
@@ -36,6 +35,5 @@ def test_a_nested_list_keeps_the_item_above() -> None:
 
 
 def test_a_table_keeps_its_header_and_a_block_its_tag() -> None:
-    """A row of a table stands under the header, and lines in a tag under the tag."""
     text = "| path | rule |\n|---|---|\n| legal/ | ask Ines |\n\n<rules>\nUse tabs.\n</rules>\nFix it."
     assert own(text) == [("| path | rule |", "| legal/ | ask Ines |"), ("<rules>", "Use tabs."), ("", "Fix it.")]

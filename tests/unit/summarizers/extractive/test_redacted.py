@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from compaction.summarizers import DigestSummarizer, FactSummarizer
+from tests.support.chats import Chat, call, result, user
 from tests.support.planted_secrets import Planted, secrets
 from tests.support.scripted import request_for
-
-Chat = list[dict[str, Any]]
 
 
 def summary_of(summarizer: DigestSummarizer | FactSummarizer, chat: Chat, **options: Any) -> str:
@@ -19,19 +18,10 @@ def summary_of(summarizer: DigestSummarizer | FactSummarizer, chat: Chat, **opti
 
 def chats_with(text: str) -> list[Chat]:
     """The text as the words of the user, and as the result of a call."""
-    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "notes.txt"}'}}
-    return [
-        [{"role": "user", "content": text}],
-        [
-            {"role": "user", "content": "Read notes.txt."},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c1", "content": text},
-        ],
-    ]
+    return [[user(text)], [user("Read notes.txt."), call("c1", name="read"), result("c1", text)]]
 
 
 def kept(planted: tuple[Planted, ...], summarizer: DigestSummarizer | FactSummarizer) -> list[str]:
-    """The shapes whose secret is in a summary."""
     return [each.shape for each in planted for chat in chats_with(each.text) if each.secret in summary_of(summarizer, chat)]
 
 
@@ -44,14 +34,12 @@ def test_secrets_do_not_get_into_a_summary(summarizer: DigestSummarizer | FactSu
 
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(), FactSummarizer()])
 def test_an_earlier_summary_is_redacted(summarizer: DigestSummarizer | FactSummarizer) -> None:
-    """A secret in an earlier summary, whoever wrote it, is not taken over."""
-    chat = [{"role": "user", "content": "Go on with build 4.2.1."}]
+    chat = [user("Go on with build 4.2.1.")]
     assert "hunter2x" not in summary_of(summarizer, chat, previous="## Critical Context\n- password: hunter2x")
 
 
 def test_redaction_can_be_switched_off() -> None:
-    """With ``redact=None`` the words stay as they were."""
-    chat = [{"role": "user", "content": "The password: hunter2x is for build 4.2.1."}]
+    chat = [user("The password: hunter2x is for build 4.2.1.")]
     assert "hunter2x" in summary_of(DigestSummarizer(redact=None), chat)
     assert "hunter2x" in summary_of(FactSummarizer(redact=None), chat)
 

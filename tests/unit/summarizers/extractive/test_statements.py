@@ -71,7 +71,6 @@ def test_no_rules(text: str) -> None:
 
 
 def test_a_rule_keeps_the_sentence_it_refers_to() -> None:
-    """A rule keeps the sentence it refers to."""
     [statement] = user_statements(passages("The limit is 40 kilos. Never exceed it."))
     assert statement.text == "The limit is 40 kilos. Never exceed it."
     said = [each.text for each in user_statements(passages("It rained. There is a folder. Never open that folder."))]
@@ -90,7 +89,6 @@ def test_a_rule_keeps_the_sentence_it_refers_to() -> None:
     ],
 )
 def test_other_kinds(text: str, kind: Kind) -> None:
-    """Preferences, decisions, tasks, suppositions, questions and remarks are recognized."""
     assert [each.kind for each in user_statements(passages(text))] == [kind]
 
 
@@ -116,7 +114,6 @@ def test_pasted_text_is_kept_as_somebody_elses() -> None:
     ],
 )
 def test_a_block_beside_words_about_it_may_be_somebody_elses(text: str, expected: str) -> None:
-    """An order in a block of text is a rule only if the words above and below speak of what the user wants."""
     assert expected in kinds(text)
     assert {"RULE", "DUTY"} & set(kinds(text)) == {expected}
 

@@ -11,6 +11,7 @@ from compaction.formats import openai_chat
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, quoted_tokens
 from compaction.summarizers.extractive.memory import Memories
 from compaction.summarizers.extractive.talk import WEIGHTS, Utterance, chosen, lines_of, talk_in
+from tests.support.chats import call, result, user
 from tests.support.scripted import request_for
 
 CHATTER = ("Oh really?", "Yes, that is so nice!", "Ha ha, I know!", "Well, you know how it is.")
@@ -30,14 +31,12 @@ def talk_of(messages: list[dict[str, Any]]) -> list[Utterance]:
 
 
 def test_an_answer_with_names_is_kept_before_chatter() -> None:
-    """In a small room, the sentence that somebody may ask about stands in the digest and in the list, with who said it."""
     for summarizer in (DigestSummarizer(growth=1.0), FactSummarizer()):
         [line] = [line for line in summary_of(TALK, 60, summarizer).split("\n") if "Torvald" in line]
         assert line.startswith("- Assistant: ")
 
 
 def test_answers_and_names_weigh_and_questions_do_not() -> None:
-    """The features of a sentence are those of the weights; an answer is worth more than its question."""
     said = talk_of(TALK)
     worth = {each.text: each.score for each in said}
     assert all(len(each.features) == len(WEIGHTS) for each in said)
@@ -72,10 +71,8 @@ def test_one_speaker_has_one_line_until_another_one_speaks() -> None:
 
 def test_agents_do_not_talk() -> None:
     """With calls, results, long messages or hardly any messages, a conversation is not one between people."""
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    turn = [{"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "1"}]
-    long = [{"role": "user", "content": "word " * 200}] * 20
-    for messages, expected in ((TALK, True), (TALK[:5], False), (TALK + turn, False), (long, False)):
+    long = [user("word " * 200)] * 20
+    for messages, expected in ((TALK, True), (TALK[:5], False), ([*TALK, call("c"), result("c")], False), (long, False)):
         assert Memories().of([openai_chat.read(each) for each in messages]).is_talk is expected
 
 
@@ -89,7 +86,6 @@ def test_an_assistant_is_not_one_of_two_people() -> None:
 
 
 def test_a_replaced_sentence_does_not_come_back() -> None:
-    """Of a value that changed, a talk shows the sentence that holds, with the value before."""
     said = [*TALK, {"role": "user", "content": "The port is 8080."}, {"role": "user", "content": "The port is now 9090."}]
     text = summary_of(said, 400, DigestSummarizer(growth=1.0))
     assert "The port is now 9090. (was 8080 until message 42)" in text

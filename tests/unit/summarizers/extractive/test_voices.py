@@ -44,19 +44,16 @@ def test_what_a_program_printed_is_nobodys_words(printed: str) -> None:
     ],
 )
 def test_a_single_line_that_a_person_may_have_written_is_the_users(line: str) -> None:
-    """An ambiguous text counts as the user's own words."""
     assert own(f"{line}") == [("", line)]
 
 
 def test_quoted_lines_mails_and_chats() -> None:
-    """Lines behind ``>``, mails and chats are quoted."""
     text = "See below.\n> never park here\n\nFrom: Ann <a@b.org>\nSubject: keys\n\nAlways knock."
     assert [each.voice for each in passages(text)][:2] == [Voice.OWN, Voice.QUOTED]
     assert [each.text for each in passages(text) if each.voice is Voice.QUOTED][-1] == "Always knock."
 
 
 def test_data_in_one_line() -> None:
-    """A record is data, and a sentence with a number is not, in any script."""
     lines = ["id=1 name=Ada age=3", "The port is 8080.", "端口是 8080。", "ポートは8080です", "порт 8080, не 80"]
     assert [is_printed(line) for line in lines] == [True, False, False, False, False]
 
@@ -71,7 +68,6 @@ def test_each_detector_finds_the_lines_of_its_example(voice: Voice, example: str
 
 @pytest.mark.parametrize("text", ["", "\n", "\n" * 5_000 + "(Open file: a.py)", "[1] a\n" * 5_000, "```", ">"])
 def test_a_message_without_words_has_no_voice_of_the_user(text: str) -> None:
-    """Blank lines, signs alone and more lines than are read are no error."""
     assert own(text) == []
 
 
@@ -116,7 +112,6 @@ def test_what_is_laid_out_as_others_is_theirs(text: str) -> None:
     ],
 )
 def test_what_people_lay_out_stays_theirs(text: str) -> None:
-    """Labels, lists, times, tables and steps are the user's."""
     assert others(text) == []
 
 

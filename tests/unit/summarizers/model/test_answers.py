@@ -29,14 +29,12 @@ def judged(reply: ModelReply | str, *, template: SummaryTemplate | None = None, 
 
 
 def test_a_good_answer_is_the_summary() -> None:
-    """An answer with sections and facts is accepted word for word."""
     assert judged(GOOD) == GOOD
     assert judged(f"\n{GOOD}\n\n") == GOOD
 
 
 @pytest.mark.parametrize("decorated", ["**Goal**\nTea.\n**Next Steps**\nBoil.", "# goal:\nTea.\n### NEXT STEPS\nBoil."])
 def test_headings_in_other_dress(decorated: str) -> None:
-    """Headings are recognized by their words, with any markup."""
     assert judged(decorated) == decorated
 
 
@@ -60,7 +58,6 @@ def test_headings_in_other_dress(decorated: str) -> None:
     ],
 )
 def test_answers_worth_a_second_try(reply: ModelReply, why: str) -> None:
-    """A bad answer is rejected with a reason and with a hint for a second request."""
     verdict = judged(reply, limit=1_000 if reply.text == SummaryTemplate().sections else 100)
     assert isinstance(verdict, ModelFault)
     assert why in verdict.says
@@ -87,28 +84,24 @@ def test_answers_that_stay_no(reply: ModelReply, why: str) -> None:
     "text", ["I'm sorry, I can't do that.", "죄송합니다. 도와드릴 수 없습니다.", "抱歉，我无法总结。", "Error: upstream"]
 )
 def test_apologies_without_sections(text: str) -> None:
-    """If the template has no sections, an apology is rejected."""
     verdict = judged(text, template=PLAIN)
     assert isinstance(verdict, ModelFault)
     assert "apologized" in verdict.says
 
 
 def test_words_without_sections() -> None:
-    """If the template has no sections, any other text is accepted."""
     for text in ("The user wants the blog moved; the database is first.", "Error messages are to be in Korean."):
         assert judged(text, template=PLAIN) == text
         assert judged(text, template=SummaryTemplate.plain("Summarize the decisions.")) == text
 
 
 def test_copy_with_an_introduction() -> None:
-    """A copy of the conversation is rejected, even after an introduction."""
     verdict = judged(f"Here is what happened.\n{RECORD[15:1200]}", template=PLAIN, limit=1_000)
     assert isinstance(verdict, ModelFault)
     assert "repeated" in verdict.says
 
 
 def test_quotations_are_no_copy() -> None:
-    """A summary that quotes the conversation is accepted."""
     quoting = (
         f"{GOOD}\n\n## Constraints & Preferences\n- {RECORD[16:103]}\n\n## Done\n- The old host was read out, file by file."
     )
@@ -134,10 +127,8 @@ def test_thoughts_and_wrapping(text: str, words: str) -> None:
 
 
 def test_answers_are_redacted() -> None:
-    """A secret in an answer is redacted."""
     assert judged(GOOD + "\n- password: hunter2x") == GOOD + "\n- password: [REDACTED:password]"
 
 
 def test_half_characters_in_answers() -> None:
-    """A lone surrogate in an answer is replaced, because it could not be sent."""
     assert judged(GOOD + "\ud83d") == GOOD + "\ufffd"

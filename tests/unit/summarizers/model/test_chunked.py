@@ -18,6 +18,7 @@ from compaction.summarizers import OpenAISummarizer, SummaryRequest
 from compaction.summarizers.model.chunked import SummaryOptions
 from compaction.summarizers.model.model_calls import ModelCall, ModelFault, ModelReply, drive_sync
 from compaction.tokens import counter
+from tests.support.chats import call, result, user
 from tests.support.scripted import request_for
 
 COUNTER = counter("chars/4")
@@ -50,17 +51,14 @@ def driven(
 
 
 def good(call: ModelCall) -> ModelReply:
-    """A reply with a good summary."""
     return ModelReply(text=GOOD, finish="stop")
 
 
 def prompts(steps: Sequence[ModelCall]) -> list[str]:
-    """The prompts of the calls, without the rules."""
     return [step.messages[-1][1] for step in steps]
 
 
 def records(steps: Sequence[ModelCall]) -> list[str]:
-    """The records in the prompts, in order."""
     found = [re.search(r"<record (\w+)>\n(.*)\n</record \1>", prompt, re.DOTALL) for prompt in prompts(steps)]
     return [match[2] for match in found if match]
 
@@ -72,7 +70,6 @@ def long_talk(messages: int = 30, chars: int = 1_200) -> list[dict[str, Any]]:
 
 
 def test_what_fits_is_one_request() -> None:
-    """A conversation that fits is sent in one request, with the rules first and the record fenced."""
     summary, steps = driven(
         asked(talk("Move the blog. " * 40, "I copied it. " * 40)), good, attrs.evolve(OPTIONS, window=8_000)
     )
@@ -84,7 +81,6 @@ def test_what_fits_is_one_request() -> None:
 
 
 def test_each_part_carries_the_summary_before_it() -> None:
-    """The first part is summarized, later ones update that summary, and each prompt says which part it is."""
     written = iter(f"## Goal\nsummary number {number}\n## Done\nread" for number in range(1, 100))
     summary, steps = driven(
         asked(long_talk()), lambda call: ModelReply(text=next(written)), attrs.evolve(OPTIONS, window=4_000)
@@ -100,17 +96,8 @@ def test_each_part_carries_the_summary_before_it() -> None:
 
 
 def test_one_group_larger_than_the_window() -> None:
-    """A single result larger than the window is read completely, in pieces marked as continued."""
     log = "".join(f"[{number:06}] the service answered in {number % 97} ms\n" for number in range(2_000))
-    messages = [
-        {"role": "user", "content": "Read the log."},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "tail", "arguments": "{}"}}],
-        },
-        {"role": "tool", "tool_call_id": "c", "content": log},
-    ]
+    messages = [user("Read the log."), call("c", name="tail"), result("c", log)]
     _, steps = driven(asked(messages), good, attrs.evolve(OPTIONS, window=4_000))
     read = "\n".join(records(steps))
     assert [line for line in log.splitlines() if line not in read] == []
@@ -118,7 +105,6 @@ def test_one_group_larger_than_the_window() -> None:
 
 
 def test_earlier_summary_larger_than_the_window() -> None:
-    """An earlier summary that does not fit the window is read in parts like the conversation."""
     previous = "## Goal\n" + "".join(f"- fact number {number} of the summary\n" for number in range(400))
     _, steps = driven(asked(talk("Go on. " * 50), previous=previous), good, attrs.evolve(OPTIONS, window=3_000))
     read = "\n".join(records(steps))
@@ -127,13 +113,11 @@ def test_earlier_summary_larger_than_the_window() -> None:
 
 @pytest.mark.parametrize(("window", "budget"), [(500, 100), (2_000, 1_000), (10, 10)])
 def test_window_with_no_room(window: int, budget: int) -> None:
-    """A window that prompt, summary and reply fill raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=rf"'window' of {window:,} tokens leaves .* for the transcript"):
         driven(asked(long_talk(), budget=budget), good, attrs.evolve(OPTIONS, window=window))
 
 
 def test_too_many_parts() -> None:
-    """If more parts than ``max_parts`` are needed, a `SummaryFailed` is raised before the first request."""
     sent: list[ModelCall] = []
 
     def answer(call: ModelCall) -> ModelReply:
@@ -166,7 +150,6 @@ def test_unknown_window() -> None:
 
 
 def test_server_that_takes_nothing() -> None:
-    """If the server refuses even the smallest part, the error has its reason."""
     with pytest.raises(SummaryFailed, match="first answered HTTP 400: maximum context length"):
         driven(asked(long_talk()), too_long(0))
 
@@ -203,7 +186,6 @@ def test_nothing_to_summarize() -> None:
 
 
 def test_too_little_to_summarize() -> None:
-    """A conversation shorter than the headings of a summary raises a `SummaryFailed` without a request."""
     with pytest.raises(SummaryFailed, match="too few to summarize"):
         driven(asked(talk("Hi.")), good)
 
@@ -219,7 +201,6 @@ def test_summary_is_shorter_than_its_source() -> None:
 
 
 def test_pictures_count_for_the_source() -> None:
-    """The tokens of images count in the size of the source."""
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     source = [{"role": "user", "content": [{"type": "text", "text": f"Picture {number}."}, picture]} for number in range(9)]
     _, steps = driven(asked(source, budget=400), good)
@@ -239,7 +220,6 @@ def test_second_try_is_firmer_and_has_more_room() -> None:
 
 
 def test_room_for_thoughts_stays_within_the_window() -> None:
-    """The higher token limit of the second request still fits the window."""
     answers = iter([ModelReply(text="half", finish="length"), ModelReply(text=GOOD)])
     request = asked(talk("Move the blog. " * 300), budget=800)
     _, steps = driven(request, lambda call: next(answers), attrs.evolve(OPTIONS, window=4_000))
@@ -263,7 +243,6 @@ def test_secrets_and_forged_lines_in_everything() -> None:
 
 
 def test_rules_in_the_same_message() -> None:
-    """With ``rules_role="user"``, rules and record are one user message."""
     _, [call] = driven(asked(long_talk(4)), good, rules_role="user")
     assert [role for role, _ in call.messages] == ["user"]
     assert call.messages[0][1].startswith("You keep the record of a conversation")
@@ -280,23 +259,8 @@ def test_nothing_is_unread(texts: list[str], window: int) -> None:
     _, steps = driven(asked(talk(*texts), budget=100), good, attrs.evolve(OPTIONS, window=window))
     read = "".join(re.sub(r"\n\n\[\w{8} [a-z ,]+\]\n|^\[\w{8} [a-z ,]+\]\n", "", record) for record in records(steps))
     assert read == "".join(texts)
-    for call in steps:
-        assert sum(COUNTER.count_text(text) for _, text in call.messages) + call.max_tokens <= window
-
-
-@pytest.mark.parametrize("window", [2_500, 4_000, 6_000])
-def test_every_word_is_read(window: int) -> None:
-    """For each window, the records of all requests contain every message, in order, and no request exceeds the window."""
-    messages = long_talk()
-    _, steps = driven(asked(messages), good, attrs.evolve(OPTIONS, window=window))
-    read = " ".join(records(steps))
-    marks = [mark for number in range(30) for mark in (f"word{number}start", f"word{number}end")]
-    places = [read.find(f"{mark} ") if mark.endswith("start") else read.find(mark) for mark in marks]
-    assert -1 not in places
-    assert places == sorted(places)
-    assert len(steps) > 1
-    for call in steps:
-        assert sum(COUNTER.count_text(text) for _, text in call.messages) + call.max_tokens <= window
+    for step in steps:
+        assert sum(COUNTER.count_text(text) for _, text in step.messages) + step.max_tokens <= window
 
 
 def test_an_answer_never_gets_into_a_prompt_as_instruction() -> None:

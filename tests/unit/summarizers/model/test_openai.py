@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from openai import APIConnectionError, AsyncOpenAI, AuthenticationError, OpenAI
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.summarizers import OpenAISummarizer, Summarizer, SummaryRequest
 from compaction.tokens import Usage
+from tests.support.chats import call, result, user
 from tests.support.fault_server import (
     Answer,
     FaultServer,
@@ -39,7 +40,6 @@ TALK = [
 
 
 def asked(summarizer: Summarizer, *, messages: Sequence[Any] = TALK, **options: Any) -> SummaryRequest:
-    """A request for a summary of the messages."""
     return request_for(summarizer, messages, **options)
 
 
@@ -50,7 +50,6 @@ def summarizer_of(server: FaultServer, **options: Any) -> OpenAISummarizer:
 
 
 async def summary(server: FaultServer, **options: Any) -> str:
-    """Return the summarizer's answer."""
     request = {name: options.pop(name) for name in ("budget", "messages", "previous", "focus") if name in options}
     summarizer = summarizer_of(server, **options)
     return str(await summarizer.summarize(asked(summarizer, **request)))  # type: ignore[misc]
@@ -89,9 +88,12 @@ FAULTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
+each_fault = pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
+
+
+@each_fault
 async def test_every_fault_is_a_summary_that_failed(answer: Answer, says: str, requests: int) -> None:
-    """Every fault of the server raises a `SummaryFailed` with its reason; only transient ones are retried."""
+    """Only transient faults are retried."""
     with FaultServer(answer) as server:
         with pytest.raises(SummaryFailed) as raised:
             await summary(server, timeout=0.5 if "0.5 s" in says else 5.0)
@@ -99,12 +101,10 @@ async def test_every_fault_is_a_summary_that_failed(answer: Answer, says: str, r
         assert len(server.requests) == requests
 
 
-@pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
+@each_fault
 def test_every_fault_without_a_loop(answer: Answer, says: str, requests: int) -> None:
-    """With a synchronous client, every fault of the server raises a `SummaryFailed` with its reason as well."""
     with FaultServer(answer) as server, OpenAI(base_url=server.url, api_key="none") as client:
-        timeout = 0.5 if "0.5 s" in says else 5.0
-        summarizer = OpenAISummarizer("first", client=client, timeout=timeout, max_retries=1)
+        summarizer = OpenAISummarizer("first", client=client, timeout=0.5 if "0.5 s" in says else 5.0, max_retries=1)
         with pytest.raises(SummaryFailed) as raised:
             summarizer.summarize(asked(summarizer))
         assert says in str(raised.value)
@@ -114,8 +114,7 @@ def test_every_fault_without_a_loop(answer: Answer, says: str, requests: int) ->
 @pytest.mark.parametrize(
     "fault", [status(503), status(429), closes_early(), raw(b"{"), body({"choices": []}), error_body(code=500)]
 )
-async def test_a_fault_that_passes(fault: Answer) -> None:
-    """After one transient fault, the same request is sent again and gives a summary."""
+async def test_after_a_fault_that_passes_the_same_request_is_sent_again(fault: Answer) -> None:
     with FaultServer(fault, reply(GOOD)) as server:
         assert await summary(server) == GOOD
         assert server.requests[0] == server.requests[1]
@@ -123,15 +122,13 @@ async def test_a_fault_that_passes(fault: Answer) -> None:
 
 @pytest.mark.parametrize("bad", [reply(None), reply(GOOD, finish="length"), reply("Sorry."), reply("word " * 900)])
 async def test_a_bad_answer_then_a_good_one(bad: Answer) -> None:
-    """After one bad answer, a second request tells the model that the answer could not be used."""
     with FaultServer(bad, reply(GOOD)) as server:
         assert await summary(server) == GOOD
         assert "An earlier answer could not be used." not in server.prompts[0]
         assert "An earlier answer could not be used." in server.prompts[1]
 
 
-async def test_cause_is_kept() -> None:
-    """The exception of the client is the cause of the `SummaryFailed`."""
+async def test_the_exception_of_the_client_is_the_cause() -> None:
     with FaultServer(status(401)) as server:
         with pytest.raises(SummaryFailed) as raised:
             await summary(server)
@@ -141,19 +138,14 @@ async def test_cause_is_kept() -> None:
     assert isinstance(raised.value.__cause__, APIConnectionError)
 
 
-async def test_content_in_parts() -> None:
-    """An answer whose content is a list of parts is read."""
+async def test_an_answer_in_parts_is_read() -> None:
     message = {"role": "assistant", "content": [{"type": "text", "text": GOOD}]}
     with FaultServer(body({"choices": [{"index": 0, "message": message, "finish_reason": None}]})) as server:
         assert await summary(server) == GOOD
 
 
-# ---------------------------------------------------------------- retries and timeouts
-
-
 @pytest.mark.parametrize("client", [True, False], ids=["a client of the caller", "a new client"])
 async def test_the_client_sends_again(client: bool) -> None:
-    """The summarizer's number of retries applies to its own client and to the caller's."""
     with FaultServer(status(503)) as server:
         async with AsyncOpenAI(base_url=server.url, api_key="none", max_retries=5) as own:
             options: dict[str, Any] = {"client": own} if client else {"base_url": server.url, "api_key": "none"}
@@ -183,11 +175,7 @@ async def test_slow_drip_is_a_timeout() -> None:
         await summary(server, timeout=0.3, max_retries=0)
 
 
-# ---------------------------------------------------------------- requests
-
-
 async def test_the_request() -> None:
-    """The request has the model, the options, and a token limit of the budget times the headroom."""
     with FaultServer(reply(GOOD)) as server:
         await summary(server, options={"temperature": 0}, headroom=2.0)
         [request] = server.requests
@@ -198,8 +186,7 @@ async def test_the_request() -> None:
     }
 
 
-async def test_other_name_for_the_limit() -> None:
-    """The field of the token limit can be renamed for newer models."""
+async def test_the_field_of_the_token_limit_can_be_renamed() -> None:
     with FaultServer(reply(GOOD)) as server:
         await summary(server, max_tokens_field="max_completion_tokens")
         assert server.requests[0]["max_completion_tokens"] == 300
@@ -210,15 +197,9 @@ async def test_secrets_do_not_leave() -> None:
     """Secrets in the conversation, the earlier summary and the focus are not sent, and one in the answer is redacted."""
     secret = "sk-" + "a1b2c3d4" * 5
     messages = [
-        {"role": "user", "content": f"My key is {secret}. " + "Use it. " * 200},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {"id": "c", "type": "function", "function": {"name": "login", "arguments": json.dumps({"key": f"\n{secret}"})}}
-            ],
-        },
-        {"role": "tool", "tool_call_id": "c", "content": f"OPENAI_API_KEY={secret}"},
+        user(f"My key is {secret}. " + "Use it. " * 200),
+        call("c", name="login", arguments=json.dumps({"key": f"\n{secret}"})),
+        result("c", f"OPENAI_API_KEY={secret}"),
     ]
     with FaultServer(reply(f"{GOOD}\n- key {secret}")) as server:
         answer = await summary(server, messages=messages, previous=f"key {secret}", focus=f"the key {secret}")
@@ -228,8 +209,7 @@ async def test_secrets_do_not_leave() -> None:
     assert answer == f"{GOOD}\n- key [REDACTED:openai-key]"
 
 
-async def test_context_error_is_answered_by_parts() -> None:
-    """If the server says that the request is too long, the whole conversation is sent in parts."""
+async def test_a_context_error_is_answered_by_parts_with_every_word() -> None:
     words = [f"word{number}" for number in range(3_000)]
     messages = [{"role": "user", "content": " ".join(words[start : start + 100])} for start in range(0, 3_000, 100)]
     for refusal in (400, 413):
@@ -254,11 +234,7 @@ async def test_usage_is_reported() -> None:
     assert len(seen) == 2
 
 
-# ---------------------------------------------------------------- clients
-
-
 async def test_a_client_of_the_caller_stays_open() -> None:
-    """A caller's client is used with the summarizer's retries and is not closed."""
     with FaultServer(status(500), reply(GOOD)) as server:
         async with AsyncOpenAI(base_url=server.url, api_key="none", max_retries=5) as client:
             summarizer = OpenAISummarizer("first", client=client, max_retries=0)
@@ -270,7 +246,6 @@ async def test_a_client_of_the_caller_stays_open() -> None:
 
 
 async def test_cancelled_while_it_waits() -> None:
-    """If it is cancelled during a request or a wait, the summarizer stops without another request."""
     for script in (slow(30), status(503, headers={"retry-after": "30"})):
         with FaultServer(script) as server:
             with anyio.fail_after(20):
@@ -282,8 +257,6 @@ async def test_cancelled_while_it_waits() -> None:
 
 
 async def test_other_errors_are_not_hidden() -> None:
-    """An exception of the caller's ``on_usage`` is raised unchanged."""
-
     def broken(usage: Usage) -> None:
         raise RuntimeError("the meter is full")
 
@@ -291,14 +264,12 @@ async def test_other_errors_are_not_hidden() -> None:
         await summary(server, on_usage=broken)
 
 
-async def test_unknown_option() -> None:
-    """An option that the client does not accept raises a `ConfigurationError`."""
+async def test_an_option_that_the_client_does_not_know_is_an_error() -> None:
     with FaultServer(reply(GOOD)) as server, pytest.raises(ConfigurationError, match="does not accept these 'options'"):
         await summary(server, options={"temprature": 0})
 
 
-async def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an API key, a `ConfigurationError` says what to pass."""
+async def test_without_a_key_the_error_says_what_to_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     summarizer = OpenAISummarizer("first", base_url="http://127.0.0.1:1/v1")
     with pytest.raises(ConfigurationError, match="and an api_key"):
@@ -334,14 +305,12 @@ async def test_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 async def test_addresses_that_are_none(url: str, error: type[Exception]) -> None:
-    """A malformed server address raises a `ConfigurationError` or a `SummaryFailed`."""
     summarizer = OpenAISummarizer("first", base_url=url, api_key="none", max_retries=0)
     with pytest.raises(error):
         await summarizer.summarize(asked(summarizer))  # type: ignore[misc]
 
 
-async def test_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the ``openai`` package, a `ConfigurationError` says what to install."""
+async def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     summarizer = OpenAISummarizer("first", api_key="none")
     with pytest.raises(ConfigurationError, match="install openai"):
@@ -351,27 +320,24 @@ async def test_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"model": ""},
         {"model": None},
         {"client": object()},
         {"client": "sync", "base_url": "http://127.0.0.1"},
         {"client": "sync", "api_key": "none"},
         {"client": "sync", "api_key_env": "SUMMARY_KEY"},
         {"api_key": "none", "api_key_env": "SUMMARY_KEY"},
-        {"api_key_env": ""},
-        {"timeout": 0},
-        {"max_retries": -1},
-        {"window": 0},
-        {"headroom": 0.9},
+        *({name: ""} for name in ("model", "api_key_env")),
+        *(
+            {name: value}
+            for name, value in (("timeout", 0), ("max_retries", -1), ("window", 0), ("headroom", 0.9), ("max_parts", 0))
+        ),
         {"max_tokens_field": "max_output_tokens"},
         {"rules_role": "assistant"},
-        {"max_parts": 0},
         {"options": {"stream": True}},
     ],
     ids="-".join,
 )
 def test_bad_options(options: dict[str, Any]) -> None:
-    """Bad options raise a `ConfigurationError` when the summarizer is built."""
     with OpenAI(api_key="none") as client:
         arguments = {"model": "first", **options}
         if arguments.get("client") == "sync":
@@ -381,10 +347,7 @@ def test_bad_options(options: dict[str, Any]) -> None:
 
 
 def test_it_is_a_value() -> None:
-    """Summarizers are equal by their options and can be pickled, and their ``repr`` and cache key hide the API key.
-
-    The cache key contains the options that can change an answer, such as the window, and not the timeout.
-    """
+    """The cache key contains the options that can change an answer, such as the window, and not the timeout."""
     summarizer = OpenAISummarizer("first", base_url="http://127.0.0.1:8080/v1", api_key="hunter2x", window=8_192)
     assert pickle.loads(pickle.dumps(summarizer)) == summarizer
     assert attrs.evolve(summarizer, window=8_192) == summarizer
@@ -393,31 +356,3 @@ def test_it_is_a_value() -> None:
     assert "hunter2x" not in summarizer.cache_key
     assert attrs.evolve(summarizer, window=4_096).cache_key != summarizer.cache_key
     assert attrs.evolve(summarizer, timeout=5).cache_key == summarizer.cache_key
-
-
-async def test_update_round() -> None:
-    """A second round asks the model to update the earlier summary."""
-    with FaultServer(reply(GOOD), reply(GOOD + "\n- change the DNS record")) as server:
-        first = await summary(server)
-        second = await summary(server, previous=first)
-    assert second == GOOD + "\n- change the DNS record"
-    assert f">\n{GOOD}\n</summary " in server.prompts[1]
-    assert "Bring the summary below up to date" in server.prompts[1]
-
-
-async def test_known_window_is_never_exceeded() -> None:
-    """If the window is known, no request exceeds it."""
-    messages = [{"role": "user", "content": f"message {number} " + "and so on " * 100} for number in range(60)]
-    with FaultServer(takes_at_most(4 * 4_000, reply(GOOD))) as server:
-        assert await summary(server, messages=messages, window=4_000) == GOOD
-        assert max(len(prompt) for prompt in server.prompts) < 4 * 4_000
-        assert "message 59 " in server.prompts[-1]
-
-
-async def test_recorded_conversation(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """A recorded session of two hundred thousand tokens is summarized in parts that fit the window."""
-    messages = max((talk["messages"] for talk in corpus("coding_long")), key=len)
-    with FaultServer(takes_at_most(4 * 32_000, reply(GOOD))) as server:
-        assert await summary(server, messages=messages, budget=2_000, window=32_000) == GOOD
-        assert max(len(prompt) for prompt in server.prompts) < 4 * 32_000
-        assert len(server.requests) < 12

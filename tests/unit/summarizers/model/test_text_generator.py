@@ -72,7 +72,6 @@ def test_a_sync_model() -> None:
 
 @pytest.mark.parametrize("model", [AsyncModel(), Traced(AsyncModel())], ids=["async", "wrapped"])
 async def test_an_async_model(model: Any) -> None:
-    """An asynchronous ``generate`` is awaited, and the synchronous driver raises a `SyncDriverError`."""
     done = await compact(turns(4, words=60), strategy(model), counter="chars/4")
     assert SAID in done.messages[0]["content"]
     with pytest.raises(SyncDriverError):
@@ -89,7 +88,6 @@ async def test_an_async_model(model: Any) -> None:
     ],
 )
 async def test_a_model_that_fails(answer: Any, why: str) -> None:
-    """If ``generate`` raises or returns no usable text, no message is lost, and the result has the reason."""
     messages = turns(4, words=60)
     for done in (
         compact_sync(messages, strategy(Model(answer)), counter="chars/4"),
@@ -111,7 +109,6 @@ async def test_an_awaitable_from_a_plain_function() -> None:
 
 
 def test_everywhere_a_summarizer_is_accepted(tmp_path: Path) -> None:
-    """Strategies, presets and the cache convert a model in the same way as `as_summarizer`."""
     model = Model("x")
     made = as_summarizer(model)
     assert Summarization(model).summarizer == made
@@ -125,8 +122,6 @@ def test_everywhere_a_summarizer_is_accepted(tmp_path: Path) -> None:
 
 
 def test_a_cache_uses_the_models_own_key(tmp_path: Path) -> None:
-    """A cache needs a ``cache_key`` for a model whose ``repr`` contains an address."""
-
     class Nameless:
         def generate(self, prompt: str) -> str:
             return SAID
@@ -140,11 +135,6 @@ def test_a_cache_uses_the_models_own_key(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_summarizer() -> None:
-    """A value without ``summarize`` or ``generate`` raises a `ConfigurationError`.
-
-    For a LangChain model it names the adapter.
-    """
-
     class ChatModel(Model):
         def invoke(self, messages: Any) -> str:
             return ""
