@@ -23,7 +23,6 @@ every_format = pytest.mark.parametrize("format", FORMATS, ids=repr)
 
 @every_format
 def test_there_is_one_object_of_it(format: MessageFormat) -> None:
-    """Unpickling and copying return the same object, and its ``repr`` is its name."""
     assert pickle.loads(pickle.dumps(format)) is copy.deepcopy(format) is format
     assert repr(format) == format.name.replace("-", "_")
 
@@ -44,7 +43,6 @@ def test_the_same_parts_are_the_same_message(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_a_conversation_is_recognized(data: st.DataObject) -> None:
-    """A conversation is detected as what it is, or is too plain to tell."""
     format = data.draw(formats)
     messages = data.draw(valid_conversation(format))
     assert resolve(None, messages) in (format, openai_chat)
@@ -52,14 +50,12 @@ def test_a_conversation_is_recognized(data: st.DataObject) -> None:
 
 @given(st.lists(junk(st.just({"role": "user", "content": "hi"})), max_size=4))
 def test_nothing_else_is_raised(messages: list[Any]) -> None:
-    """Whatever the list holds, there is an answer or an `UnknownFormat`."""
     with contextlib.suppress(UnknownFormat):
         assert detect(messages) in FORMATS
 
 
 @pytest.mark.parametrize("name", ["cassettes", "openhands", "tau_airline"])
 def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """Recorded chat completions are read as such."""
     assert {resolve(None, conversation["messages"]) for conversation in corpus(name)} == {openai_chat}
 
 

@@ -31,7 +31,6 @@ SAID: Raw = {"role": "assistant", "content": "hello"}
 
 
 def call(*ids: str, thinks: bool = False) -> Raw:
-    """Return an Anthropic answer that calls a tool once for each id."""
     return answer(*[THOUGHT] * thinks, *map(use, ids))
 
 
@@ -92,7 +91,6 @@ def test_the_last_words_are_protected_wherever_they_stand() -> None:
 
 
 def test_a_new_user_message_ends_that_protection() -> None:
-    """Text beside results is protected only until the next user message."""
     index = indexed([ASKED, call("a"), results("a", words="one"), SAID, ASKED, SAID], anthropic)
     assert [index.is_removable(group) for group in index.included_groups] == [True, True, True, False, False]
 
@@ -295,12 +293,10 @@ def test_an_answer_stopped_for_results_goes_on_in_its_group(resumed: list[Raw]) 
 
 
 def item(kind: str, **fields: Any) -> Raw:
-    """Return an item of the Responses API."""
     return {"type": kind, **fields}
 
 
 def called(id: str, **fields: Any) -> list[Raw]:
-    """Return a call of a function, and its output."""
     made = item("function_call", call_id=id, name="look", arguments="{}", **fields)
     return [made, item("function_call_output", call_id=id, output="found", **fields)]
 

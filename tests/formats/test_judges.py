@@ -35,7 +35,6 @@ every_format = pytest.mark.parametrize("format", [format for format in FORMATS i
 
 
 def compacted(messages: list[Raw], strategy: Strategy, format: MessageFormat) -> list[Raw]:
-    """Return the messages that a strategy leaves."""
     return compact_sync(messages, strategy, counter="chars/4", format=format).messages
 
 
@@ -91,7 +90,6 @@ def test_the_providers_types_take_what_is_written(format: MessageFormat, data: s
 
 @given(messages=bedrock_conversations())
 def test_boto3_takes_what_the_rules_accept(messages: list[Raw]) -> None:
-    """Generated lists, and those converted from other formats, have the shapes of the service model."""
     take = types_of("bedrock")
     for message in [*messages, *convert(convert(messages, to=openai_chat), to=bedrock, format=openai_chat)]:
         take(message)

@@ -26,18 +26,15 @@ ORDER: Final = "Book the blue boat. " * 10
 
 
 def anthropic_step(n: int, *beside: Raw) -> list[Raw]:
-    """Return a call, and its result with parts beside it."""
     return [claude.answer(claude.call(f"t{n}")), claude.user(claude.result(f"t{n}", SEEN), *beside)]
 
 
 def gemini_step(n: int, *beside: Raw) -> list[Raw]:
-    """Return a call, and its result with parts beside it."""
     call = {"functionCall": {"name": "now", "args": {"n": n}}}
     return [google.model(call), google.user(google.response(text=SEEN), *beside)]
 
 
 def bedrock_step(n: int, *beside: Raw) -> list[Raw]:
-    """Return a call, and its result with parts beside it."""
     return [converse.answer(converse.call(f"t{n}")), converse.user(converse.result(f"t{n}", {"text": SEEN}), *beside)]
 
 

@@ -78,7 +78,6 @@ def test_a_block_that_breaks_two_rules_goes_once() -> None:
 
 
 def test_what_cannot_be_joined_stays() -> None:
-    """Two messages of one role are not joined if the content of one cannot be understood; both problems remain."""
     odd = {"role": "user", "content": 5}
     done = bedrock.repair([converse.ASKED, odd])
     assert (done.messages, done.changes) == ([converse.ASKED, odd], ())
@@ -110,7 +109,6 @@ def test_all_else_is_reported() -> None:
 
 
 def test_an_object_becomes_a_dictionary() -> None:
-    """A repaired object of a provider's package becomes a dictionary; one without faults is returned unchanged."""
     good = ChatCompletionMessage(role="assistant", content="hi")
     done = openai_chat.repair([good, ChatCompletionMessage(role="assistant", content=None)])
     assert done.messages == [good, {"content": "", "role": "assistant"}]

@@ -119,7 +119,6 @@ def test_keys_in_an_address_separate_tenants(one: bytes, other: bytes) -> None:
 
 @pytest.mark.parametrize("status", [301, 307, 308])
 async def test_an_upstream_that_redirects_leads_nowhere(status: int) -> None:
-    """A redirect is passed on and not followed, so a key goes to no other host."""
     with ScriptedUpstream(answer(status, {}, location="http://127.0.0.1:9/evil")) as upstream:
         async with in_process(upstream) as client:
             got = await client.post(CHAT, json={"model": "m", "messages": [user()]}, headers={"authorization": "Bearer k"})
@@ -302,7 +301,6 @@ def test_a_handle_of_another_tenant_shows_nothing(id: str, tool: str, tmp_path: 
     ],
 )
 def test_a_search_never_leaves_its_tenant(query: str, tmp_path: Path) -> None:
-    """Operators of the search language are words."""
     store = SQLiteStore(tmp_path / "store.db")
     secret_of_another(store)
     answered = json.loads(handle_tool_call("compaction_grep", {"query": query}, store=store, session="tenant-a"))
@@ -418,7 +416,6 @@ def test_the_result_of_a_hostile_turn_is_no_rule_later() -> None:
 
 
 def test_a_state_error_names_no_content(tmp_path: Path) -> None:
-    """The error of a damaged store does not repeat what stood in it."""
     path = tmp_path / "sessions.db"
     SessionStore(path).save("one", {"text": "the vault code"})
     stated('{"the vault code": ')(path)

@@ -48,17 +48,14 @@ ALL_THEY_CAN: list[Strategy] = [
 
 
 def calls_in(messages: Chat) -> set[str]:
-    """The ids of the calls that messages make."""
     return {each["id"] for message in messages for each in message.get("tool_calls") or ()}
 
 
 def results_in(messages: Chat) -> set[str]:
-    """The ids that the results among messages answer."""
     return {message["tool_call_id"] for message in messages if message["role"] == "tool"}
 
 
 def name_of(strategy: Strategy) -> str:
-    """The name of a strategy, as the id of a test case."""
     return strategy.name
 
 

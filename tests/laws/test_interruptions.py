@@ -243,7 +243,6 @@ class Case:
     most: int = SOME
 
     def made(self) -> Law:
-        """Return the law."""
         return self.law(self.name, self.second)
 
     def places(self, most: int, seed: int = 0) -> list[int]:

@@ -67,23 +67,16 @@ class Terse:
     """A summarizer that returns only the number of groups."""
 
     def summarize(self, request: SummaryRequest) -> str:
-        """Return the number of groups."""
         return f"{len(request.groups)} groups."
 
 
 class AwaitedTerse:
-    """An awaitable summarizer that returns only the number of groups."""
-
     async def summarize(self, request: SummaryRequest) -> str:
-        """Return the number of groups."""
         return Terse().summarize(request)
 
 
 class Mute:
-    """A summarizer that always returns an empty text."""
-
     def summarize(self, request: SummaryRequest) -> str:
-        """Return an empty text."""
         return ""
 
 
@@ -91,7 +84,6 @@ class Judge:
     """A judge that names the parts with an odd first line."""
 
     def generate(self, prompt: str) -> str:
-        """Return their numbers."""
         parts = re.findall(r"^\[\w{8} part (\d+)\]\n(.*)$", prompt, re.MULTILINE)
         return str([int(number) for number, line in parts if len(line) % 2])
 
@@ -187,7 +179,6 @@ def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -
 @pytest.mark.filterwarnings("ignore:.*this checks little")
 @each_configuration
 def test_laws_hold_on_samples(strategy: Strategy) -> None:
-    """Every strategy keeps the laws on the longer sample conversations, on trio."""
     check_strategy(strategy, backend="trio", settles_in=settling(strategy))
 
 
@@ -234,7 +225,6 @@ def test_laws_hold_for_any_composition_on_broken_conversations(strategy: Strateg
 
 
 def indexed(messages: Chat) -> MessageIndex:
-    """An index that counts one token for every four characters."""
     return MessageIndex(messages, counter="chars/4")
 
 
@@ -290,12 +280,10 @@ def test_sync_with_growing_lists_equals_at_once(conversation: tuple[Chat, list[C
 
 
 def odd_messages(index: MessageIndex) -> bool:
-    """A plain function as a trigger: an odd number of messages."""
     return index.included.messages % 2 == 1
 
 
 def every_second(index: MessageIndex) -> list[MessageGroup]:
-    """A plain function as a selector: every second group."""
     return list(index.included_groups[::2])
 
 

@@ -231,7 +231,6 @@ class Conversation:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> SQLiteStore:
-    """A store for all conversations; each has a separate session."""
     return SQLiteStore(tmp_path_factory.mktemp("lossless") / "store.db")
 
 

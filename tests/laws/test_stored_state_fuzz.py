@@ -26,7 +26,6 @@ Path = tuple[str | int, ...]
 
 
 def nested(levels: int) -> Any:
-    """An empty list inside this many lists."""
     value: Any = []
     for _ in range(levels):
         value = [value]

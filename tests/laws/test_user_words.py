@@ -63,7 +63,6 @@ def test_every_preset_keeps_the_law_on_recorded_conversations(corpus: Corpus, fi
 
 
 def test_a_dropped_message_is_noticed() -> None:
-    """`lost_words` names a user message that was dropped, and not one that a summary stands for."""
     index = MessageIndex([user("Never push."), assistant("No."), user("Go on.")], counter="chars/4")
     assert lost_words(index) == []
     index.apply(Drop([0], reason="old"))

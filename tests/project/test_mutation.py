@@ -42,7 +42,6 @@ def changes(source: str) -> list[str]:
     ],
 )
 def test_what_is_changed(source: str, change: str) -> None:
-    """Each kind of code has its mutant, and a line with one possible change has exactly one mutant."""
     assert changes(source) == [change]
 
 

@@ -45,7 +45,6 @@ def summary(*lines: str) -> list[dict[str, Any]]:
 
 
 def verdict(of: Conversation, sent: list[dict[str, Any]]) -> Verdict:
-    """Return the verdict on the only planted item."""
     (found,) = judge(of, sent)
     return found
 
@@ -67,7 +66,6 @@ MAYBE = conversation("hypothetical", said("If the budget were 7000, would it do?
 
 
 def test_the_same_seed_makes_the_same_conversations() -> None:
-    """Equal seeds generate equal conversations, and different seeds different ones."""
     one, two, other = (list(generate("dev", "en", 2, seed)) for seed in (7, 7, 8))
     assert one == two
     assert one != other
@@ -116,7 +114,6 @@ def test_recordings_are_used_where_they_are(corpus_dir: Path) -> None:
 
 
 def test_a_kept_message_survives_with_its_meaning() -> None:
-    """An item in an unchanged message survives with its meaning."""
     found = verdict(RULE, list(RULE.messages))
     assert (found.survives, found.means) == (True, True)
 
@@ -188,7 +185,6 @@ def test_small_talk_as_a_rule_is_false(lines: list[str], false: bool) -> None:
 
 
 def test_a_kept_distractor_is_not_false() -> None:
-    """A distractor in a kept message is not false: only statements of a summary count."""
     assert not verdict(CHATTER, list(CHATTER.messages)).false
 
 
@@ -208,7 +204,6 @@ def test_words_are_found_whatever_their_form() -> None:
 
 
 def test_the_command_prints_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The command prints its tables and writes the same text to a page."""
     page = tmp_path / "retention.md"
     options = "--conversations 1 --recorded 0 --languages en --subjects truncation oracle --counter chars/4 --write"
     main([*options.split(), str(page)])

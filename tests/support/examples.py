@@ -30,7 +30,6 @@ def cases(table: str) -> list[Any]:
 
 
 def changed(message: Message, change: Change) -> Message:
-    """Return the changed message."""
     parts = message.parts
     match change:
         case str():

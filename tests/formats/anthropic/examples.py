@@ -28,27 +28,22 @@ FOUND: Final[Raw] = {"type": "web_search_tool_result", "tool_use_id": "s", "cont
 
 
 def call(id: Any = "a", **fields: Any) -> Raw:
-    """Return a block that calls a tool."""
     return {"type": "tool_use", "id": id, "name": "now", "input": {}, **fields}
 
 
 def result(id: Any = "a", content: Any = "noon") -> Raw:
-    """Return a block with a tool's result."""
     return {"type": "tool_result", "tool_use_id": id, "content": content}
 
 
 def user(*blocks: Any) -> Raw:
-    """Return a user message with these blocks."""
     return {"role": "user", "content": list(blocks)}
 
 
 def answer(*blocks: Any) -> Raw:
-    """Return an assistant message with these blocks."""
     return {"role": "assistant", "content": list(blocks)}
 
 
 def told(text: Any = "be kind") -> Raw:
-    """Return instructions."""
     return {"role": "system", "content": text}
 
 

@@ -30,12 +30,10 @@ def called(caller: str = "") -> Raw:
 
 
 def answer(*blocks: Raw) -> Raw:
-    """Return an answer of the model."""
     return {"role": "assistant", "content": list(blocks)}
 
 
 def user(*blocks: Raw) -> Raw:
-    """Return a user message."""
     return {"role": "user", "content": list(blocks or (WORDS,))}
 
 

@@ -39,7 +39,6 @@ class Whole(BaseModel):
 
 
 def test_objects() -> None:
-    """Messages and blocks may be pydantic objects; a changed copy and the wire form are dictionaries."""
     whole = Whole()
     message = anthropic.read(whole)
     assert message.parts == (TextPart("hi"),)

@@ -25,22 +25,18 @@ HOSTED: Final[Raw] = {"toolUse": {"toolUseId": "h", "name": "search", "input": {
 
 
 def user(*blocks: Any) -> Raw:
-    """Return a user message with these blocks."""
     return {"role": "user", "content": list(blocks)}
 
 
 def answer(*blocks: Any) -> Raw:
-    """Return an assistant message with these blocks."""
     return {"role": "assistant", "content": list(blocks)}
 
 
 def call(id: str = "a", **fields: Any) -> Raw:
-    """Return a block that calls a tool."""
     return {"toolUse": {"toolUseId": id, "name": "look", "input": {}, **fields}}
 
 
 def result(id: str = "a", *content: Any, **fields: Any) -> Raw:
-    """Return a block with a tool's result."""
     return {"toolResult": {"toolUseId": id, "content": list(content) or [{"text": "found"}], **fields}}
 
 

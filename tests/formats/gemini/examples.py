@@ -20,22 +20,18 @@ FILM: Final[Raw] = {"fileData": {"mimeType": "video/mp4", "fileUri": "https://ex
 
 
 def call(name: Any = "now", **fields: Any) -> Raw:
-    """Return a part that calls a function."""
     return {"functionCall": {"name": name, "args": {}}, **fields}
 
 
 def response(name: Any = "now", text: str = "noon") -> Raw:
-    """Return a part with a function's response."""
     return {"functionResponse": {"name": name, "response": {"result": text}}}
 
 
 def model(*parts: Any) -> Raw:
-    """Return a content of the model."""
     return {"role": "model", "parts": list(parts)}
 
 
 def user(*parts: Any) -> Raw:
-    """Return a content of the user."""
     return {"role": "user", "parts": list(parts)}
 
 

@@ -46,27 +46,22 @@ class Unserializable:
 
 
 def user(content: Any) -> Raw:
-    """Return a user message."""
     return {"role": "user", "content": content}
 
 
 def assistant(**fields: Any) -> Raw:
-    """Return an assistant message."""
     return {"role": "assistant", **fields}
 
 
 def call(id: Any = "a", name: Any = "now", arguments: Any = "{}") -> Raw:
-    """Return an element of ``tool_calls``."""
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def asked(*calls: Any, **fields: Any) -> Raw:
-    """Return an assistant message that makes these calls."""
     return {"role": "assistant", "content": None, "tool_calls": list(calls), **fields}
 
 
 def answer(id: Any = "a", content: Any = "noon") -> Raw:
-    """Return a tool message."""
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 

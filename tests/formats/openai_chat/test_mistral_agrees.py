@@ -40,7 +40,6 @@ BRIEF: Raw = {"role": "system", "content": "be brief"}
 
 
 def theirs(messages: list[Raw], mode: str = "serving") -> bool:
-    """Return whether V13 accepts the list."""
     try:
         validator = mistral_rules.MistralRequestValidatorV13(mode=mistral_rules.ValidationMode(mode))
         validator.validate_messages([translated(message) for message in messages])
@@ -135,7 +134,6 @@ MESSAGES = (
 
 @given(st.lists(MESSAGES, max_size=12))
 def test_any_order_of_messages(messages: list[Raw]) -> None:
-    """Whatever the order, the two verdicts are the same."""
     compared = comparable(messages)
     assert ours(compared) == theirs(compared)
 

@@ -28,7 +28,6 @@ Raw = dict[str, Any]
 
 
 def refused(text: str) -> NoReturn:
-    """Raise the error with which a template refuses a list."""
     raise ValueError(text)
 
 
@@ -66,6 +65,5 @@ def test_every_template_renders_what_is_left(format: MessageFormat, data: st.Dat
     ],
 )
 def test_the_templates_do_refuse(name: str, messages: list[Raw]) -> None:
-    """The templates refuse results without calls and unknown roles."""
     with pytest.raises(ValueError, match=r"a tool answers|a result answers|unexpected role"):
         TEMPLATES[name].render(messages=messages, strict=True)

@@ -34,17 +34,14 @@ SHELL_OUTPUT: Final[Raw] = {"type": "local_shell_call_output", "id": "a", "outpu
 
 
 def call(id: Any = "a", **fields: Any) -> Raw:
-    """Return a call of a function."""
     return {"type": "function_call", "call_id": id, "name": "now", "arguments": "{}", **fields}
 
 
 def output(id: Any = "a", **fields: Any) -> Raw:
-    """Return the output of a function."""
     return {"type": "function_call_output", "call_id": id, "output": "noon", **fields}
 
 
 def message(role: str, content: Any, **fields: Any) -> Raw:
-    """Return a message item."""
     return {"type": "message", "role": role, "content": content, **fields}
 
 

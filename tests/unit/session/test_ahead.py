@@ -286,7 +286,6 @@ async def ask_again(change: Callable[[Chat], Chat]) -> tuple[Gated, Chat]:
 
 
 async def test_not_used_after_a_rewind() -> None:
-    """After a rewind, the summary of the abandoned branch is not used."""
     model, view = await ask_again(lambda source: [*source[:4], *(said(number) for number in range(50, 60))])
     assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
     assert not any(group.id > 3 and group.messages[0].raw in chat(9)[4:] for group in model.requests[-1].groups)
@@ -360,7 +359,6 @@ async def test_not_used_after_the_previous_summary_changed() -> None:
 
 
 async def test_a_request_under_way_is_cancelled_when_its_messages_go() -> None:
-    """The messages of the request are gone, so the request is cancelled."""
     model, source = Gated(), chat(9)
     async with session(summarizing(model)) as talk:
         await talk.view(source[:9])
@@ -528,7 +526,6 @@ async def test_a_vetoed_or_failed_run_keeps_the_prepared_summary() -> None:
 
 
 async def test_calls_of_threads_start_tasks_in_the_owners_loop() -> None:
-    """`view_sync` in a thread starts the request in the event loop and uses the answer."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
         await anyio.to_thread.run_sync(talk.view_sync, source[:9])
@@ -655,7 +652,6 @@ def test_a_portal_that_is_closed_delays_nothing() -> None:
 
 
 async def test_a_call_without_an_owner_is_refused() -> None:
-    """Without an owner every call raises, async or sync."""
     talk = session(summarizing(Gated()))
     with pytest.raises(ConfigurationError, match="async with session"):
         await talk.view(chat(1))
@@ -664,7 +660,6 @@ async def test_a_call_without_an_owner_is_refused() -> None:
 
 
 async def test_what_can_never_work_is_refused_at_once() -> None:
-    """Wrong combinations of options raise at construction."""
     with pytest.raises(ConfigurationError, match="tasks="):
         session(summarizing(Gated()), ahead=None, tasks=BackgroundTasks())
     with pytest.raises(ConfigurationError, match="hard=True"):
@@ -675,7 +670,6 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize("how", ["discard", "delete", "evict"])
 async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> None:
-    """The running request of a session is cancelled when the session is discarded, deleted or evicted."""
     model = Gated()
     options: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": None, "limit": 1}
     async with SessionPool(summarizing(model), **options) as pool:
@@ -694,7 +688,6 @@ async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> N
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 def test_a_pool_owns_the_tasks_of_its_sessions(anyio_backend: str) -> None:
-    """A pool's tasks prepare the summary; leaving the pool leaves no task."""
     asked: list[object] = []
 
     class Model:

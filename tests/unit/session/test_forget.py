@@ -190,7 +190,6 @@ class Plain:
 
 
 def test_a_store_that_cannot_forget(tmp_path: Path) -> None:
-    """A typed error is raised, and nothing has changed."""
     store = Plain(SQLiteStore(tmp_path / "records.db"))
     assert isinstance(store, Store)
     session = CompactionSession(Lossless(summarizing(), store), **options())
@@ -218,7 +217,6 @@ class AwaitedStore(Plain):
 
 @pytest.mark.parametrize("kind", [CompactionSession, SessionPool])
 async def test_an_awaited_store(kind: type[CompactionSession | SessionPool], tmp_path: Path) -> None:
-    """`forget` awaits an async store; `forget_sync` raises."""
     store = AwaitedStore(SQLiteStore(tmp_path / "records.db"))
     session = kind(Lossless(summarizing(), store), **options())
     chat = chat_of("kim")

@@ -270,7 +270,6 @@ def test_a_conversation_forks_where_any_call_ended() -> None:
 
 
 def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
-    """The older branch is still found by its messages."""
     scripted = quoting()
     pool = pool_of(summarizing(scripted))
     start = grown("Main", 2)
@@ -285,7 +284,6 @@ def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
 
 
 def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
-    """With an id a shortened list continues the session; without one it is another conversation."""
     chat = grown("Ann", 3)
     left = [chat[0], *chat[3:], user("on")]
     for id, count in (("kim", 1), (None, 2)):
@@ -304,7 +302,6 @@ def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
 
 
 def test_a_list_in_another_format_is_another_conversation() -> None:
-    """A host that changes its format within a conversation is not refused."""
     pool = pool_of()
     pool.view_sync(grown("Ann", 1), "kim")
     other = [{"role": "user", "parts": [{"text": "hello"}]}, {"role": "model", "parts": [{"text": "hi"}]}]
@@ -313,7 +310,6 @@ def test_a_list_in_another_format_is_another_conversation() -> None:
 
 
 def test_a_list_that_cannot_be_read_leaves_no_session() -> None:
-    """A new conversation is not kept, and a known one stays as it is."""
     pool, chat = pool_of(), grown("Ann", 1)
     for known in (0, 1):
         with pytest.raises(InputError):
@@ -409,7 +405,6 @@ async def test_a_call_that_waited_while_its_session_was_deleted_begins_again() -
 
 
 async def test_a_pool_without_background_tasks_may_be_entered() -> None:
-    """There is nothing to start, so several tasks may do so."""
     async with pool_of() as pool, pool as same:
         assert same is pool
 
@@ -430,7 +425,6 @@ def test_a_conversation_that_begins_twice_at_once_has_one_session() -> None:
 
 
 def test_a_name_that_is_taken_is_not_given_again() -> None:
-    """If two new conversations get the same name at the same time, one of them gets another."""
     given = iter(["a", "a", "b"])
     pool = pool_of(new_id=lambda: next(given))
     assert [session_of(pool, grown(name, 1)).id for name in "xy"] == ["auto:a", "auto:b"]
@@ -529,7 +523,6 @@ def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path, caplog
 
 
 def test_a_strategy_that_names_its_session_is_refused(tmp_path: Path) -> None:
-    """A strategy with a fixed store session is refused."""
     store = SQLiteStore(tmp_path / "records.db")
     with pytest.raises(ConfigurationError, match="leave session= out"):
         pool_of(cut() >> Lossless(Offload(store, session="kim"), store))
@@ -552,7 +545,6 @@ def test_the_least_recently_used_session_goes_first() -> None:
 
 @pytest.mark.parametrize(("more", "evicted"), [(0, []), (-1, ["a"])])
 def test_the_bytes_of_all_messages_are_bounded(more: int, evicted: list[str]) -> None:
-    """Sessions may take up exactly as many bytes as allowed; above that, the oldest one goes."""
     chats = {name: grown(name, 2) for name in "abc"}
     each = session_of(pool_of(), chats["a"]).index.total.bytes
     events: list[Any] = []
@@ -565,7 +557,6 @@ def test_the_bytes_of_all_messages_are_bounded(more: int, evicted: list[str]) ->
 
 
 def test_a_session_with_a_running_call_is_not_evicted() -> None:
-    """A session with a running call is not evicted; others are, or the pool is too large for a while."""
     pool = pool_of(limit=1)
     with pool.call_sync(grown("a", 1), "a") as session:
         with pool.call_sync(grown("b", 1), "b"):
@@ -598,7 +589,6 @@ def test_a_restart_gives_the_same_bytes(tmp_path: Path, id: str | None) -> None:
 
 
 def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
-    """An evicted session is loaded from the store with its edits; the event said that it was saved."""
     events: list[Any] = []
     scripted = quoting()
     pool = pool_of(summarizing(scripted), store=SessionStore(tmp_path / "sessions.db"), limit=1, on_event=events.append)
@@ -695,7 +685,6 @@ class Broken(SessionStore):
 
 
 def test_a_locked_store_stops_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failing store does not change the view; the failure is reported, and nothing saved is overwritten."""
     events: list[Any] = []
     store = Broken(tmp_path / "sessions.db")
     chat = grown("Ann", 12)

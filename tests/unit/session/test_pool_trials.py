@@ -21,13 +21,11 @@ STRATEGY = Truncation(trigger=tokens_exceed(600), target=tokens_below(300), keep
 
 
 def pool_of(**options: Any) -> SessionPool:
-    """A pool that records its events."""
     return SessionPool(STRATEGY, counter="chars/4", clock=None, **options)
 
 
 @pytest.fixture
 def chat() -> list[Any]:
-    """A conversation that is too long."""
     return tool_turns(12)
 
 
@@ -107,14 +105,11 @@ def test_a_trial_calls_no_model_and_stores_nothing(chat: list[Any], tmp_path: Pa
 
 
 class Other(Request):
-    """A request of a kind that nobody knows."""
-
     def call(self) -> Any:
         raise AssertionError
 
 
 def test_a_session_is_discarded(chat: list[Any]) -> None:
-    """`discard` removes a session from memory, except one with a running call or an unknown name."""
     pool = pool_of()
     with pool.call_sync(chat) as session:
         assert not pool.discard(session.id)

@@ -216,7 +216,6 @@ def test_status_tells_where_the_session_stands() -> None:
 
 
 def test_the_window_and_the_clock_reach_the_triggers() -> None:
-    """context_exceeds compares with window=, idle_for with clock=."""
     now = [0.0]
     strategy = ToolResult(Clear(), trigger=context_exceeds(0.5) | idle_for(600), keep=last(groups=1))
     watched = CompactionSession(strategy, counter="chars/4", window=10_000, clock=lambda: now[0])
@@ -306,7 +305,6 @@ def test_a_refusal_before_any_view_is_a_mistake() -> None:
 
 
 def test_a_path_is_not_a_store() -> None:
-    """The error names the class that makes a store of it."""
     path: Any = "sessions.db"
     with pytest.raises(ConfigurationError, match=r"write store=SessionStore\('sessions.db'\)"):
         CompactionSession(Truncation(), store=path)
@@ -400,7 +398,6 @@ def test_compacting_on_demand_ends_the_pause_after_a_failure() -> None:
 
 
 def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> None:
-    """Typed errors that say what to do; nothing is overwritten."""
     foreign = tmp_path / "foreign.db"
     foreign.write_bytes(b"this is no database, it is a letter to a friend" * 50)
     with pytest.raises(StateError, match="foreign"):

@@ -37,7 +37,6 @@ class TooLong(Exception):
 
 
 def too_long(tokens: int, window: int) -> TooLong:
-    """OpenAI's error text."""
     said = f"maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
     return TooLong(f"This model's {said} Please reduce the length of the messages.")
 
@@ -121,7 +120,6 @@ def test_a_cache_that_forgetting_breaks() -> None:
 
 
 def test_a_veto_keeps_the_view() -> None:
-    """`Veto` undoes the edits; the next call reports `Compacting` again."""
     allowed = False
 
     def watch(event: Event) -> None:
@@ -137,8 +135,6 @@ def test_a_veto_keeps_the_view() -> None:
 
 
 def test_another_exception_stops_nothing() -> None:
-    """An exception of the function is in the failures of the result."""
-
     def watch(event: Event) -> None:
         kind = type(event).__name__
         if len(told) < 3:
@@ -295,7 +291,6 @@ class TestOverflowed:
         assert session.status().window == counted // 2
 
     def test_another_error_is_raised_as_it_is(self) -> None:
-        """Any other error is raised again."""
         error = TooLong("Invalid value for messages[3].role")
         session = cutting()
         session.view_sync(talk(3))
@@ -322,7 +317,6 @@ class TestOverflowed:
         assert session.index.tokens == window
 
     def test_it_is_saved_and_dropped_by_reconfigure(self) -> None:
-        """The learned window survives a restart; another model has another window."""
         session = CompactionSession(Truncation(trigger=never), counter="chars/4")
         session.view_sync(talk(20))
         session.overflowed_sync(too_long(1_700, 1_000))
@@ -382,7 +376,6 @@ class TestReportedUsage:
     """Usage is anchored to the view that was sent."""
 
     def test_only_what_came_since_the_last_view_is_new(self) -> None:
-        """Before the first view a report is ignored."""
         session = cutting()
         session.follow(talk(2))
         assert session.new_messages == []
@@ -391,7 +384,6 @@ class TestReportedUsage:
         assert session.new_messages == talk(3)[4:]
 
     def test_a_late_report_is_ignored(self) -> None:
-        """A report for an older view is ignored."""
         session = cutting()
         first = session.view_sync(talk(2))
         second = session.view_sync(talk(3))

@@ -65,7 +65,6 @@ async def test_a_save_that_fails_is_said_and_made_up_for(tmp_path: Path, caplog:
 
 
 def test_nothing_is_saved_that_is_saved(tmp_path: Path) -> None:
-    """A call that compacts nothing writes nothing once everything is saved."""
     store = FailingStore(tmp_path, 0)
     watched = session(store=store)
     watched.view_sync(chat(2))
@@ -123,7 +122,6 @@ async def test_usage_reported_in_the_middle_of_a_call_saves_no_half_of_it(tmp_pa
 
 
 def test_loading_that_fails_raises(tmp_path: Path) -> None:
-    """A store that cannot be read raises, because the session would otherwise decide again."""
     store = SessionStore(tmp_path / "sessions.db")
     store.save("default", {"version": 1, "index": {}})
     with pytest.raises(StateError):

@@ -22,18 +22,15 @@ from compaction.stores.recall import (
 
 
 def note(text: str, **about: Any) -> StoredRecord:
-    """A user message as a record."""
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> SQLiteStore:
-    """A new store."""
     return SQLiteStore(tmp_path / "store.db")
 
 
 def answered(store: SQLiteStore, name: str, arguments: Any) -> dict[str, Any]:
-    """The parsed answer that a model gets."""
     answer: dict[str, Any] = json.loads(handle_tool_call(name, arguments, store=store, session="s"))
     return answer
 
@@ -179,7 +176,6 @@ def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
 
 
 def test_schemas_name_the_tools() -> None:
-    """Each tool has a schema with its arguments, and changing a returned schema does not change later ones."""
     schemas = tool_schemas()
     assert [schema["function"]["name"] for schema in schemas] == list(TOOLS)
     for schema in schemas:
@@ -191,7 +187,6 @@ def test_schemas_name_the_tools() -> None:
 
 
 def test_a_call_is_dispatched(store: SQLiteStore) -> None:
-    """Arguments may be JSON text or an object, and null means the default."""
     one = note("tea")
     store.put("s", [one])
     for arguments in ({"id": one.id}, json.dumps({"id": one.id, "to": None, "limit": None})):
@@ -223,7 +218,6 @@ def test_a_call_is_dispatched(store: SQLiteStore) -> None:
     ],
 )
 def test_a_wrong_call_is_answered(store: SQLiteStore, name: str, arguments: Any, says: str) -> None:
-    """A wrong call gets an answer with only an ``error``, which says what is wrong."""
     answer = answered(store, name, arguments)
     assert list(answer) == ["error"]
     assert says in answer["error"]
@@ -248,7 +242,6 @@ def test_another_sessions_id_is_answered_like_an_unknown_one(
 
 
 def test_a_message_without_text_is_given_as_json(store: SQLiteStore) -> None:
-    """A message without text is returned as JSON; within a summary, only the line with its id is returned."""
     silent = attrs.evolve(note("x"), text="")
     whole = StoredRecord.of_summary([silent.id], salt="s")
     store.put("s", [silent, whole])
@@ -270,7 +263,6 @@ def test_expand_follows_placeholders(store: SQLiteStore) -> None:
 
 
 def test_a_broken_store_is_answered(store: SQLiteStore) -> None:
-    """If the store cannot be read, a program gets a `StateError` and a model an answer with the error."""
     one = note("tea")
     store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", id="12345678")])
     store.path.write_bytes(b"no database at all, but long enough to be read as one " * 100)

@@ -108,7 +108,6 @@ def test_sessions_are_found_by_their_keys(tmp_path: Path) -> None:
 
 
 def test_sessions_are_apart_and_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """Deleting a session leaves the others; nobody else can read the file."""
     store = SessionStore(tmp_path / "sessions.db")
     for id in ("one", "two"):
         store.save(id, STATE)

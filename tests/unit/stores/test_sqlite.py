@@ -22,13 +22,11 @@ from compaction.summarizers import redact
 
 
 def note(text: str, **about: Any) -> StoredRecord:
-    """A user message as a record."""
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> SQLiteStore:
-    """A new store."""
     return SQLiteStore(tmp_path / "store.db")
 
 
@@ -41,7 +39,6 @@ def found(store: SQLiteStore, query: str, session: str = "s") -> list[str]:
 
 
 def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
-    """A stored record can be read again unchanged, with its position."""
     one = note("tea", by="Offload", reason="old", at=12.5, tokens=3)
     summary = StoredRecord.of_summary([one.id, "0000000000000000"], salt="s", by="Offload", at=13.0)
     store.put("s", [one, summary])
@@ -50,7 +47,6 @@ def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
 
 
 def test_the_same_message_is_stored_once(store: SQLiteStore) -> None:
-    """A message stored again, under the same id, changes neither the records nor the sums."""
     store.put("s", [note("tea", by="A"), note("milk", by="A")])
     before = store.describe("s")
     store.put("s", [note("milk", by="B"), note("tea", by="A")])
@@ -66,7 +62,6 @@ def test_a_summary_gains_children(store: SQLiteStore) -> None:
 
 
 def test_ids_are_salted() -> None:
-    """The id of a message or a summary depends on its content and the salt, and on nothing else."""
     said = {"role": "user", "content": "tea"}
     one, same, other = (
         StoredRecord.of_message(said, role="user", text="tea", salt=salt, by=by)
@@ -123,14 +118,12 @@ def test_any_json_comes_back_byte_for_byte(store: SQLiteStore, wire: dict[str, A
 
 
 def test_what_is_no_json_is_refused() -> None:
-    """A message that cannot be written as JSON raises a `StateError`."""
     for wire in ({"content": b"bytes"}, {"content": {1, 2}}):
         with pytest.raises(StateError, match="cannot be stored as JSON"):
             StoredRecord.of_message(wire, role="user", text="", salt="s")
 
 
 def test_a_session_reads_its_own(store: SQLiteStore) -> None:
-    """A session reads only its own records; an id of another session raises the same error as an unknown id."""
     mine, other = note("my tea"), note("other tea")
     store.put("s", [mine])
     store.put("t", [other])
@@ -154,7 +147,6 @@ def test_a_range_is_bounded(store: SQLiteStore) -> None:
 
 
 def test_describe_sums_by_strategy_and_reason(store: SQLiteStore) -> None:
-    """``describe`` sums messages and tokens for each strategy and reason, with the first and the last time."""
     store.put("s", [note("a", by="A", reason="old", at=1.0, tokens=3), note("bb", by="A", reason="old", at=5.0, tokens=4)])
     store.put("s", [note("c", by="B", reason="large")])
     described = {(tally.by, tally.reason): tally for tally in store.describe("s").tallies}
@@ -181,14 +173,12 @@ def test_search_finds_all_words_best_first(store: SQLiteStore) -> None:
 @given(query=st.text(st.characters(exclude_categories=[]), max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_a_query(store: SQLiteStore, query: str) -> None:
-    """No text whatever makes a search fail."""
     assert store.search("s", query, limit=1).capped is False
     store.put("t", [note("tea")])
     assert len(store.search("t", query, limit=1).hits) <= 1
 
 
 def test_names_of_sessions_and_ids_are_values(store: SQLiteStore) -> None:
-    """Session names and ids that look like SQL, or contain a lone surrogate, are used as plain values."""
     for session in ("'; DROP TABLE records; --", "a\x00b", "\ud83d", ""):
         store.put(session, [note("tea")])
         assert found(store, "tea", session) == ["tea"]
@@ -238,7 +228,6 @@ def test_a_locked_file_is_an_error_and_stays_whole(store: SQLiteStore) -> None:
 
 
 def test_a_read_only_file_is_an_error(store: SQLiteStore) -> None:
-    """If SQLite may only read the file, storing raises a `StateError`."""
     store.put("s", [note("tea")])
     header = bytearray(store.path.read_bytes())
     header[18] = 9  # a newer write version: SQLite then opens the file read-only, whoever runs the test
@@ -265,7 +254,6 @@ except StateError as error:
 
 
 def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -> None:
-    """If the disk is full, storing raises a `StateError`, and all earlier records are still there."""
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(store.path)],
         cwd=Path(__file__).parents[3],
@@ -279,7 +267,6 @@ def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -
 
 
 def test_a_corrupt_file_is_an_error(store: SQLiteStore, tmp_path: Path) -> None:
-    """A file that is not a database, a damaged one, and a database of another program raise a `StateError`."""
     (tmp_path / "text").write_text("these are not the bytes of a database, but words " * 100)
     with pytest.raises(StateError, match="not a database"):
         SQLiteStore(tmp_path / "text")
@@ -301,7 +288,6 @@ def test_a_corrupt_file_is_an_error(store: SQLiteStore, tmp_path: Path) -> None:
     ("version", "rule"), [(99, "schema 99 is newer"), (1, "schema 1 is older than 2, .*name another file")]
 )
 def test_a_file_of_another_release_is_an_error(store: SQLiteStore, version: int, rule: str) -> None:
-    """It raises a `StateError` with a remedy, and is not changed."""
     with sqlite3.connect(store.path) as database:
         database.execute(f"PRAGMA user_version={version}")
     before = store.path.read_bytes()
@@ -312,7 +298,6 @@ def test_a_file_of_another_release_is_an_error(store: SQLiteStore, version: int,
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """A folder, or a path in a folder that does not exist, raises a `StateError`."""
     for path in (tmp_path / "nowhere" / "store.db", tmp_path):
         with pytest.raises(StateError):
             SQLiteStore(path)
@@ -330,7 +315,6 @@ for n in range(60):
 
 
 def test_two_processes_share_a_store(tmp_path: Path) -> None:
-    """Two processes that create and fill a store at the same time lose nothing, and common messages are stored once."""
     path = tmp_path / "store.db"
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], cwd=Path(__file__).parents[3], stderr=subprocess.PIPE)
@@ -344,7 +328,6 @@ def test_two_processes_share_a_store(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", ["[1]", "{}", "NaN", "[" * 9_999, 7], ids=lambda data: repr(data)[:9])
 def test_a_summary_with_damaged_ids_is_refused(store: SQLiteStore, data: object) -> None:
-    """A summary whose list of ids is damaged in the file raises a `StateError` that names the record."""
     record = StoredRecord.of_summary(["0" * 16], salt="s")
     store.put("s", [record])
     with sqlite3.connect(store.path) as database:

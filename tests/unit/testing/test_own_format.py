@@ -78,14 +78,11 @@ DEBATE = Debate()
 )
 @pytest.mark.filterwarnings("ignore:.*this checks little")
 def test_a_strategy_is_checked_in_it(strategy: Strategy) -> None:
-    """``check_strategy`` works in a custom format, on its samples and on a generated session."""
     check_strategy(strategy, format=DEBATE)
     check_strategy(strategy, format=DEBATE, messages=agent_session(40, format=DEBATE))
 
 
 def test_a_law_that_is_broken_is_found() -> None:
-    """A strategy whose result breaks the custom format's own rules raises ``LawBroken``."""
-
     def mute(index: MessageIndex) -> Any:
         for group in index.included_groups[2:-2]:
             if group.kind is GroupKind.ASSISTANT:
@@ -118,6 +115,5 @@ def test_samples_are_written_in_it() -> None:
 
 @given(data=st.data())
 def test_conversations_are_drawn_in_it(data: st.DataObject) -> None:
-    """All of them valid, as far as that is asked for."""
     assert DEBATE.validate(data.draw(conversations(format=DEBATE))) == []
     assert isinstance(data.draw(conversations(format=DEBATE, valid=False)), list)
