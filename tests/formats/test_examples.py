@@ -36,8 +36,8 @@ def test_what_is_no_message_is_refused(format: MessageFormat, raw: Any, where: s
     assert caught.value.where == where
 
 
-@pytest.mark.parametrize(("format", "raw", "role", "parts"), cases("READ"))
-def test_what_is_read(format: MessageFormat, raw: Any, role: str, parts: list[Part]) -> None:
+@pytest.mark.parametrize(("format", "role", "raw", "parts"), cases("READ"))
+def test_what_is_read(format: MessageFormat, role: str, raw: Any, parts: list[Part]) -> None:
     """Each part is read as its kind, what nobody knows is kept whole, and ``raw`` is the caller's object."""
     message = format.read(raw)
     assert (message.role, list(message.parts)) == (role, parts)

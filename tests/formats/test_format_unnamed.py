@@ -43,9 +43,7 @@ from compaction.testing import (
 from compaction.triggers import messages_exceed
 from tests.support.chats import Chat, call, result, system, turns, user
 from tests.support.rulebook import rules
-from tests.support.wires import (
-    any_conversation,
-)
+from tests.support.wires import any_conversation
 
 ASKED = {"role": "user", "content": "What time is it?"}
 OF_ANTHROPIC = [

@@ -19,11 +19,7 @@ from tests.formats.anthropic.examples import USER as ASKED
 from tests.formats.anthropic.examples import call as use
 from tests.formats.gemini import examples as google
 from tests.formats.openai_responses import examples as responses
-from tests.support.wires import (
-    STRATEGIES,
-    indexed,
-    responses_conversations,
-)
+from tests.support.wires import STRATEGIES, indexed, responses_conversations
 
 Raw = dict[str, Any]
 

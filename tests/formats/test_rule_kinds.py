@@ -17,10 +17,7 @@ from compaction.formats import MessageFormat, Problem, gemini, openai_chat
 from compaction.messages import Message
 from tests.support.examples import cases
 from tests.support.rulebook import examples
-from tests.support.wires import (
-    any_conversation,
-    wrecked,
-)
+from tests.support.wires import any_conversation, wrecked
 
 RULES: Final = {format: format.book.rules for format in WIRE_FORMATS}
 EXAMPLES: Final[list[Any]] = [raw for row in (*cases("VALID"), *cases("FAULTS")) for raw in row.values[1]]

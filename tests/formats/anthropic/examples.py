@@ -161,37 +161,40 @@ NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {
 }
 """Values that are not messages, and the place that the error names."""
 
-READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
-    "string": ({"role": "user", "content": "hi", "x": 1}, "user", [TextPart("hi")]),
-    "system": ({"role": "system", "content": [WORDS]}, "system", [TextPart("hi")]),
-    "no content": ({"role": "user"}, "user", []),
-    "empty list": (user(), "user", []),
-    "a lone block": ({"role": "user", "content": WORDS}, "user", [TextPart("hi")]),
-    "bare string in a list": (user("hi"), "user", [TextPart("hi")]),
-    "media": (user(WORDS, IMAGE, PAPER), "user", [TextPart("hi"), MediaPart("image", "", 4), MediaPart("file")]),
-    "answer": (
-        answer(THOUGHT, OPAQUE, WORDS, CALL),
-        "assistant",
-        [ReasoningPart("hm"), ReasoningPart(""), TextPart("hi"), ToolCallPart("a", "now", '{"é": 1}')],
-    ),
-    "results alone": (user(RESULT), "tool", [ToolResultPart("a", "noon", failed=True)]),
-    "results and words": (user(RESULT, WORDS), "user", [ToolResultPart("a", "noon", failed=True), TextPart("hi")]),
-    "nested content": (
-        user({**RESULT, "content": [WORDS, IMAGE, {"type": "search_result", "title": "t"}]}),
-        "tool",
-        [ToolResultPart("a", 'hi\n{"type": "search_result", "title": "t"}', (MediaPart("image", "", 4),), failed=True)],
-    ),
-    "a result that says nothing": (user({"type": "tool_result"}), "tool", [ToolResultPart("", "")]),
-    "hosted tool": (answer(SEARCH, FOUND), "assistant", [OtherPart(json.dumps(SEARCH)), OtherPart(json.dumps(FOUND))]),
-    "compaction block": (
-        answer({"type": "compaction", "content": None}),
-        "assistant",
-        [OtherPart('{"type": "compaction", "content": null}')],
-    ),
-    "no blocks": (user(None, 5, {"x": 1}), "user", [OtherPart("null"), OtherPart("5"), OtherPart('{"x": 1}')]),
-    "a call that says nothing": (answer({"type": "tool_use"}), "assistant", [ToolCallPart("", "", "")]),
+READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
+    "user": {
+        "string": ({"role": "user", "content": "hi", "x": 1}, [TextPart("hi")]),
+        "no content": ({"role": "user"}, []),
+        "empty list": (user(), []),
+        "a lone block": ({"role": "user", "content": WORDS}, [TextPart("hi")]),
+        "bare string in a list": (user("hi"), [TextPart("hi")]),
+        "media": (user(WORDS, IMAGE, PAPER), [TextPart("hi"), MediaPart("image", "", 4), MediaPart("file")]),
+        "results and words": (user(RESULT, WORDS), [ToolResultPart("a", "noon", failed=True), TextPart("hi")]),
+        "no blocks": (user(None, 5, {"x": 1}), [OtherPart("null"), OtherPart("5"), OtherPart('{"x": 1}')]),
+    },
+    "system": {"system": ({"role": "system", "content": [WORDS]}, [TextPart("hi")])},
+    "assistant": {
+        "answer": (
+            answer(THOUGHT, OPAQUE, WORDS, CALL),
+            [ReasoningPart("hm"), ReasoningPart(""), TextPart("hi"), ToolCallPart("a", "now", '{"é": 1}')],
+        ),
+        "hosted tool": (answer(SEARCH, FOUND), [OtherPart(json.dumps(SEARCH)), OtherPart(json.dumps(FOUND))]),
+        "compaction block": (
+            answer({"type": "compaction", "content": None}),
+            [OtherPart('{"type": "compaction", "content": null}')],
+        ),
+        "a call that says nothing": (answer({"type": "tool_use"}), [ToolCallPart("", "", "")]),
+    },
+    "tool": {
+        "results alone": (user(RESULT), [ToolResultPart("a", "noon", failed=True)]),
+        "nested content": (
+            user({**RESULT, "content": [WORDS, IMAGE, {"type": "search_result", "title": "t"}]}),
+            [ToolResultPart("a", 'hi\n{"type": "search_result", "title": "t"}', (MediaPart("image", "", 4),), failed=True)],
+        ),
+        "a result that says nothing": (user({"type": "tool_result"}), [ToolResultPart("", "")]),
+    },
 }
-"""Messages, their role and their parts."""
+"""For each role, messages and their parts."""
 
 CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "string": ({"role": "user", "content": "hi", "x": 1}, {"text": "new"}, {"role": "user", "content": "new", "x": 1}),

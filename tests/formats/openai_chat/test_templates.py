@@ -17,10 +17,7 @@ from compaction import compact_sync
 from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.strategies import Strategy
 from tests.support.conversion import convert
-from tests.support.wires import (
-    STRATEGIES,
-    valid_conversation,
-)
+from tests.support.wires import STRATEGIES, valid_conversation
 
 sandbox = pytest.importorskip("jinja2.sandbox", reason="jinja2 is not installed")
 

@@ -60,5 +60,6 @@ def test_what_a_server_answered_counts() -> None:
 
 
 def test_the_items_of_an_answer_continue_each_other() -> None:
-    for raw, role, _ in READ.values():
-        assert openai_responses.read(raw).continues is (role == "assistant")
+    for role, rows in READ.items():
+        for raw, _ in rows.values():
+            assert openai_responses.read(raw).continues is (role == "assistant")
