@@ -39,6 +39,7 @@ from tests.support.scripted import Scripted
 pytestmark = pytest.mark.anyio
 
 Chat = list[dict[str, Any]]
+POOL: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": None}
 
 
 class Gated:
@@ -276,30 +277,26 @@ async def test_a_rehearsal_leaves_no_trace(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- not used any more
 
 
-async def ask_again(change: Callable[[Chat], Chat]) -> tuple[Gated, Chat]:
-    """Prepare a summary, change the list, and return the view of the call in which it is due."""
+def rewound(source: Chat) -> Chat:
+    return [*source[:4], *(said(number) for number in range(50, 60))]
+
+
+def changed_in_place(source: Chat) -> Chat:
+    source[2]["content"] = "Nothing of that. " * 25
+    return [*source, *(said(number) for number in range(8, 12))]
+
+
+@pytest.mark.parametrize("change", [rewound, changed_in_place])
+async def test_not_used_after_the_host_changed_its_list(change: Callable[[Chat], Chat]) -> None:
+    """The summary is about messages of an abandoned branch, or with other content."""
     model, source = Gated("Ahead.", "Anew."), chat(9)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source[:9])
         with anyio.fail_after(5):
-            return model, await talk.view(change(source[:9]))
-
-
-async def test_not_used_after_a_rewind() -> None:
-    model, view = await ask_again(lambda source: [*source[:4], *(said(number) for number in range(50, 60))])
+            given = change(source[:9])
+            view = await talk.view(given)
     assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
-    assert not any(group.id > 3 and group.messages[0].raw in chat(9)[4:] for group in model.requests[-1].groups)
-
-
-async def test_not_used_after_a_message_was_changed_in_place() -> None:
-    """The same object with other content is another message."""
-
-    def change(source: Chat) -> Chat:
-        source[2]["content"] = "Nothing of that. " * 25
-        return [*source, *(said(number) for number in range(8, 12))]
-
-    _, view = await ask_again(change)
-    assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
+    assert all(group.messages[0].raw in given for group in model.requests[-1].groups)
 
 
 async def test_an_outdated_summary_is_replaced_before_it_is_due() -> None:
@@ -668,11 +665,21 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
         session(summarizing(Gated()), ahead=True)
 
 
+async def test_a_pool_owns_the_tasks_of_its_sessions() -> None:
+    model, source = Gated(), chat(16)
+    async with SessionPool(summarizing(model), **POOL, window=4_000) as pool:
+        assert await pool.view(source[:9]) == source[:9]
+        await settled(lambda: model.running == 1)
+        model.gate.set()
+        await settled(lambda: not model.running)
+        assert shows(await pool.view(source), "Ahead.")
+    assert len(model.requests) == 1
+
+
 @pytest.mark.parametrize("how", ["discard", "delete", "evict"])
 async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> None:
     model = Gated()
-    options: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": None, "limit": 1}
-    async with SessionPool(summarizing(model), **options) as pool:
+    async with SessionPool(summarizing(model), **POOL, limit=1) as pool:
         async with pool.call(chat(8)) as talk:
             await talk.compact_due()
             await settled(lambda: model.running == 1)
@@ -684,31 +691,3 @@ async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> N
             await pool.view(chat(1)[:1])
         await settled(lambda: model.running == 0)
         assert (model.running, len(model.requests)) == (0, 1)
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
-def test_a_pool_owns_the_tasks_of_its_sessions(anyio_backend: str) -> None:
-    asked: list[object] = []
-
-    class Model:
-        async def summarize(self, request: object) -> str:
-            asked.append(request)
-            await anyio.lowlevel.checkpoint()
-            return "The user asked about shelves."
-
-    def shelves(number: int) -> list[dict[str, str]]:
-        return [{"role": "user", "content": f"Shelf {place}: " + "a box of nails. " * 10} for place in range(number)]
-
-    async def main() -> None:
-        strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=2))
-        async with SessionPool(strategy, counter="chars/4", ahead=tokens_exceed(900), clock=None, window=4_000) as pool:
-            size = 10
-            while not asked:
-                size += 1
-                assert len(await pool.view(shelves(size))) == size
-                await anyio.wait_all_tasks_blocked()
-            view = await pool.view(shelves(size + 8))
-            assert len(view) < size + 8
-            assert len(asked) == 1
-
-    anyio.run(main, backend=anyio_backend)

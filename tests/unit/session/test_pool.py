@@ -588,20 +588,6 @@ def test_a_restart_gives_the_same_bytes(tmp_path: Path, id: str | None) -> None:
     assert len(scripted.requests) == len(calm.requests) > 2
 
 
-def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
-    events: list[Any] = []
-    scripted = quoting()
-    pool = pool_of(summarizing(scripted), store=SessionStore(tmp_path / "sessions.db"), limit=1, on_event=events.append)
-    chat = grown("Ann", 12)
-    view = looped(pool, chat).index.messages()
-    pool.view_sync(grown("Bob", 1))
-    [evicted] = [event for event in events if isinstance(event, Evicted)]
-    assert evicted.is_saved
-    paid = len(scripted.requests)
-    assert pool.view_sync(rebuilt(chat[:-1])) == view
-    assert len(scripted.requests) == paid
-
-
 @pytest.mark.parametrize("id", [None, "kim"])
 def test_a_saved_session_that_is_in_memory_is_not_read(tmp_path: Path, id: str | None) -> None:
     """A list that leaves it where it was saved is a fork, and nothing is reported."""

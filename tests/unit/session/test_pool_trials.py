@@ -46,17 +46,6 @@ def test_a_trial_shows_what_a_call_would_send(chat: list[Any], tmp_path: Path) -
     assert len(again) == 0
 
 
-def test_a_trial_of_a_fork_takes_over_the_edits_of_its_parent(chat: list[Any]) -> None:
-    """A trial of a list that leaves the saved list of another session begins with that session's cuts, as the call does."""
-    pool = pool_of()
-    pool.view_sync(chat)
-    other = [*chat, {"role": "user", "content": "Another way."}]
-    pool.view_sync([*chat, {"role": "user", "content": "This way."}])
-    tried = pool.trial(other)
-    assert tried.index.edit_count > 0
-    assert tried.compact_due_sync().messages == pool.view_sync(other)
-
-
 def test_a_fork_leaves_the_session_that_shares_most(chat: list[Any]) -> None:
     """Another session that shares only the first messages, or only the newest, is not its parent."""
     pool = pool_of()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -20,31 +19,15 @@ from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.tokens import Usage
 from compaction.triggers import context_exceeds, idle_for, tokens_below, tokens_exceed
+from tests.support.chats import system, tool_turns
 from tests.support.scripted import Awaited, Scripted
 
 Chat = list[dict[str, Any]]
 
 
-def turn(number: int) -> Chat:
-    """A question, a tool call, its result and an answer: about 220 tokens."""
-    call = {
-        "id": f"call_{number}",
-        "type": "function",
-        "function": {"name": "look", "arguments": json.dumps({"shelf": number})},
-    }
-    return [
-        {"role": "user", "content": f"Question {number}: where is box {number * 7}?"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"call_{number}", "content": f"row {number} " * 120},
-        {"role": "assistant", "content": f"Answer {number}: it is on shelf {number}."},
-    ]
-
-
 def chat(turns: int) -> Chat:
-    return [
-        {"role": "system", "content": "You keep a store."},
-        *(message for number in range(turns) for message in turn(number)),
-    ]
+    """Questions, tool calls, their results and answers: about 220 tokens a turn."""
+    return [system("You keep a store."), *tool_turns(turns, words=160)]
 
 
 def cut() -> Truncation:
@@ -247,22 +230,6 @@ def test_another_strategy_and_window_go_on_from_there() -> None:
 # ---------------------------------------------------------------- restarts
 
 
-@pytest.mark.parametrize("make", [cut, lambda: summarizing(Scripted("Round."))], ids=["truncation", "summarization"])
-def test_a_session_resumed_after_any_call_continues_with_the_same_views(make: Callable[[], Any], tmp_path: Path) -> None:
-    """Undisturbed, through JSON at every call, and through SQLite at every call: the same views and requests."""
-    source = chat(28)
-    calm, store = session(make()), SessionStore(tmp_path / "sessions.db")
-    data: dict[str, Any] = session(make()).to_dict()
-    for place in calls_of(source):
-        expected = calm.view_sync(source[:place])
-        through_json = CompactionSession.from_dict(json.loads(json.dumps(data)), make(), counter="chars/4", clock=lambda: 0.0)
-        assert through_json.view_sync(source[:place]) == expected
-        data = through_json.to_dict()
-        through_sqlite = session(make(), store=store, id="one")
-        assert through_sqlite.view_sync(json.loads(json.dumps(source[:place]))) == expected
-    assert calm.status().compactions > 2
-
-
 class Failing:
     """A counter that raises an exception for one text. Holds state: the exceptions that it has not raised yet."""
 
@@ -346,9 +313,9 @@ def test_the_usage_in_the_history_ends_the_correction_of_an_overflow() -> None:
     refused.view_sync(messages)
     refused.overflowed_sync(ValueError("maximum context length is 3000 tokens. However, your messages resulted in 3200 tokens"))
     resumed = CompactionSession.from_dict(refused.to_dict(), cut(), counter="chars/4", window=3_000)
-    resumed.follow([*messages, *turn(3)])
+    resumed.follow(chat(4))
     sent = resumed.index.included.tokens - resumed.index.included_groups[-1].tokens
-    larger = usages_of([*messages, *turn(3)], lambda size: 9_000)
+    larger = usages_of(chat(4), lambda size: 9_000)
     resumed.recall_usage([*larger[:-1], {"prompt_tokens": sent + 90, "completion_tokens": 1}])
     assert resumed.status().tokens == resumed.index.included.tokens + 90 != refused.status().tokens
 
