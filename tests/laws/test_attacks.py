@@ -76,17 +76,10 @@ async def test_markup_of_an_agent_is_data_on_the_gateways_pages(place: str, mark
 @pytest.mark.parametrize(
     "headers",
     [
-        {"origin": "http://127.0.0.1.evil.example"},
-        {"origin": "http://127.0.0.1:8484@evil.example"},
-        {"origin": "https://127.0.0.1"},
-        {"origin": "file://"},
-        {"origin": "null"},
-        {"origin": "http://localhost:1"},
-        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"},
-        {"sec-fetch-site": "Cross-Site"},
-        {"host": "evil.example"},
-        {"host": "127.0.0.1.evil.example"},
-        {"host": "localhost.evil.example:8484"},
+        *({"origin": f"http://{name}"} for name in ("127.0.0.1.evil.example", "127.0.0.1:8484@evil.example", "localhost:1")),
+        *({"origin": origin} for origin in ("https://127.0.0.1", "file://", "null")),
+        *({"host": host} for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8484")),
+        *({"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}, {"sec-fetch-site": "Cross-Site"}),
     ],
     ids=str,
 )
@@ -204,33 +197,23 @@ def overwritten(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
-def foreign(path: Path) -> None:
-    path.unlink()
-    with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE sessions (id TEXT, payload BLOB)")
-    database.close()
+def sql(statement: str, *values: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            database.execute(statement, values)
 
-
-def with_trigger(path: Path) -> None:
-    with sqlite3.connect(path) as database:
-        database.execute("CREATE TRIGGER t BEFORE INSERT ON sessions BEGIN SELECT RAISE(ABORT, 'no'); END")
-    database.close()
+    return change
 
 
 def stated(state: str) -> Callable[[Path], None]:
-    def change(path: Path) -> None:
-        with sqlite3.connect(path) as database:
-            database.execute("UPDATE sessions SET state = ?", (state,))
-        database.close()
-
-    return change
+    return sql("UPDATE sessions SET state = ?", state)
 
 
 DAMAGES: Final = {
     "truncated": truncated,
     "overwritten": overwritten,
-    "foreign": foreign,
-    "with a trigger": with_trigger,
+    "foreign": lambda path: (path.unlink(), sql("CREATE TABLE sessions (id TEXT, payload BLOB)")(path)),
+    "with a trigger": sql("CREATE TRIGGER t BEFORE INSERT ON sessions BEGIN SELECT RAISE(ABORT, 'no'); END"),
     "a text": lambda path: path.write_text("not a database"),
     "a folder": lambda path: (path.unlink(), path.mkdir()),
     "no JSON": stated("{"),
@@ -289,15 +272,8 @@ def test_a_handle_of_another_tenant_shows_nothing(id: str, tool: str, tmp_path: 
 @pytest.mark.parametrize(
     "query",
     [
-        "vault",
-        'vault" OR "vault',
-        "text:vault",
-        "NEAR(vault code)",
-        "vault*",
-        "^vault",
+        *("vault", 'vault" OR "vault', "text:vault", "NEAR(vault code)", "vault*", "^vault", "(vault", "{"),
         "session:tenant-b vault",
-        "(vault",
-        "{",
     ],
 )
 def test_a_search_never_leaves_its_tenant(query: str, tmp_path: Path) -> None:
@@ -370,36 +346,18 @@ def test_an_output_that_is_a_link_does_not_change_its_target(tmp_path: Path) -> 
 
 
 HOSTILE: Final = (
-    "\u202e" + ORDER,
-    "\u200b".join(ORDER),
-    "A" * 100_000,
-    "[[[[" * 20_000,
-    "<a>" * 20_000,
-    "> " * 20_000,
-    "- " * 20_000,
-    "\n" * 50_000,
-    "0" * 100_000,
-    "| " * 30_000,
-    '{"a":' * 20_000,
-    "$ x\n" * 10_000,
+    *("\u202e" + ORDER, "\u200b".join(ORDER), "A" * 100_000, "0" * 100_000, "\n" * 50_000, "| " * 30_000),
+    *(text * 20_000 for text in ("[[[[", "<a>", "> ", "- ", '{"a":')),
+    *(text * 10_000 for text in ("$ x\n", "x: y\n", "```\n")),
     "<a>\n" * 4_000,
-    "x: y\n" * 10_000,
-    "```\n" * 10_000,
 )
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_hostile_text_is_read_in_little_time_and_room(text: str) -> None:
     """A message of any shape is read, and what a digest quotes of it stays within the budget."""
-    chat = [
-        user("Read it."),
-        assistant("I do."),
-        user(text),
-        assistant("Yes."),
-        user(text + "\n\nNever touch keep_7."),
-        assistant("No."),
-    ]
-    assert len(rules_of([*chat, user("Go on.")])) <= 4 * 2_000
+    chat = [user("Read it."), assistant("I do."), user(text), assistant("Yes."), user(f"{text}\n\nNever touch keep_7.")]
+    assert len(rules_of([*chat, assistant("No."), user("Go on.")])) <= 4 * 2_000
 
 
 def test_the_result_of_a_hostile_turn_is_no_rule_later() -> None:
