@@ -37,19 +37,8 @@ FRONT_DOOR = {"__init__", "__main__"}  # may import every module that they expor
 
 # The modules whose ``__all__`` is public; each framework's folder of `compaction.integrations` is public too.
 PUBLIC_MODULES = (
-    "",
-    "strategies",
-    "triggers",
-    "presets",
-    "models",
-    "summarizers",
-    "stores",
-    "session",
-    "formats",
-    "testing",
-    "batch",
-    "replay",
-    "integrations",
+    *("", "strategies", "triggers", "presets", "models", "summarizers", "stores", "session", "formats", "testing"),
+    *("batch", "replay", "integrations"),
 )
 PUBLIC_NAMES = 237
 """The number of public names. Changing it is a decision: each public name must be kept from then on."""
