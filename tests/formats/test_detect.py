@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,9 +11,9 @@ from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseReasoningItem
 
 from compaction.errors import UnknownFormat
-from compaction.formats import FORMATS, MessageFormat, Problem, Repair, anthropic, detect, gemini, openai_chat, openai_responses
+from compaction.formats import FORMATS, MessageFormat, anthropic, detect, gemini, openai_chat, openai_responses
 from compaction.formats.detect import fits, resolve
-from compaction.messages import Message, Part
+from compaction.formats.openai_chat.reading import OpenAIChat
 
 Raw = dict[str, Any]
 
@@ -151,25 +151,10 @@ def test_messages_of_no_format_say_nothing() -> None:
         resolve(None, [None, {"x": 1}])
 
 
-class Telegram(MessageFormat):
+class Telegram(OpenAIChat):
     """An unknown format: ``{"from": ..., "words": [...]}``."""
 
     name = "telegram"
-
-    def read(self, raw: Any, position: int = 0) -> Message:
-        raise NotImplementedError
-
-    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        raise NotImplementedError
-
-    def new(self, role: str, text: str) -> Message:
-        raise NotImplementedError
-
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        raise NotImplementedError
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        raise NotImplementedError
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         return None if {"from", "content"} <= fields.keys() else "words" in fields

@@ -14,7 +14,7 @@ from compaction.selectors import last
 from compaction.strategies import Clear, ClearReasoning, ToolResult
 from compaction.strategies.base import Steps
 from compaction.testing import check_strategy
-from tests.formats.anthropic.examples import FOUND, TEXT, THOUGHT, answer, result, user
+from tests.formats.anthropic.examples import BY_RUN, FOUND, RAN, RUN, TEXT, THOUGHT, answer, result, user
 from tests.formats.anthropic.examples import USER as ASKED
 from tests.formats.anthropic.examples import call as use
 from tests.formats.gemini import examples as google
@@ -226,9 +226,6 @@ def test_results_of_two_groups_in_one_message_of_gemini() -> None:
         check_strategy(strategy, messages=messages, format=gemini)
 
 
-RUN: Raw = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
-RAN: Raw = {"type": "code_execution_tool_result", "tool_use_id": "run", "content": []}
-BY_RUN: Raw = {"caller": {"type": "code_execution_20250825", "tool_id": "run"}}
 BY_PROGRAM: Raw = {"caller": {"type": "program", "caller_id": "p"}}
 
 

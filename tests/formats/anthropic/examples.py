@@ -24,6 +24,9 @@ OPAQUE: Final[Raw] = {"type": "redacted_thinking", "data": "b3BhcXVl"}
 CALL: Final[Raw] = {"type": "tool_use", "id": "a", "name": "now", "input": {"é": 1}, "x": 1}
 RESULT: Final[Raw] = {"type": "tool_result", "tool_use_id": "a", "content": "noon", "is_error": True}
 SEARCH: Final[Raw] = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+RUN: Final[Raw] = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
+RAN: Final[Raw] = {"type": "code_execution_tool_result", "tool_use_id": "run", "content": []}
+BY_RUN: Final[Raw] = {"caller": {"type": "code_execution_20250825", "tool_id": "run"}}
 FOUND: Final[Raw] = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
 
 
@@ -71,6 +74,9 @@ VALID: Final[dict[str, list[Any]]] = {
     ],
     "a call of the provider waits at the end": [answer(SEARCH)],
     "a call of the provider waits beside results": [answer(SEARCH, call()), user(result())],
+    "a call of the provider with its result": [USER, answer(RUN, RAN, TEXT), USER],
+    "a call of the provider over results": [USER, answer(RUN, call(**BY_RUN)), user(result()), answer(RAN)],
+    "a call that an earlier one made": [USER, answer(RUN, RAN), USER, answer(call(**BY_RUN)), user(result())],
 }
 """Unusual lists that break no rule."""
 
@@ -149,6 +155,20 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         "[2].content[0].content[0] block-not-allowed",
     ),
     "a call of the provider, and the user went on": ([answer(SEARCH), USER], "[0].content[0] server-call-without-result"),
+    "it is told once": ([USER, answer(RUN), USER, USER], "[1].content[0] server-call-without-result"),
+    "a result of the provider without a call": ([USER, answer(TEXT, RAN)], "[1].content[1] server-result-without-call"),
+    "a result of the provider that comes too late": (
+        [USER, answer(RUN), USER, answer(RAN)],
+        "[1].content[0] server-call-without-result, [3].content[0] server-result-without-call",
+    ),
+    "one of two calls of the provider with an id": (
+        [USER, answer(RUN, RUN, RAN), USER],
+        "[1].content[0] server-call-without-result",
+    ),
+    "a call that none made": (
+        [USER, answer(TEXT, call(**BY_RUN)), user(result())],
+        "[1].content[1] call-without-caller",
+    ),
     "the last answer has a content": ([USER, {"role": "assistant", "content": None}], "[1].content empty-content"),
 }
 """Lists with faults, and the place and rule of each."""

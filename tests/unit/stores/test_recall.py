@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -23,11 +22,6 @@ from compaction.stores.recall import (
 
 def note(text: str, **about: Any) -> StoredRecord:
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> SQLiteStore:
-    return SQLiteStore(tmp_path / "store.db")
 
 
 def answered(store: SQLiteStore, name: str, arguments: Any) -> dict[str, Any]:

@@ -25,11 +25,6 @@ def note(text: str, **about: Any) -> StoredRecord:
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SQLiteStore:
-    return SQLiteStore(tmp_path / "store.db")
-
-
 def found(store: SQLiteStore, query: str, session: str = "s") -> list[str]:
     """The texts that a search finds, best first."""
     return [hit.record.text for hit in store.search(session, query, limit=50).hits]

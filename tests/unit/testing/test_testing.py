@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import pytest
 from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from compaction import (
     Drop,
@@ -30,9 +31,9 @@ from compaction import (
     validate,
 )
 from compaction.errors import CompactionError, ConfigurationError
-from compaction.formats import OpenAIChat
+from compaction.formats import MessageFormat, OpenAIChat
 from compaction.index.marks import read_mark
-from compaction.strategies import SlidingWindow, Summarization, SummaryText, Truncation
+from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult, Truncation
 from compaction.testing import (
     LAWS,
     CheckReport,
@@ -45,7 +46,7 @@ from compaction.testing import (
     sample_conversations,
 )
 from compaction.triggers import Trigger, always, context_exceeds, every, idle_for, never, tokens_below, tokens_exceed
-from tests.support.chats import assistant, call, result, user
+from tests.support.chats import assistant, call, result, system, user
 from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
@@ -387,12 +388,6 @@ def test_a_time_too_short_to_see_has_no_growth() -> None:
     assert [row.growth for row in table.rows] == [None, None]
 
 
-@pytest.mark.parametrize(("sizes", "repeats"), [([0], 1), ([10], 0)])
-def test_a_benchmark_of_nothing_is_an_error(sizes: list[int], repeats: int) -> None:
-    with pytest.raises(ConfigurationError, match="above 0"):
-        benchmark_strategy(SlidingWindow(), sizes, repeats=repeats)
-
-
 # ------------------------------------------------------------------------ samples and generated conversations
 
 
@@ -410,9 +405,18 @@ def test_a_session_has_so_many_messages(messages: int) -> None:
     assert {problem.rule for problem in validate(session or [{"role": "user", "content": "hi"}])} <= {"pending-call"}
 
 
-def test_a_session_of_less_than_nothing_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match=">= 0"):
-        agent_session(-1)
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: agent_session(-1), ">= 0"),
+        (lambda: conversations(max_size=0), ">= 1"),
+        (lambda: benchmark_strategy(SlidingWindow(), [0]), "above 0"),
+        (lambda: benchmark_strategy(SlidingWindow(), [10], repeats=0), "above 0"),
+    ],
+)
+def test_less_than_nothing_is_an_error(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        make()
 
 
 @given(conversations())
@@ -505,9 +509,36 @@ def test_every_shape_and_fault_is_generated(valid: bool) -> None:
     assert left == set()
 
 
-def test_conversations_have_at_least_one_exchange() -> None:
-    with pytest.raises(ConfigurationError, match=">= 1"):
-        conversations(max_size=0)
+class Bare(OpenAIChat):
+    """A user's own format, which has texts alone."""
+
+    name = "bare"
+    compose = MessageFormat.compose
+
+
+BARE = Bare()
+
+
+@pytest.mark.filterwarnings("ignore:.*this checks little")
+def test_samples_are_written_in_a_format_of_ones_own() -> None:
+    """Calls and results are left out, if it has none; all but the damaged samples at the end are valid in it."""
+    samples = [agent_session(60, format=BARE), *sample_conversations(BARE)[:-6]]
+    assert [BARE.validate(each) for each in samples] == [[]] * len(samples)
+    assert samples[0][0] == system("You fix bugs. Read before you write.")
+    assert [calls(each) for each in samples] == [[]] * len(samples)
+    assert sum(len(each) > 4 for each in samples) >= 5
+    for strategy in (Truncation(keep=last(groups=2)), SlidingWindow(keep=last(turns=1)), ToolResult()):
+        check_strategy(strategy, format=BARE)
+        check_strategy(strategy, format=BARE, messages=agent_session(40, format=BARE))
+    check_trigger(tokens_exceed(100), format=BARE)
+    [row] = benchmark_strategy(Truncation(keep=last(groups=2)), [60], format=BARE, repeats=1).rows
+    assert row.edits > 0
+
+
+@given(data=st.data())
+def test_conversations_are_drawn_in_a_format_of_ones_own(data: st.DataObject) -> None:
+    assert BARE.validate(data.draw(conversations(format=BARE))) == []
+    assert isinstance(data.draw(conversations(format=BARE, valid=False)), list)
 
 
 def test_without_hypothesis_all_else_works() -> None:
