@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import Drop, MessageIndex
 from compaction.errors import InvalidMessage, UnknownFormat
 from compaction.formats import FORMATS, MessageFormat, detect, openai_chat, resolve, same
-from tests.support.wires import indexed, junk, valid_conversation, wrecked
+from tests.support.wires import junk, valid_conversation, wrecked
 
 formats = st.sampled_from(FORMATS)
 every_format = pytest.mark.parametrize("format", FORMATS, ids=repr)
@@ -57,31 +56,6 @@ def test_nothing_else_is_raised(messages: list[Any]) -> None:
 @pytest.mark.parametrize("name", ["cassettes", "openhands", "tau_airline"])
 def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
     assert {resolve(None, conversation["messages"]) for conversation in corpus(name)} == {openai_chat}
-
-
-@given(st.data())
-def test_an_index_grows_and_is_saved(data: st.DataObject) -> None:
-    """An index that grew in slices equals the index built at once (law 8), and an edited one survives being saved."""
-    format = data.draw(formats)
-    messages = data.draw(valid_conversation(format))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4)))
-    index, whole = indexed([], format), indexed(messages, format)
-    for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True):
-        index.append(messages[start:end])
-    assert state(index) == state(whole)
-    for group in index.included_groups[:-1]:
-        if data.draw(st.booleans()) and index.is_removable(group):
-            index.apply(Drop(group, "drawn"))
-    assert state(MessageIndex.from_dict(index.to_dict(), counter="chars/4")) == state(index)
-
-
-def state(index: MessageIndex) -> tuple[Any, ...]:
-    """Return everything that an index reports about its groups and sizes."""
-    groups = [
-        (group.id, group.kind, group.turn, group.tokens, group.tool_calls, group.open, group.pending)
-        for group in index.included_groups
-    ]
-    return groups, index.included, index.total, index.messages()
 
 
 def test_lists_are_the_same_if_their_messages_are() -> None:

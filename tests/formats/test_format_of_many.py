@@ -53,9 +53,6 @@ def batch(source: Path, **options: Any) -> BatchReport:
     return run(source, source.with_name("out.jsonl"), strategy=STRATEGY, budget=None, **options)
 
 
-# ---------------------------------------------------------------- batches
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_file_may_hold_conversations_of_every_format(workers: int, tmp_path: Path) -> None:
     """A batch over conversations of all formats gives the same output as naming each format, with one or two workers."""
@@ -123,9 +120,6 @@ def test_the_command_names_it(tmp_path: Path) -> None:
     assert (named.exit_code, "1 bad" in named.stdout) == (0, False)
     unknown = CliRunner().invoke(app, [*shared, str(tmp_path / "none.jsonl"), "--format", "morse"])
     assert (unknown.exit_code, "no such wire format" in unknown.output) == (2, True)
-
-
-# ---------------------------------------------------------------- replays
 
 
 def test_a_replay_finds_the_same_calls_in_every_format() -> None:

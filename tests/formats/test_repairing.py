@@ -21,7 +21,6 @@ from tests.support.wires import valid_conversation, wrecked
 
 Raw = dict[str, Any]
 
-# ------------------------------------------------------------------------ laws
 
 soups = st.sampled_from(FORMATS).flatmap(lambda format: st.tuples(st.just(format), wrecked(valid_conversation(format))))
 """Lists of every format in which messages are missing, moved or repeated, and messages and fields have any value at all."""
@@ -46,9 +45,6 @@ def test_a_repair_is_whole(given: tuple[WireFormat, list[Any]]) -> None:
         named = {int(change.where.split("[")[1].split("]")[0]) for change in done.changes}
         kept = set(map(id, done.messages))
         assert [raw for place, raw in enumerate(messages) if id(raw) not in kept and place not in named] == []
-
-
-# ------------------------------------------------------------------------ examples: those of `examples.py`, and
 
 
 def test_every_call_of_one_id_gets_its_own_result() -> None:

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import Drop, MessageIndex, RunContext, compact, compact_sync, presets
-from compaction.index.groups import GroupKind, MessageGroup
-from compaction.selectors import Selector, as_selector, everything, first, kinds, last, nothing, pinned, system, tools
+from compaction.formats import FORMATS, MessageFormat
+from compaction.index.groups import MessageGroup
+from compaction.selectors import Selector, as_selector, everything, first, last, nothing, pinned, system, tools
 from compaction.strategies import (
     Clear,
     ClearMedia,
@@ -56,11 +57,10 @@ from compaction.triggers import (
     worth_it,
 )
 from tests.support.limits import examples
-from tests.support.options import SETTLES_IN, TRIGGER_ATOMS, combined, compositions, settling, single_strategies
+from tests.support.options import CALLS, SETTLES_IN, TRIGGER_ATOMS, USERS, combined, compositions, settling, single_strategies
+from tests.support.wires import any_conversation, indexed
 
 Chat = list[dict[str, Any]]
-CALLS = kinds(GroupKind.TOOL_CALL)
-USERS = kinds(GroupKind.USER)
 
 
 class Terse:
@@ -157,9 +157,6 @@ CONFIGURATIONS: dict[str, Strategy] = {
 each_configuration = pytest.mark.parametrize("strategy", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
 
 
-# ------------------------------------------------------------------------ laws 1 to 5, 7 and 9
-
-
 @each_configuration
 @examples(20)
 @given(messages=conversations(pending=True))
@@ -221,13 +218,6 @@ def test_laws_hold_for_any_composition_on_broken_conversations(strategy: Strateg
     check_strategy(strategy, messages=messages, settles_in=SETTLES_IN)
 
 
-# ------------------------------------------------------------------------ law 8
-
-
-def indexed(messages: Chat) -> MessageIndex:
-    return MessageIndex(messages, counter="chars/4")
-
-
 def portrait(index: MessageIndex) -> dict[str, Any]:
     """All public facts about an index, as values that can be compared."""
     return {
@@ -247,36 +237,34 @@ def group_portrait(group: MessageGroup) -> dict[str, Any]:
 
 
 @st.composite
-def sliced(draw: st.DrawFn) -> tuple[Chat, list[Chat]]:
-    """A conversation, and the same conversation cut into slices, some of them empty."""
-    messages = draw(conversations(valid=draw(st.booleans()), pending=True))
+def sliced(draw: st.DrawFn) -> tuple[MessageFormat, Chat, list[Chat]]:
+    """A format, a conversation, and the same conversation cut into slices, some of them empty."""
+    format = draw(st.sampled_from(FORMATS))
+    messages = draw(any_conversation(format))
     cuts = sorted(draw(st.lists(st.integers(0, len(messages)), max_size=5)))
-    return messages, [messages[start:end] for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True)]
+    return format, messages, [messages[start:end] for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True)]
 
 
 @given(sliced())
-def test_append_in_slices_equals_at_once(conversation: tuple[Chat, list[Chat]]) -> None:
+def test_append_in_slices_equals_at_once(conversation: tuple[MessageFormat, Chat, list[Chat]]) -> None:
     """Law 8 for append, also if the index is looked at in between."""
-    messages, slices = conversation
-    index = indexed([])
+    format, messages, slices = conversation
+    index = indexed([], format)
     for part in slices:
         index.append(part)
         assert len(index.messages()) == sum(len(group.messages) for group in index.included_groups)
-    assert portrait(index) == portrait(indexed(messages))
+    assert portrait(index) == portrait(indexed(messages, format))
 
 
 @given(sliced(), st.booleans())
-def test_sync_with_growing_lists_equals_at_once(conversation: tuple[Chat, list[Chat]], rebuilt: bool) -> None:
+def test_sync_with_growing_lists_equals_at_once(conversation: tuple[MessageFormat, Chat, list[Chat]], rebuilt: bool) -> None:
     """Law 8 for sync, whether the framework passes its own objects each time or reads them from its store."""
-    messages, slices = conversation
-    index, so_far = indexed([]), Chat()
+    format, messages, slices = conversation
+    index, so_far = indexed([], format), Chat()
     for part in slices:
         so_far = so_far + part
         index.sync(json.loads(json.dumps(so_far)) if rebuilt else so_far)
-    assert portrait(index) == portrait(indexed(messages))
-
-
-# ------------------------------------------------------------------------ law 10
+    assert portrait(index) == portrait(indexed(messages, format))
 
 
 def odd_messages(index: MessageIndex) -> bool:

@@ -61,9 +61,6 @@ def question(name: str, number: int, draw: random.Random) -> dict[str, Any]:
 BEGINNING: Chat = [SYSTEM, {"role": "user", "content": "hi " * 10}, {"role": "assistant", "content": "hello " * 10}]
 
 
-# ---------------------------------------------------------------- a thousand sessions
-
-
 def test_a_thousand_sessions_with_equal_beginnings(tmp_path: Path) -> None:
     """In a pool of a thousand conversations with equal beginnings, no view contains another conversation's secret.
 
@@ -126,9 +123,6 @@ async def test_one_slow_summarizer_delays_no_other_session() -> None:
                 assert len(view) < len(chat)
             more.set()
     assert len(pool) == 101
-
-
-# ---------------------------------------------------------------- random hosts
 
 
 class Host:

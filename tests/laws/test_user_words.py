@@ -43,11 +43,7 @@ def test_every_preset_keeps_the_law_in_every_format(format: Any, name: str, wind
     """No preset drops words of the user from a sample conversation without a summary."""
     for conversation in sample_conversations(format):
         check_strategy(
-            PRESETS[name](window),
-            messages=conversation,
-            format=format,
-            words=True,
-            settles_in=settling(PRESETS[name](window)),
+            PRESETS[name](window), messages=conversation, format=format, words=True, settles_in=settling(PRESETS[name](window))
         )
 
 

@@ -165,10 +165,7 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         [USER, answer(RUN, RUN, RAN), USER],
         "[1].content[0] server-call-without-result",
     ),
-    "a call that none made": (
-        [USER, answer(TEXT, call(**BY_RUN)), user(result())],
-        "[1].content[1] call-without-caller",
-    ),
+    "a call that none made": ([USER, answer(TEXT, call(**BY_RUN)), user(result())], "[1].content[1] call-without-caller"),
     "the last answer has a content": ([USER, {"role": "assistant", "content": None}], "[1].content empty-content"),
 }
 """Lists with faults, and the place and rule of each."""

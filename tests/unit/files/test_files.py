@@ -36,9 +36,6 @@ def why_not(text: str | bytes) -> str:
     return str(caught.value)
 
 
-# -------------------------------------------------------------------- what is read
-
-
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
@@ -155,9 +152,6 @@ def test_constants_that_are_no_json_are_kept() -> None:
     assert written == '[{"role": "user", "content": "b", "score": NaN}, {"role": "user", "loss": -Infinity}]'
 
 
-# -------------------------------------------------------------------- what is written
-
-
 def spelled(value: Any, spelling: int) -> str:
     """Return the value as JSON, in one of four styles."""
     if spelling == 0:
@@ -236,9 +230,6 @@ def test_a_line_stays_one_line() -> None:
     new = {"role": "user", "content": "one\ntwo"}
     assert first.with_messages([new, new]).count("\n") == 1
     assert second.with_messages([new]) == '[ {"role": "user", "content": "one\\ntwo"} ]\r\n'
-
-
-# -------------------------------------------------------------------- where it is written
 
 
 def parts_in(folder: Path) -> list[str]:

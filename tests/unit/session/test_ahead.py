@@ -110,9 +110,6 @@ def shows(view: Chat, text: str) -> bool:
     return any(text in str(message["content"]) for message in view)
 
 
-# ---------------------------------------------------------------- nobody waits
-
-
 async def test_a_model_that_does_not_answer_delays_no_call() -> None:
     """While the model writes, calls send the list unchanged, also past the trigger, and the model gets one request."""
     model, source = Gated(), chat(16)
@@ -224,9 +221,6 @@ async def test_without_a_window_a_due_summary_is_asked_for_at_once() -> None:
     assert views[0][2:] == source[13:]
 
 
-# ---------------------------------------------------------------- every strategy that summarizes
-
-
 def growing(model: Any) -> GrowingSummary:
     figures = {"tokens": 500, "initial_tokens": 120, "added_tokens": 60, "max_tokens": 200}
     return GrowingSummary(model, trigger=tokens_exceed(1_000), target=tokens_below(600), **figures)
@@ -272,9 +266,6 @@ async def test_a_rehearsal_leaves_no_trace(tmp_path: Path) -> None:
         assert talk.index.context.overhead_tokens == 0
         assert talk.index.context.pauses.to_dict() == {}
         assert store.range("default", 0, 10) == []
-
-
-# ---------------------------------------------------------------- not used any more
 
 
 def rewound(source: Chat) -> Chat:
@@ -365,9 +356,6 @@ async def test_a_request_under_way_is_cancelled_when_its_messages_go() -> None:
         assert model.running == 0
 
 
-# ---------------------------------------------------------------- failures
-
-
 @pytest.mark.parametrize("window", [None, 4_000])
 async def test_a_failure_counts_and_is_told_in_the_next_result(window: int | None) -> None:
     """After a failure the strategy pauses: the model gets no request, in the background or when due."""
@@ -410,9 +398,6 @@ async def test_a_rehearsal_that_fails_fails_no_call() -> None:
     async with session(summarizing(Gated()), ahead=broken, window=9_000) as talk:
         assert await talk.view(source) == source
         assert "broken" in talk.status().failures[0]
-
-
-# ---------------------------------------------------------------- cancelling and closing
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -517,9 +502,6 @@ async def test_a_vetoed_or_failed_run_keeps_the_prepared_summary() -> None:
             await talk.view(source)
         assert shows(await talk.view(source), "Ahead.")
     assert len(model.requests) == 1
-
-
-# ---------------------------------------------------------------- owners
 
 
 async def test_calls_of_threads_start_tasks_in_the_owners_loop() -> None:

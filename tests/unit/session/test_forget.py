@@ -167,9 +167,6 @@ def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     assert traces(tmp_path) == files
 
 
-# ---------------------------------------------------------------- stores that fail or cannot
-
-
 class Plain:
     """A third-party store without `forget`. Holds state: the number of calls."""
 
@@ -232,9 +229,6 @@ def test_a_save_that_fails_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert traces(tmp_path) == ["sessions.db"]
     assert session.forget_sync(telling(chat)) == 0
     assert traces(tmp_path) == []
-
-
-# ---------------------------------------------------------------- pools
 
 
 def pool_of(path: Path, **more: Any) -> SessionPool:

@@ -84,9 +84,6 @@ def looped(pool: SessionPool, chat: Chat, **about: Any) -> CompactionSession:
     return [session_of(pool, messages, **about) for messages in calls_of(chat)][-1]
 
 
-# ---------------------------------------------------------------- one conversation
-
-
 def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
     """Conversations with the same ending are told apart by length, then by all messages."""
     pool = pool_of()
@@ -197,9 +194,6 @@ def test_another_newest_message_is_another_conversation() -> None:
     assert again == sessions
     unknown = session_of(pool, [*start, user("What is green?"), answer("So."), user("And?")])
     assert unknown.id not in sessions
-
-
-# ---------------------------------------------------------------- forks
 
 
 def test_sub_agents_fork_from_a_shared_beginning() -> None:
@@ -461,9 +455,6 @@ def test_nothing_but_edits_is_taken_over() -> None:
     assert fork.status().tokens < 1_000
 
 
-# ---------------------------------------------------------------- scopes and stores of content
-
-
 def reading(name: str, turns: int, start: Chat | None = None) -> Chat:
     chat = list(start or [SYSTEM])
     for number in range(turns):
@@ -528,9 +519,6 @@ def test_a_strategy_that_names_its_session_is_refused(tmp_path: Path) -> None:
         pool_of(cut() >> Lossless(Offload(store, session="kim"), store))
 
 
-# ---------------------------------------------------------------- bounds
-
-
 def test_the_least_recently_used_session_goes_first() -> None:
     """The pool evicts by count and reports it; a list that comes back is a new session."""
     events: list[Any] = []
@@ -570,9 +558,6 @@ def test_a_session_with_a_running_call_is_not_evicted() -> None:
 def test_wrong_options_are_refused_at_construction(bounds: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         pool_of(**bounds)
-
-
-# ---------------------------------------------------------------- saved sessions
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
@@ -719,9 +704,6 @@ def test_a_saved_session_of_another_version_is_passed_over(tmp_path: Path) -> No
     assert process().view_sync(rebuilt(chat[:22]), "kim") == view
     assert len(scripted.requests) == paid
     assert SessionStore(path).load("kim") == {"version": 99, "anchor": None}
-
-
-# ---------------------------------------------------------------- bad input and races
 
 
 def test_a_conversation_is_found_at_each_of_many_calls() -> None:

@@ -53,9 +53,6 @@ def calls_of(source: Chat) -> list[int]:
     return [place for place, message in enumerate(source) if message["role"] == "assistant"]
 
 
-# ---------------------------------------------------------------- sticky
-
-
 def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
     """From 16k down to 8k, at most 8 of 100 calls change anything but the end of the previous view."""
     calls = changed = 0
@@ -69,9 +66,6 @@ def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[
             changed += view[: len(before)] != before
             before = view
     assert changed <= 0.08 * calls
-
-
-# ---------------------------------------------------------------- usage, focus, status
 
 
 def test_a_session_knows_whether_it_decided_anything() -> None:
@@ -209,9 +203,6 @@ def test_the_window_and_the_clock_reach_the_triggers() -> None:
     assert watched.status().compactions == 1
 
 
-# ---------------------------------------------------------------- failures
-
-
 def test_another_strategy_and_window_go_on_from_there() -> None:
     """`reconfigure` keeps earlier edits; later calls use the new strategy and window; wrong values change nothing."""
     session = CompactionSession(cut(), counter="chars/4", window=1_000)
@@ -225,9 +216,6 @@ def test_another_strategy_and_window_go_on_from_there() -> None:
     assert session.status().window == 100_000
     session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=400)
     assert len(session.view_sync(chat(9))) < len(view)
-
-
-# ---------------------------------------------------------------- restarts
 
 
 class Failing:
@@ -275,9 +263,6 @@ def test_a_path_is_not_a_store() -> None:
     path: Any = "sessions.db"
     with pytest.raises(ConfigurationError, match=r"write store=SessionStore\('sessions.db'\)"):
         CompactionSession(Truncation(), store=path)
-
-
-# ---------------------------------------------------------------- reports that a new process finds, and reports that are wrong
 
 
 def usages_of(messages: Chat, prompt_tokens: Callable[[int], int]) -> list[dict[str, int] | None]:

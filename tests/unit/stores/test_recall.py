@@ -29,9 +29,6 @@ def answered(store: SQLiteStore, name: str, arguments: Any) -> dict[str, Any]:
     return answer
 
 
-# ------------------------------------------------------------------------ grep
-
-
 def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
     """Each result of ``compaction_grep`` has the id of its message and the matching lines, numbered, with their neighbours."""
     text = "\n".join(f"line {n}" for n in range(1, 9)) + "\nthe needle\nafter"
@@ -93,9 +90,6 @@ def test_grep_says_when_it_ranks_the_newest_only(store: SQLiteStore) -> None:
     assert "ranked" not in compaction_grep(store, "s", "tea 7")
 
 
-# ------------------------------------------------------------------------ expand
-
-
 @pytest.mark.parametrize("limit", [1, 7, 64, 100_000])
 def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
     """The pages of ``compaction_expand`` join to the whole text, and the last page has no ``next_offset``."""
@@ -141,9 +135,6 @@ def test_expand_gives_a_range(store: SQLiteStore) -> None:
         compaction_expand(store, "s", notes[9].id, to=notes[8].id)
 
 
-# ------------------------------------------------------------------------ describe
-
-
 def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
     """``compaction_describe`` returns the sums of a session, or the facts about one record, without its content."""
     one = note("tea", by="Offload", reason="old", at=7.0, tokens=5)
@@ -164,9 +155,6 @@ def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
     alone = compaction_describe(store, "s", id=one.id)
     assert (alone["by"], alone["at"], alone["chars"]) == ("Offload", 7.0, len(one.data))
     assert "content" not in alone
-
-
-# ------------------------------------------------------------------------ calls
 
 
 def test_schemas_name_the_tools() -> None:

@@ -61,9 +61,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "state",
-    [{"a": float("nan")}, {"a": object()}, {"a": {1, 2}}, {("a",): 1}],
-    ids=["NaN", "object", "set", "key"],
+    "state", [{"a": float("nan")}, {"a": object()}, {"a": {1, 2}}, {("a",): 1}], ids=["NaN", "object", "set", "key"]
 )
 def test_a_state_that_is_not_json(tmp_path: Path, state: dict[str, Any]) -> None:
     """A state that is not JSON raises a `StateError` before anything is written, and the earlier state stays."""

@@ -30,9 +30,6 @@ def found(store: SQLiteStore, query: str, session: str = "s") -> list[str]:
     return [hit.record.text for hit in store.search(session, query, limit=50).hits]
 
 
-# ------------------------------------------------------------------------ storing
-
-
 def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
     one = note("tea", by="Offload", reason="old", at=12.5, tokens=3)
     summary = StoredRecord.of_summary([one.id, "0000000000000000"], salt="s", by="Offload", at=13.0)
@@ -150,9 +147,6 @@ def test_describe_sums_by_strategy_and_reason(store: SQLiteStore) -> None:
     assert described["B", "large"].first_at is None
 
 
-# ------------------------------------------------------------------------ searching
-
-
 def test_search_finds_all_words_best_first(store: SQLiteStore) -> None:
     """A search finds messages with all words, regardless of case, and quoted words only together.
 
@@ -191,9 +185,6 @@ def test_the_newest_20000_matches_are_ranked(store: SQLiteStore) -> None:
     capped = store.search("s", "tea", limit=50)
     assert (capped.matches, capped.capped) == (RANKED, True)
     assert "tea tea tea, the oldest" not in [hit.record.text for hit in capped.hits]
-
-
-# ------------------------------------------------------------------------ the file
 
 
 def test_the_file_is_its_owners(store: SQLiteStore) -> None:
@@ -250,11 +241,7 @@ except StateError as error:
 
 def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(store.path)],
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", FULL, str(store.path)], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
     )
     kept, _, error = done.stdout.partition(" ")
     assert "free some space" in error
@@ -332,9 +319,6 @@ def test_a_summary_with_damaged_ids_is_refused(store: SQLiteStore, data: object)
         store.get("s", [record.id])
     with pytest.raises(StateError, match=f"record '{record.id}'"):
         store.put("s", [record])
-
-
-# ------------------------------------------------------------------------ forgetting
 
 
 def test_a_forgotten_message_leaves_no_trace(store: SQLiteStore) -> None:

@@ -53,9 +53,6 @@ Chat = list[dict[str, Any]]
 Steps = Generator[Any, Any, None]
 
 
-# ------------------------------------------------------------------------ check_strategy
-
-
 def drop_one(index: MessageIndex) -> Steps:
     free = [group for group in index.included_groups if index.is_removable(group)]
     if free:
@@ -281,9 +278,6 @@ def test_code_that_did_nothing_is_reported() -> None:
     assert str(check_trigger(never, messages=[])).startswith("never never fired on 1 conversations;")
 
 
-# ------------------------------------------------------------------------ check_trigger
-
-
 def odd(index: MessageIndex) -> bool:
     """Return whether the number of messages is odd; a module-level function, which can be pickled."""
     return index.included.messages % 2 == 1
@@ -357,9 +351,6 @@ def test_a_trigger_that_edits_is_caught() -> None:
         check_trigger(edits)
 
 
-# ------------------------------------------------------------------------ benchmark_strategy
-
-
 def test_a_benchmark_is_a_table() -> None:
     """Each size has a row with its edits, its times by the given clock, and the growth from the size before."""
     ticks = itertools.accumulate([0.0, *[1.0, 2.0, 0.0] * 2, *[10.0, 40.0, 0.0] * 2])
@@ -386,9 +377,6 @@ def test_growth_is_that_of_ten_times_the_messages() -> None:
 def test_a_time_too_short_to_see_has_no_growth() -> None:
     table = benchmark_strategy(SlidingWindow(), [2, 4], repeats=1, clock=lambda: 0.0)
     assert [row.growth for row in table.rows] == [None, None]
-
-
-# ------------------------------------------------------------------------ samples and generated conversations
 
 
 def test_samples_are_new_each_time() -> None:
