@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import pickle
 from collections.abc import Callable
@@ -12,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.errors import InvalidMessage, UnknownFormat
-from compaction.formats import FORMATS, MessageFormat, detect, openai_chat, resolve, same
-from tests.support.wires import junk, valid_conversation, wrecked
+from compaction.errors import InvalidMessage
+from compaction.formats import FORMATS, MessageFormat, openai_chat, resolve, same
+from tests.support.wires import valid_conversation, wrecked
 
 formats = st.sampled_from(FORMATS)
 every_format = pytest.mark.parametrize("format", FORMATS, ids=repr)
@@ -38,19 +37,6 @@ def test_the_same_parts_are_the_same_message(data: st.DataObject) -> None:
         copied = message.evolve(parts=message.parts)
         assert repr(copied.raw) == repr(raw) or copied.raw == raw or not isinstance(raw, dict)
         assert repr(copied.parts) == repr(message.parts)
-
-
-@given(st.data())
-def test_a_conversation_is_recognized(data: st.DataObject) -> None:
-    format = data.draw(formats)
-    messages = data.draw(valid_conversation(format))
-    assert resolve(None, messages) in (format, openai_chat)
-
-
-@given(st.lists(junk(st.just({"role": "user", "content": "hi"})), max_size=4))
-def test_nothing_else_is_raised(messages: list[Any]) -> None:
-    with contextlib.suppress(UnknownFormat):
-        assert detect(messages) in FORMATS
 
 
 @pytest.mark.parametrize("name", ["cassettes", "openhands", "tau_airline"])

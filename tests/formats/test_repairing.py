@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, target
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
+from compaction.errors import InputError
 from compaction.formats import FORMATS, MessageFormat, anthropic, bedrock, openai_chat, openai_responses
 from compaction.formats.rulebook import WireFormat
 from tests.formats.anthropic import examples as claude
 from tests.formats.bedrock import examples as converse
 from tests.formats.openai_chat.examples import USER, answer, asked, call
 from tests.support.rulebook import expect_problems_in_order, expect_unrepaired, rules
-from tests.support.wires import valid_conversation, wrecked
+from tests.support.wires import any_conversation, wrecked
 
 Raw = dict[str, Any]
 
 
-soups = st.sampled_from(FORMATS).flatmap(lambda format: st.tuples(st.just(format), wrecked(valid_conversation(format))))
+soups = st.sampled_from(FORMATS).flatmap(lambda format: st.tuples(st.just(format), wrecked(any_conversation(format))))
 """Lists of every format in which messages are missing, moved or repeated, and messages and fields have any value at all."""
 
 
@@ -34,11 +36,18 @@ def test_a_repair_is_whole(given: tuple[WireFormat, list[Any]]) -> None:
     results are messages, what no change names is the same object.
     """
     format, messages = given
+    for raw in messages:
+        with contextlib.suppress(InputError):
+            assert format.read(raw).raw is raw
     expect_problems_in_order(format, messages, format.book.rules)
+    problems = {problem.rule for problem in format.validate(messages)}
+    target(float(len(problems)), label="rules broken")  # leads the search to such lists
     before = copy.deepcopy(messages)
     done = format.repair(messages)
     assert repr(messages) == repr(before)
+    target(float(len({change.rule for change in done.changes})), label="rules repaired")
     assert tuple(format.validate(done.messages)) == done.remaining
+    assert len(done.remaining) <= len(format.validate(messages))
     assert {format.book.rules[problem.rule].repair for problem in done.remaining} <= {None, "join"}
     expect_unrepaired(format, done.messages)
     if not format.book.pairing.content:  # where results are messages, no other message changes

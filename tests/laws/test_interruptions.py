@@ -21,24 +21,12 @@ from typing import Any, Final, TypeAlias
 import attrs
 import pytest
 
-from compaction import last
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SessionStore
-from compaction.strategies import Strategy, Summarization, ToolResult, Truncation
-from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, tool_turns, user
-from tests.support.scripted import Scripted
+from tests.support.hosts import host_strategies
 
-STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {
-    "cut": lambda: Truncation(trigger=tokens_exceed(250), target=tokens_below(150), keep=last(groups=2)),
-    "rewriting": lambda: (
-        ToolResult(trigger=tokens_exceed(150), keep=last(groups=2))
-        >> Truncation(trigger=tokens_exceed(300), target=tokens_below(200), keep=last(groups=2))
-    ),
-    "summaries": lambda: Summarization(
-        Scripted(lambda request: f"Summary of {len(request.groups)} groups."), trigger=tokens_exceed(250), keep=last(groups=3)
-    ),
-}
+STRATEGIES: Final = host_strategies(250, lambda request: f"Summary of {len(request.groups)} groups.")
 CHAT: Final[Chat] = [{"role": "system", "content": "be brief"}, *tool_turns(6, words=20), user("and now?")]
 EVERY: Final = 300
 SOME: Final = 40

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, RunContext, last, presets, run_sync
+from compaction import Drop, MessageIndex, RunContext, last, run_sync
 from compaction.formats import FORMATS
-from compaction.strategies import LastResort, Strategy, Truncation
+from compaction.strategies import Truncation
 from compaction.testing import LawBroken, check_strategy, sample_conversations
 from compaction.testing.laws import lost_words
 from compaction.triggers import tokens_exceed
+from tests.laws.test_instructions import PRESETS
 from tests.support.chats import assistant, user
 from tests.support.limits import seeds
 from tests.support.options import settling
@@ -20,13 +21,6 @@ from tests.support.worded_sessions import problems
 
 Corpus = Callable[[str], list[dict[str, Any]]]
 
-PRESETS: dict[str, Callable[[int], Strategy]] = {
-    "adaptive": presets.adaptive,
-    "context_window": presets.context_window,
-    "hermes": presets.hermes,
-    "token_budget": presets.token_budget,
-    "last resort": lambda window: LastResort(tokens=window),
-}
 FILES = ("openhands", "sweagent_demos", "tau_airline", "cassettes", "inspect_logs", "acebench_zh", "whowhen_multiagent")
 
 
