@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,10 @@ from typing import Any
 import pytest
 
 from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
-from compaction.errors import ConfigurationError, StateError, SummaryFailed, SyncDriverError
+from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
 from compaction.index import Metrics
 from compaction.session import CompactionSession, Event, StepFailed
-from compaction.stores import SessionStore, SQLiteStore
+from compaction.stores import SessionStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.tokens import Usage
@@ -347,24 +346,6 @@ def test_compacting_on_demand_ends_the_pause_after_a_failure() -> None:
     assert len(scripted.requests) == 1
     result = watched.compact_sync()
     assert (len(scripted.requests), len(result.failures), result.notes) == (2, 1, ())
-
-
-def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> None:
-    foreign = tmp_path / "foreign.db"
-    foreign.write_bytes(b"this is no database, it is a letter to a friend" * 50)
-    with pytest.raises(StateError, match="foreign"):
-        SessionStore(foreign)
-    assert foreign.read_bytes().startswith(b"this is no database")
-    newer = tmp_path / "newer.db"
-    SessionStore(newer)
-    with sqlite3.connect(newer) as database:
-        database.execute("PRAGMA user_version=99")
-    database.close()
-    with pytest.raises(StateError, match="schema 99 is newer"):
-        SessionStore(newer)
-    messages = SQLiteStore(tmp_path / "messages.db")
-    with pytest.raises(StateError, match="not a store of this package"):
-        SessionStore(messages.path)
 
 
 def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:

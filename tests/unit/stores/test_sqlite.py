@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compaction.errors import ConfigurationError, StateError
-from compaction.stores import ForgettingStore, NotStored, SQLiteStore, Store, StoredRecord
+from compaction.stores import ForgettingStore, NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.stores.base import RANKED
 from compaction.summarizers import redact
 
@@ -262,20 +263,29 @@ def test_a_corrupt_file_is_an_error(store: SQLiteStore, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as database:
         database.execute("CREATE TABLE mine (a)")
     database.close()
-    with pytest.raises(StateError, match="not a store of this package"):
-        SQLiteStore(tmp_path / "other.db")
+    SQLiteStore(tmp_path / "messages.db")
+    for kind, name in ((SQLiteStore, "other.db"), (SessionStore, "messages.db")):
+        with pytest.raises(StateError, match="not a store of this package"):
+            kind(tmp_path / name)
 
 
 @pytest.mark.parametrize(
-    ("version", "rule"), [(99, "schema 99 is newer"), (1, "schema 1 is older than 2, .*name another file")]
+    ("kind", "version", "rule"),
+    [
+        (SQLiteStore, 99, "schema 99 is newer"),
+        (SQLiteStore, 1, "schema 1 is older than 2, .*name another file"),
+        (SessionStore, 99, "schema 99 is newer"),
+    ],
 )
-def test_a_file_of_another_release_is_an_error(store: SQLiteStore, version: int, rule: str) -> None:
-    with sqlite3.connect(store.path) as database:
+def test_a_file_of_another_release_is_an_error(tmp_path: Path, kind: Callable[[Path], Any], version: int, rule: str) -> None:
+    path = tmp_path / "store.db"
+    kind(path)
+    with sqlite3.connect(path) as database:
         database.execute(f"PRAGMA user_version={version}")
-    before = store.path.read_bytes()
+    before = path.read_bytes()
     with pytest.raises(StateError, match=rule):
-        SQLiteStore(store.path)
-    assert store.path.read_bytes() == before
+        kind(path)
+    assert path.read_bytes() == before
     database.close()
 
 
