@@ -108,7 +108,6 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_found() -> None:
-    """The added format is detected from its messages, and resolved by its name."""
     assert (detect(TURN), resolve("acme")) == (ACME, ACME)
 
 
@@ -124,7 +123,6 @@ def test_its_rules_are_checked_and_repaired() -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=range(len(STRATEGIES)))
 def test_every_strategy_keeps_the_laws_in_it(strategy: Strategy) -> None:
-    """Every strategy keeps the laws in the added format, on hand-written turns and on a sample session."""
     check_strategy(strategy, format=ACME, messages=TURN * 9)
     session = agent_session(40, format="acme")
     assert sum("calls" in raw for raw in session) == sum(raw["who"] == "tool" for raw in session) > 12

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,9 +11,9 @@ from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseReasoningItem
 
 from compaction.errors import UnknownFormat
-from compaction.formats import FORMATS, MessageFormat, Problem, Repair, anthropic, detect, gemini, openai_chat, openai_responses
+from compaction.formats import FORMATS, MessageFormat, anthropic, detect, gemini, openai_chat, openai_responses
 from compaction.formats.detect import fits, resolve
-from compaction.messages import Message, Part
+from compaction.formats.openai_chat.reading import OpenAIChat
 
 Raw = dict[str, Any]
 
@@ -51,7 +51,6 @@ def possible(messages: list[Any]) -> list[str]:
     ],
 )
 def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:
-    """A message that only one format has decides the format, wherever it is in the list."""
     assert detect(messages) is format
 
 
@@ -65,7 +64,6 @@ def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:
     ],
 )
 def test_more_than_one_fits(messages: list[Any], names: str) -> None:
-    """If several formats fit, an error names them and none is chosen."""
     with pytest.raises(UnknownFormat, match=f"these messages fit {names} alike; say which with format="):
         detect(messages)
 
@@ -105,7 +103,6 @@ def test_none_fits(messages: list[Any], text: str) -> None:
     ids=str,
 )
 def test_what_only_one_provider_has_names_it(message: dict[str, Any], format: MessageFormat) -> None:
-    """A single item, reference or block of a kind that only one provider writes decides the format."""
     assert detect([message]) is format
 
 
@@ -124,7 +121,6 @@ def test_what_only_one_provider_has_names_it(message: dict[str, Any], format: Me
     ids=["nothing said", "stopped", "audio", "refusal", "image of a compatible server", "a source", "a signature", "bare"],
 )
 def test_what_several_formats_have(message: Raw, formats: list[MessageFormat]) -> None:
-    """A message that several formats share has exactly these formats as candidates."""
     assert possible([message]) == [format.name for format in formats]
 
 
@@ -143,7 +139,6 @@ def test_what_several_formats_have(message: Raw, formats: list[MessageFormat]) -
     ids=["gemini has parts", "an item", "parts", "gemini's role", "a call of anthropic's"],
 )
 def test_what_shows_another_format(message: Raw, format: MessageFormat) -> None:
-    """One message that a format cannot have shows that the list is not in that format."""
     assert not fits([message], format)
     assert not fits([message, message], format)
 
@@ -156,25 +151,10 @@ def test_messages_of_no_format_say_nothing() -> None:
         resolve(None, [None, {"x": 1}])
 
 
-class Telegram(MessageFormat):
+class Telegram(OpenAIChat):
     """An unknown format: ``{"from": ..., "words": [...]}``."""
 
     name = "telegram"
-
-    def read(self, raw: Any, position: int = 0) -> Message:
-        raise NotImplementedError
-
-    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        raise NotImplementedError
-
-    def new(self, role: str, text: str) -> Message:
-        raise NotImplementedError
-
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        raise NotImplementedError
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        raise NotImplementedError
 
     def recognizes(self, fields: Mapping[str, Any]) -> bool | None:
         return None if {"from", "content"} <= fields.keys() else "words" in fields
@@ -194,7 +174,6 @@ def test_a_format_is_detected_by_its_own_word(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_format_of_ones_own_is_not_detected() -> None:
-    """A custom format that does not override ``recognizes`` is never detected, so the caller must name it."""
     assert MessageFormat.recognizes(Telegram(), USER) is False
     assert MessageFormat.recognizes_part(Telegram(), {"type": "text"}) is False
     assert not fits([USER], Telegram())

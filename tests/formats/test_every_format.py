@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import pickle
 from collections.abc import Callable
@@ -12,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import Drop, MessageIndex
-from compaction.errors import InvalidMessage, UnknownFormat
-from compaction.formats import FORMATS, MessageFormat, detect, openai_chat, resolve, same
-from tests.support.wires import indexed, junk, valid_conversation, wrecked
+from compaction.errors import InvalidMessage
+from compaction.formats import FORMATS, MessageFormat, openai_chat, resolve, same
+from tests.support.wires import valid_conversation, wrecked
 
 formats = st.sampled_from(FORMATS)
 every_format = pytest.mark.parametrize("format", FORMATS, ids=repr)
@@ -23,7 +21,6 @@ every_format = pytest.mark.parametrize("format", FORMATS, ids=repr)
 
 @every_format
 def test_there_is_one_object_of_it(format: MessageFormat) -> None:
-    """Unpickling and copying return the same object, and its ``repr`` is its name."""
     assert pickle.loads(pickle.dumps(format)) is copy.deepcopy(format) is format
     assert repr(format) == format.name.replace("-", "_")
 
@@ -42,50 +39,9 @@ def test_the_same_parts_are_the_same_message(data: st.DataObject) -> None:
         assert repr(copied.parts) == repr(message.parts)
 
 
-@given(st.data())
-def test_a_conversation_is_recognized(data: st.DataObject) -> None:
-    """A conversation is detected as what it is, or is too plain to tell."""
-    format = data.draw(formats)
-    messages = data.draw(valid_conversation(format))
-    assert resolve(None, messages) in (format, openai_chat)
-
-
-@given(st.lists(junk(st.just({"role": "user", "content": "hi"})), max_size=4))
-def test_nothing_else_is_raised(messages: list[Any]) -> None:
-    """Whatever the list holds, there is an answer or an `UnknownFormat`."""
-    with contextlib.suppress(UnknownFormat):
-        assert detect(messages) in FORMATS
-
-
 @pytest.mark.parametrize("name", ["cassettes", "openhands", "tau_airline"])
 def test_recorded_conversations(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
-    """Recorded chat completions are read as such."""
     assert {resolve(None, conversation["messages"]) for conversation in corpus(name)} == {openai_chat}
-
-
-@given(st.data())
-def test_an_index_grows_and_is_saved(data: st.DataObject) -> None:
-    """An index that grew in slices equals the index built at once (law 8), and an edited one survives being saved."""
-    format = data.draw(formats)
-    messages = data.draw(valid_conversation(format))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4)))
-    index, whole = indexed([], format), indexed(messages, format)
-    for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True):
-        index.append(messages[start:end])
-    assert state(index) == state(whole)
-    for group in index.included_groups[:-1]:
-        if data.draw(st.booleans()) and index.is_removable(group):
-            index.apply(Drop(group, "drawn"))
-    assert state(MessageIndex.from_dict(index.to_dict(), counter="chars/4")) == state(index)
-
-
-def state(index: MessageIndex) -> tuple[Any, ...]:
-    """Return everything that an index reports about its groups and sizes."""
-    groups = [
-        (group.id, group.kind, group.turn, group.tokens, group.tool_calls, group.open, group.pending)
-        for group in index.included_groups
-    ]
-    return groups, index.included, index.total, index.messages()
 
 
 def test_lists_are_the_same_if_their_messages_are() -> None:

@@ -24,7 +24,6 @@ def test_what_an_api_takes_is_no_problem(format: MessageFormat, messages: list[A
 
 @pytest.mark.parametrize(("format", "messages", "expected"), cases("FAULTS"))
 def test_every_fault_has_its_place(format: MessageFormat, messages: list[Any], expected: str) -> None:
-    """All faults of a list are found in one pass, each at its place, in the order of the messages."""
     found = [f"{problem.where.removeprefix('messages')} {problem.rule}" for problem in format.validate(messages)]
     assert ", ".join(found) == expected
 
@@ -37,8 +36,8 @@ def test_what_is_no_message_is_refused(format: MessageFormat, raw: Any, where: s
     assert caught.value.where == where
 
 
-@pytest.mark.parametrize(("format", "raw", "role", "parts"), cases("READ"))
-def test_what_is_read(format: MessageFormat, raw: Any, role: str, parts: list[Part]) -> None:
+@pytest.mark.parametrize(("format", "role", "raw", "parts"), cases("READ"))
+def test_what_is_read(format: MessageFormat, role: str, raw: Any, parts: list[Part]) -> None:
     """Each part is read as its kind, what nobody knows is kept whole, and ``raw`` is the caller's object."""
     message = format.read(raw)
     assert (message.role, list(message.parts)) == (role, parts)
@@ -69,7 +68,6 @@ def test_what_cannot_be_written_is_refused(format: MessageFormat, raw: Raw, part
 
 @pytest.mark.parametrize(("format", "messages", "repaired"), cases("REPAIRED"))
 def test_repair(format: MessageFormat, messages: list[Any], repaired: list[Any]) -> None:
-    """Each fault is repaired, and nothing remains but calls at the end."""
     done = format.repair(messages)
     assert done.messages == repaired
     assert {problem.rule for problem in done.remaining} <= {"pending-call"}
@@ -95,7 +93,6 @@ def test_a_problem_names_what_it_got(format: MessageFormat, messages: list[Any],
 
 
 def test_a_problem_says_what_is_wrong_and_what_to_do() -> None:
-    """A problem prints in one line its place, the fault, the rule and what to do."""
     [problem] = openai_chat.validate([USER, {"role": "tool", "tool_call_id": "gone", "content": "noon"}])
     assert str(problem) == (
         "messages[1]: no open call 'gone' is directly before it [result-without-call]; "

@@ -11,17 +11,14 @@ from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai
 
 
 def block(**fields: Any) -> dict[str, Any]:
-    """Return an Anthropic message with a tool result."""
     return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "noon", **fields}]}
 
 
 def response(**fields: Any) -> dict[str, Any]:
-    """Return a Gemini content with a function response."""
     return {"role": "user", "parts": [{"functionResponse": {"name": "now", "response": fields}}]}
 
 
 def converse(**fields: Any) -> dict[str, Any]:
-    """Return a Bedrock message with a tool result."""
     return {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": "noon"}], **fields}}]}
 
 
@@ -32,12 +29,10 @@ def shell(*outcomes: Any) -> dict[str, Any]:
 
 
 def exited(code: int) -> dict[str, Any]:
-    """Return the outcome of a command with this exit code."""
     return {"type": "exit", "exit_code": code}
 
 
 def patch(status: Any) -> dict[str, Any]:
-    """Return the output of a patch."""
     return {"type": "apply_patch_call_output", "call_id": "a", "status": status, "output": "noon"}
 
 

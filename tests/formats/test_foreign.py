@@ -51,7 +51,6 @@ FOREIGN: list[tuple[str, str, list[Any]]] = [
 
 
 def resolve_any(messages: list[Any]) -> MessageFormat:
-    """Detect the format as every function with ``format=None`` does."""
     return resolve(None, messages)
 
 
@@ -67,7 +66,6 @@ def test_it_is_named_with_a_remedy(take: Callable[[list[Any]], object], name: st
 
 @pytest.mark.parametrize("messages", [each for _, _, each in FOREIGN], ids=range(len(FOREIGN)))
 def test_a_named_format_reads_what_it_can(messages: list[Any]) -> None:
-    """With a named format, foreign messages are validated as that format instead of raising an error."""
     assert isinstance(validate(messages, format="openai-chat"), list)
 
 

@@ -27,36 +27,23 @@ from tests.support.corpora import errors_of, read_rows, run
 FORMATS = [openai_chat, openai_responses, anthropic, gemini, bedrock]
 NAMES = [format.name for format in FORMATS]
 STRATEGY = ToolResult() >> Truncation(trigger=tokens_exceed(200), keep=last(groups=2))
-SAID: Chat = [
-    user("order A-170 came"),
-    *tool_turns(4),
-    *turns(3),
-    user("which?"),
-    call("last"),
-    result("last"),
-    assistant("A-170"),
-]
+LAST: Chat = [user("which?"), call("last"), result("last"), assistant("A-170")]
+SAID: Chat = [user("order A-170 came"), *tool_turns(4), *turns(3), *LAST]
 MIXED: Chat = [*turns(1), {"role": "user", "parts": [{"text": "hi"}]}, call("1"), result("1")]
 MIXED_REASON = "messages[2] is gemini, the messages before it are not: one list has one format; convert what was added"
 
 
 def in_format(format: MessageFormat) -> list[Any]:
-    """Return the same conversation in one of the formats."""
     return convert(SAID, to=format, format=openai_chat)
 
 
 def stored(path: Path, conversations: list[list[Any]]) -> Path:
-    """Write a file with one conversation a line, and return its path."""
     path.write_text("".join(json.dumps({"messages": messages}) + "\n" for messages in conversations))
     return path
 
 
 def batch(source: Path, **options: Any) -> BatchReport:
-    """Run the batch in this process."""
     return run(source, source.with_name("out.jsonl"), strategy=STRATEGY, budget=None, **options)
-
-
-# ---------------------------------------------------------------- batches
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -71,7 +58,6 @@ def test_a_file_may_hold_conversations_of_every_format(workers: int, tmp_path: P
 
 
 def test_what_cannot_be_told_is_a_bad_conversation(tmp_path: Path) -> None:
-    """A conversation of two formats is recorded as bad with its reason, and the others are compacted."""
     source = stored(tmp_path / "in.jsonl", [SAID, MIXED, in_format(gemini)])
     report = batch(source)
     [entry] = errors_of(report)
@@ -129,9 +115,6 @@ def test_the_command_names_it(tmp_path: Path) -> None:
     assert (unknown.exit_code, "no such wire format" in unknown.output) == (2, True)
 
 
-# ---------------------------------------------------------------- replays
-
-
 def test_a_replay_finds_the_same_calls_in_every_format() -> None:
     """The replay of one conversation in five formats has the same calls and facts, and no candidate breaks a rule."""
     conversations = [{"id": format.name, "messages": in_format(format)} for format in FORMATS]
@@ -167,7 +150,6 @@ def test_items_of_one_answer_are_one_call() -> None:
 
 
 def test_a_session_of_two_formats_is_not_played() -> None:
-    """A session of two formats is skipped with its reason, and the others are replayed."""
     played = replay([SAID, MIXED], window=150, counter="chars/4")
     assert (len(played.conversations), played.skipped) == (1, (f"2: {MIXED_REASON}",))
 
@@ -184,7 +166,6 @@ def test_what_is_named_is_taken() -> None:
 
 
 def test_processes_and_reports_know_the_format() -> None:
-    """A conversation replayed in a worker process is reported in its own format."""
     conversations = [in_format(gemini), in_format(anthropic)]
     played = replay(conversations, window=150, counter="chars/4", jobs=2)
     for each in played.conversations:

@@ -23,7 +23,6 @@ each_rule = pytest.mark.parametrize(
 
 @each_format
 def test_the_page_is_up_to_date(format: WireFormat) -> None:
-    """The page equals the output of ``python -m benchmarks.rule_pages``, which is made from the rules and their examples."""
     assert page_path(format.name).read_text(encoding="utf-8") == page_of(format)
 
 
@@ -37,13 +36,11 @@ def test_every_rule_has_an_example(format: WireFormat) -> None:
 
 @each_rule
 def test_a_rule_refuses_its_example(format: WireFormat, rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """The refused example breaks only its rule, and is reported once with the rule's remedy."""
     assert [(problem.rule, problem.remedy) for problem in format.validate(refused)] == [(rule, format.book.rules[rule].remedy)]
 
 
 @each_rule
 def test_a_rule_accepts_its_example(format: WireFormat, rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """The accepted example breaks no rule and is not changed by a repair."""
     assert rules(format, accepted) == []
     expect_unrepaired(format, accepted)
 

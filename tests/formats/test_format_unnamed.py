@@ -43,9 +43,7 @@ from compaction.testing import (
 from compaction.triggers import messages_exceed
 from tests.support.chats import Chat, call, result, system, turns, user
 from tests.support.rulebook import rules
-from tests.support.wires import (
-    any_conversation,
-)
+from tests.support.wires import any_conversation
 
 ASKED = {"role": "user", "content": "What time is it?"}
 OF_ANTHROPIC = [
@@ -105,7 +103,6 @@ def test_what_cannot_be_told_is_an_error(take: Callable[[list[Any]], object], me
 
 
 def test_a_named_format_is_not_questioned() -> None:
-    """With a named format no detection takes place: messages of another format are read as that format."""
     assert validate([ITEM], format="openai-responses") == []
     assert MessageIndex([*OF_ANTHROPIC, call("1")], format="openai-chat", counter="chars/4").messages()[0] is OF_ANTHROPIC[0]
 
@@ -124,7 +121,6 @@ def takes_messages(function: Callable[..., object]) -> bool:
 
 
 def test_every_function_that_takes_messages_takes_a_format() -> None:
-    """Every public function that takes messages has a parameter ``format``, or options or a job that have one."""
     missing: list[str] = []
     for found in pkgutil.walk_packages(compaction.__path__, "compaction."):
         if ".integrations" in found.name or ".formats." in found.name or found.name.endswith("__main__"):
@@ -140,7 +136,6 @@ def test_every_function_that_takes_messages_takes_a_format() -> None:
 
 @pytest.mark.parametrize("format", [openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name)
 def test_samples_are_written_in_the_format(format: MessageFormat) -> None:
-    """Sample conversations are written in the named format and are valid in it, or damaged and invalid."""
     session = agent_session(60, format=format)
     assert resolve(None, session) is format
     assert format.validate(session) == []
@@ -177,7 +172,6 @@ class TestSavedSessions:
     """A reopened session uses the format that its caller names."""
 
     def test_a_format_of_ones_own(self) -> None:
-        """A session in a custom format is restored if the format is passed, else a ``StateError`` names the format."""
         session = CompactionSession(Pipeline(), counter="chars/4", format=Meeting())
         session.view_sync([ASKED])
         again = CompactionSession.from_dict(session.to_dict(), Pipeline(), counter="chars/4", format=Meeting())
@@ -210,7 +204,6 @@ class TestGrowing:
 
     @pytest.mark.parametrize("way", ["append", "sync", "view"])
     def test_it_is_read_anew_when_the_format_shows(self, way: str) -> None:
-        """Once the format shows, the index equals one created with that format, and its edits are kept."""
         index = MessageIndex(turns(3), counter="chars/4")
         assert index.format is openai_chat
         compact = Truncation(trigger=messages_exceed(4), keep=last(groups=2))
@@ -254,7 +247,6 @@ class TestGrowing:
         assert told.format is openai_chat
 
     def test_another_conversation_altogether(self) -> None:
-        """After a sync with an entirely different list, the format is detected from that list."""
         index = MessageIndex([system(), user(), call("1"), result("1")], counter="chars/4")
         index.sync([{"role": "user", "parts": [{"text": "hi"}]}, *OF_GEMINI])
         assert (index.format, len(index.included_groups)) == (gemini, 2)

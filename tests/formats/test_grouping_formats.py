@@ -9,21 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import Drop, GroupKind, MessageIndex, Rewrite
-from compaction.formats import anthropic, gemini, openai_responses
+from compaction.formats import MessageFormat, anthropic, gemini, openai_responses
 from compaction.selectors import last
 from compaction.strategies import Clear, ClearReasoning, ToolResult
 from compaction.strategies.base import Steps
 from compaction.testing import check_strategy
-from tests.formats.anthropic.examples import FOUND, TEXT, THOUGHT, answer, result, user
+from tests.formats.anthropic.examples import BY_RUN, FOUND, RAN, RUN, TEXT, THOUGHT, answer, result, user
 from tests.formats.anthropic.examples import USER as ASKED
 from tests.formats.anthropic.examples import call as use
 from tests.formats.gemini import examples as google
 from tests.formats.openai_responses import examples as responses
-from tests.support.wires import (
-    STRATEGIES,
-    indexed,
-    responses_conversations,
-)
+from tests.support.wires import STRATEGIES, indexed, responses_conversations
 
 Raw = dict[str, Any]
 
@@ -31,7 +27,6 @@ SAID: Raw = {"role": "assistant", "content": "hello"}
 
 
 def call(*ids: str, thinks: bool = False) -> Raw:
-    """Return an Anthropic answer that calls a tool once for each id."""
     return answer(*[THOUGHT] * thinks, *map(use, ids))
 
 
@@ -50,20 +45,7 @@ def edits(steps: Steps) -> list[Any]:
     return [item for item in steps if isinstance(item, Drop | Rewrite)]
 
 
-USER, ASSISTANT, TOOL_CALL = GroupKind.USER, GroupKind.ASSISTANT, GroupKind.TOOL_CALL
-
-
-def test_results_in_user_messages_join_their_call() -> None:
-    """A user message of results belongs to the call's group and starts no turn, however many calls it answers."""
-    index = indexed([ASKED, call("a", "b"), results("b", "a"), SAID], anthropic)
-    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 1), (ASSISTANT, 1, 1)]
-
-
-def test_words_beside_results_start_a_turn() -> None:
-    """A message of results and text is part of the call's group, which moves to the turn that the text starts."""
-    index = indexed([ASKED, call("a"), results("a", words="and now?"), SAID], anthropic)
-    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 2), (ASSISTANT, 1, 2)]
-    assert (index.included.turns, index.total.turns) == (2, 2)
+U, A, T = USER, ASSISTANT, TOOL_CALL = GroupKind.USER, GroupKind.ASSISTANT, GroupKind.TOOL_CALL
 
 
 def test_words_beside_results_end_the_waiting() -> None:
@@ -92,7 +74,6 @@ def test_the_last_words_are_protected_wherever_they_stand() -> None:
 
 
 def test_a_new_user_message_ends_that_protection() -> None:
-    """Text beside results is protected only until the next user message."""
     index = indexed([ASKED, call("a"), results("a", words="one"), SAID, ASKED, SAID], anthropic)
     assert [index.is_removable(group) for group in index.included_groups] == [True, True, True, False, False]
 
@@ -136,26 +117,6 @@ def test_thoughts_of_the_current_turn_stay() -> None:
     tried = {edit.group: index.apply(edit) for edit in edits(ClearReasoning(keep=last(groups=1))(index))}
     assert tried == {1: True, 5: False}
     assert index.refused[-1].rule == "thoughts of the current turn stay as the provider signed them"
-
-
-def test_a_turn_is_left_once() -> None:
-    """Text beside results moves a group to the turn it starts; a later result without text does not move it again."""
-    index = indexed([ASKED, call("a", "b"), results("a", words="and now?"), results("b")], anthropic)
-    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 2)]
-    assert index.total.turns == index.included.turns == 2
-
-
-def test_an_answer_goes_on_only_while_nobody_else_speaks() -> None:
-    """The result of a provider's own tool continues the answer before it, unless user text comes between them."""
-    goes_on = answer(FOUND, TEXT)
-    index = indexed([ASKED, call("a"), results("a", words="and now?"), goes_on], anthropic)
-    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 2, 2), (ASSISTANT, 1, 2)]
-
-
-def test_an_answer_that_goes_on_from_thoughts_is_no_thought() -> None:
-    """A call after an answer that continues reasoning starts a new group, as it does not follow reasoning alone."""
-    index = indexed([ASKED, answer(THOUGHT), answer(FOUND, TEXT), call("a"), results("a")], anthropic)
-    assert shapes(index) == [(USER, 1, 1), (ASSISTANT, 2, 1), (TOOL_CALL, 2, 1)]
 
 
 CALLED: Raw = responses.CALL
@@ -265,42 +226,14 @@ def test_results_of_two_groups_in_one_message_of_gemini() -> None:
         check_strategy(strategy, messages=messages, format=gemini)
 
 
-RUN: Raw = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
-RAN: Raw = {"type": "code_execution_tool_result", "tool_use_id": "run", "content": []}
-BY_RUN: Raw = {"caller": {"type": "code_execution_20250825", "tool_id": "run"}}
 BY_PROGRAM: Raw = {"caller": {"type": "program", "caller_id": "p"}}
 
 
-@pytest.mark.parametrize(
-    "resumed",
-    [
-        [answer(RUN, use("a")), results("a"), answer(RAN, {"type": "text", "text": "done"})],
-        [answer(RUN, use("a")), results("a"), answer(THOUGHT, RAN, {"type": "text", "text": "done"})],
-        [
-            answer(RUN, use("a", **BY_RUN)),
-            results("a"),
-            answer(use("b", **BY_RUN)),
-            results("b"),
-            answer(RAN, use("c")),
-            results("c"),
-        ],
-    ],
-    ids=["deferred", "deferred, thoughts first", "called by code"],
-)
-def test_an_answer_stopped_for_results_goes_on_in_its_group(resumed: list[Raw]) -> None:
-    """An Anthropic answer interrupted for results is one group with its continuation and the calls that its code made."""
-    index = indexed([ASKED, *resumed, ASKED], anthropic)
-    assert anthropic.validate([ASKED, *resumed, ASKED]) == []
-    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, len(resumed), 1), (USER, 1, 2)]
-
-
 def item(kind: str, **fields: Any) -> Raw:
-    """Return an item of the Responses API."""
     return {"type": kind, **fields}
 
 
 def called(id: str, **fields: Any) -> list[Raw]:
-    """Return a call of a function, and its output."""
     made = item("function_call", call_id=id, name="look", arguments="{}", **fields)
     return [made, item("function_call_output", call_id=id, output="found", **fields)]
 
@@ -350,43 +283,76 @@ CODE: Raw = {"executableCode": {"language": "PYTHON", "code": "1"}}
 OUTCOME: Raw = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
 
 
-@pytest.mark.parametrize(
-    ("contents", "kind"),
-    [
-        ([google.model(CODE), google.model(OUTCOME, {"text": "one"})], ASSISTANT),
-        (
-            [google.model(SEARCH, google.call()), google.user(google.response()), google.model(SEARCHED, {"text": "one"})],
-            TOOL_CALL,
-        ),
-    ],
-    ids=["code", "search"],
-)
-def test_what_gemini_runs_is_one_group_with_its_result(contents: list[Raw], kind: GroupKind) -> None:
-    """The result of code or of a tool that Gemini runs is grouped with its call, also in a separate content."""
-    index = indexed([google.USER, *contents, google.USER], gemini)
-    assert gemini.validate([google.USER, *contents, google.USER]) == []
-    assert shapes(index) == [(USER, 1, 1), (kind, len(contents), 1), (USER, 1, 2)]
+ONE_GROUP: dict[str, tuple[MessageFormat, list[Raw], GroupKind]] = {
+    "deferred": (anthropic, [answer(RUN, use("a")), results("a"), answer(RAN, TEXT)], TOOL_CALL),
+    "deferred, thoughts first": (anthropic, [answer(RUN, use("a")), results("a"), answer(THOUGHT, RAN, TEXT)], TOOL_CALL),
+    "called by code": (
+        anthropic,
+        [
+            *(answer(RUN, use("a", **BY_RUN)), results("a"), answer(use("b", **BY_RUN)), results("b")),
+            *(answer(RAN, use("c")), results("c")),
+        ],
+        TOOL_CALL,
+    ),
+    "code of Gemini": (gemini, [google.model(CODE), google.model(OUTCOME, {"text": "one"})], ASSISTANT),
+    "a search of Gemini": (
+        gemini,
+        [google.model(SEARCH, google.call()), google.user(google.response()), google.model(SEARCHED, {"text": "one"})],
+        TOOL_CALL,
+    ),
+}
 
 
-def test_an_output_of_what_only_the_provider_knows_stays_with_the_reference() -> None:
-    """Outputs that answer no call in the list are grouped with the latest item reference before them."""
-    reference = item("item_reference", id="fc_1")
-    outputs = [item("function_call_output", call_id=id, output="found") for id in ("a", "b")]
-    items = [ASKED, reference, *outputs, *called("c"), SAID, ASKED]
-    index = indexed(items, openai_responses)
-    assert openai_responses.validate(items) == []
-    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (TOOL_CALL, 2, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]
+@pytest.mark.parametrize(("format", "resumed", "kind"), ONE_GROUP.values(), ids=ONE_GROUP)
+def test_an_interrupted_answer_is_one_group_with_its_continuation(
+    format: MessageFormat, resumed: list[Raw], kind: GroupKind
+) -> None:
+    """Also with the results of what the provider runs, and with the calls that its code made."""
+    asked = google.USER if format is gemini else ASKED
+    index = indexed([asked, *resumed, asked], format)
+    assert format.validate([asked, *resumed, asked]) == []
+    assert shapes(index) == [(USER, 1, 1), (kind, len(resumed), 1), (USER, 1, 2)]
 
 
-def test_a_call_of_what_may_be_a_program_stays_with_the_reference() -> None:
-    """Calls of a program that is not in the list, and their outputs, are grouped with the latest item reference."""
-    items = [ASKED, item("item_reference", id="prog_1"), ASKED, *called("a", **BY_PROGRAM), ASKED]
-    index = indexed(items, openai_responses)
-    assert openai_responses.validate(items) == []
-    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (USER, 1, 2), (USER, 1, 3)]
+WORDS = results("a", words="and now?")
+REFERENCE = item("item_reference", id="fc_1")
+UNKNOWN = [item("function_call_output", call_id=id, output="found") for id in ("a", "b")]
+SHAPES: dict[str, tuple[MessageFormat, list[Raw], list[tuple[GroupKind, int, int]]]] = {
+    "results join their call": (anthropic, [ASKED, call("a", "b"), results("b", "a"), SAID], [(U, 1, 1), (T, 2, 1), (A, 1, 1)]),
+    "words beside results start a turn": (anthropic, [ASKED, call("a"), WORDS, SAID], [(U, 1, 1), (T, 2, 2), (A, 1, 2)]),
+    "a turn is left once": (anthropic, [ASKED, call("a", "b"), WORDS, results("b")], [(U, 1, 1), (T, 3, 2)]),
+    "an answer continues only while nobody else speaks": (
+        anthropic,
+        [ASKED, call("a"), WORDS, answer(FOUND, TEXT)],
+        [(U, 1, 1), (T, 2, 2), (A, 1, 2)],
+    ),
+    "an answer that continues from thoughts is no thought": (
+        anthropic,
+        [ASKED, answer(THOUGHT), answer(FOUND, TEXT), call("a"), results("a")],
+        [(U, 1, 1), (A, 2, 1), (T, 2, 1)],
+    ),
+    "an answer is resumed whatever stands in between": (
+        anthropic,
+        [ASKED, answer(RUN, use("a")), results("a"), SAID, answer(RAN), ASKED],
+        [(U, 1, 1), (T, 3, 1), (A, 1, 1), (U, 1, 2)],
+    ),
+    "outputs of what only the provider knows stay with the reference": (
+        openai_responses,
+        [ASKED, REFERENCE, *UNKNOWN, *called("c"), SAID, ASKED],
+        [(U, 1, 1), (T, 3, 1), (T, 2, 1), (A, 1, 1), (U, 1, 2)],
+    ),
+    "a call of what may be a program stays with the reference": (
+        openai_responses,
+        [ASKED, REFERENCE, ASKED, *called("a", **BY_PROGRAM), ASKED],
+        [(U, 1, 1), (T, 3, 1), (U, 1, 2), (U, 1, 3)],
+    ),
+}
 
 
-def test_an_answer_is_resumed_whatever_stands_in_between() -> None:
-    """The result of a provider's tool belongs to the group of its call, even after other messages."""
-    index = indexed([ASKED, answer(RUN, use("a")), results("a"), SAID, answer(RAN), ASKED], anthropic)
-    assert shapes(index) == [(USER, 1, 1), (TOOL_CALL, 3, 1), (ASSISTANT, 1, 1), (USER, 1, 2)]
+@pytest.mark.parametrize(("format", "messages", "expected"), SHAPES.values(), ids=SHAPES)
+def test_shapes(format: MessageFormat, messages: list[Raw], expected: list[tuple[GroupKind, int, int]]) -> None:
+    """The groups and their turns, of valid and broken lists; in Responses all of them are valid."""
+    index = indexed(messages, format)
+    assert shapes(index) == expected
+    assert index.included.turns == index.total.turns == expected[-1][2]
+    assert format is anthropic or format.validate(messages) == []

@@ -25,22 +25,6 @@ SEEN: Final = "seen " * 400
 ORDER: Final = "Book the blue boat. " * 10
 
 
-def anthropic_step(n: int, *beside: Raw) -> list[Raw]:
-    """Return a call, and its result with parts beside it."""
-    return [claude.answer(claude.call(f"t{n}")), claude.user(claude.result(f"t{n}", SEEN), *beside)]
-
-
-def gemini_step(n: int, *beside: Raw) -> list[Raw]:
-    """Return a call, and its result with parts beside it."""
-    call = {"functionCall": {"name": "now", "args": {"n": n}}}
-    return [google.model(call), google.user(google.response(text=SEEN), *beside)]
-
-
-def bedrock_step(n: int, *beside: Raw) -> list[Raw]:
-    """Return a call, and its result with parts beside it."""
-    return [converse.answer(converse.call(f"t{n}")), converse.user(converse.result(f"t{n}", {"text": SEEN}), *beside)]
-
-
 IMAGES: Final[dict[str, Raw]] = {
     "anthropic": claude.IMAGE,
     "gemini": google.PICTURE,
@@ -48,13 +32,21 @@ IMAGES: Final[dict[str, Raw]] = {
     "openai-chat": chat.IMAGE,
     "openai-responses": responses.PICTURE,
 }
-STEPS: Final = ((anthropic, anthropic_step), (gemini, gemini_step), (bedrock, bedrock_step))
 EMPTY: Final[dict[str, Raw]] = {"anthropic": {"type": "text", "text": " "}, "gemini": {"text": " "}, "bedrock": {"text": " "}}
 
-in_user_messages = pytest.mark.parametrize(("format", "step"), STEPS, ids=[format.name for format, _ in STEPS])
+in_user_messages = pytest.mark.parametrize("format", [anthropic, gemini, bedrock], ids=lambda format: format.name)
 every_format = pytest.mark.parametrize(
     "format", [openai_chat, openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name
 )
+
+
+def step(format: MessageFormat, n: int, *beside: Raw) -> list[Raw]:
+    """Return a call, and its result with parts beside it."""
+    calls = format.compose("assistant", [ToolCallPart(f"t{n}", "now", "{}")])
+    [id] = [call.id for message in calls for call in message.tool_calls()]
+    [result] = format.compose("user", [ToolResultPart(id, SEEN)])
+    field = "parts" if format is gemini else "content"
+    return [*(message.raw for message in calls), {**result.raw, field: [*result.raw[field], *beside]}]
 
 
 def shown(format: MessageFormat) -> Raw:
@@ -79,25 +71,23 @@ def asked(format: MessageFormat) -> list[Any]:
     ],
     ids=["Truncation", "SlidingWindow", "context_window"],
 )
-def test_what_comes_beside_results_does_not_take_their_place(
-    format: MessageFormat, step: Any, beside: str, strategy: Strategy
-) -> None:
+def test_what_comes_beside_results_does_not_take_their_place(format: MessageFormat, beside: str, strategy: Strategy) -> None:
     """The order stays in the view, however many results with screenshots follow it."""
     part = IMAGES[format.name] if beside == "image" else EMPTY[format.name]
-    messages = [*asked(format), *(raw for n in range(12) for raw in step(n, part))]
+    messages = [*asked(format), *(raw for n in range(12) for raw in step(format, n, part))]
     done = compact_sync(messages, strategy, counter="chars/4", format=format)
     assert done.edits
     assert any(raw is messages[2] for raw in done.messages)
 
 
 @in_user_messages
-def test_an_image_beside_a_result_is_a_part_of_the_result(format: MessageFormat, step: Any) -> None:
+def test_an_image_beside_a_result_is_a_part_of_the_result(format: MessageFormat) -> None:
     """It starts no turn, as a message of results alone; text beside a result starts one."""
     said = format.new("user", "And now?").raw
     words = said["parts"][0] if format is gemini else said["content"][0]
     words = {"type": "text", "text": "And now?"} if isinstance(words, str) else words
     for beside, turns in (((), 2), ((IMAGES[format.name],), 2), ((IMAGES[format.name], words), 3)):
-        index = indexed([*asked(format), *step(1, *beside), *step(2)], format)
+        index = indexed([*asked(format), *step(format, 1, *beside), *step(format, 2)], format)
         assert index.included.turns == turns
         assert index.is_removable(3) is (turns == 2)
         assert index.is_removable(2) is False
@@ -129,10 +119,10 @@ def test_a_reminder_of_the_host_is_not_the_user_speaking(format: MessageFormat, 
 
 
 @in_user_messages
-def test_a_reminder_beside_a_result_is_a_part_of_the_result(format: MessageFormat, step: Any) -> None:
+def test_a_reminder_beside_a_result_is_a_part_of_the_result(format: MessageFormat) -> None:
     """It starts no turn and does not take the place of the order, however many there are."""
     text = {"type": "text", "text": REMINDER} if format is anthropic else {"text": REMINDER}
-    index = indexed([*asked(format), *(raw for n in range(4) for raw in step(n, text))], format)
+    index = indexed([*asked(format), *(raw for n in range(4) for raw in step(format, n, text))], format)
     assert (index.included.turns, index.is_removable(2)) == (2, False)
 
 

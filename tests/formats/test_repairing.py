@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, target
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 
+from compaction.errors import InputError
 from compaction.formats import FORMATS, MessageFormat, anthropic, bedrock, openai_chat, openai_responses
 from compaction.formats.rulebook import WireFormat
 from tests.formats.anthropic import examples as claude
 from tests.formats.bedrock import examples as converse
 from tests.formats.openai_chat.examples import USER, answer, asked, call
 from tests.support.rulebook import expect_problems_in_order, expect_unrepaired, rules
-from tests.support.wires import valid_conversation, wrecked
+from tests.support.wires import any_conversation, wrecked
 
 Raw = dict[str, Any]
 
-# ------------------------------------------------------------------------ laws
 
-soups = st.sampled_from(FORMATS).flatmap(lambda format: st.tuples(st.just(format), wrecked(valid_conversation(format))))
+soups = st.sampled_from(FORMATS).flatmap(lambda format: st.tuples(st.just(format), wrecked(any_conversation(format))))
 """Lists of every format in which messages are missing, moved or repeated, and messages and fields have any value at all."""
 
 
@@ -35,20 +36,24 @@ def test_a_repair_is_whole(given: tuple[WireFormat, list[Any]]) -> None:
     results are messages, what no change names is the same object.
     """
     format, messages = given
+    for raw in messages:
+        with contextlib.suppress(InputError):
+            assert format.read(raw).raw is raw
     expect_problems_in_order(format, messages, format.book.rules)
+    problems = {problem.rule for problem in format.validate(messages)}
+    target(float(len(problems)), label="rules broken")  # leads the search to such lists
     before = copy.deepcopy(messages)
     done = format.repair(messages)
     assert repr(messages) == repr(before)
+    target(float(len({change.rule for change in done.changes})), label="rules repaired")
     assert tuple(format.validate(done.messages)) == done.remaining
+    assert len(done.remaining) <= len(format.validate(messages))
     assert {format.book.rules[problem.rule].repair for problem in done.remaining} <= {None, "join"}
     expect_unrepaired(format, done.messages)
     if not format.book.pairing.content:  # where results are messages, no other message changes
         named = {int(change.where.split("[")[1].split("]")[0]) for change in done.changes}
         kept = set(map(id, done.messages))
         assert [raw for place, raw in enumerate(messages) if id(raw) not in kept and place not in named] == []
-
-
-# ------------------------------------------------------------------------ examples: those of `examples.py`, and
 
 
 def test_every_call_of_one_id_gets_its_own_result() -> None:
@@ -78,7 +83,6 @@ def test_a_block_that_breaks_two_rules_goes_once() -> None:
 
 
 def test_what_cannot_be_joined_stays() -> None:
-    """Two messages of one role are not joined if the content of one cannot be understood; both problems remain."""
     odd = {"role": "user", "content": 5}
     done = bedrock.repair([converse.ASKED, odd])
     assert (done.messages, done.changes) == ([converse.ASKED, odd], ())
@@ -110,7 +114,6 @@ def test_all_else_is_reported() -> None:
 
 
 def test_an_object_becomes_a_dictionary() -> None:
-    """A repaired object of a provider's package becomes a dictionary; one without faults is returned unchanged."""
     good = ChatCompletionMessage(role="assistant", content="hi")
     done = openai_chat.repair([good, ChatCompletionMessage(role="assistant", content=None)])
     assert done.messages == [good, {"content": "", "role": "assistant"}]

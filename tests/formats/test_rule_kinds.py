@@ -17,10 +17,7 @@ from compaction.formats import MessageFormat, Problem, gemini, openai_chat
 from compaction.messages import Message
 from tests.support.examples import cases
 from tests.support.rulebook import examples
-from tests.support.wires import (
-    any_conversation,
-    wrecked,
-)
+from tests.support.wires import any_conversation, wrecked
 
 RULES: Final = {format: format.book.rules for format in WIRE_FORMATS}
 EXAMPLES: Final[list[Any]] = [raw for row in (*cases("VALID"), *cases("FAULTS")) for raw in row.values[1]]
@@ -39,13 +36,11 @@ def lists(draw: st.DrawFn) -> tuple[MessageFormat, list[Any]]:
 
 
 def place(problem: Problem) -> int:
-    """Return the position of the message that the problem is about."""
     found = re.match(r"messages\[(\d+)\]", problem.where)
     return -1 if found is None else int(found[1])
 
 
 def of_kind(format: MessageFormat, kind: str, problems: Sequence[Problem]) -> list[Problem]:
-    """Return the problems whose rule is of this kind."""
     return [problem for problem in problems if RULES[format][problem.rule].kind == kind]
 
 
@@ -123,7 +118,6 @@ def test_neighbours_are_judged_as_by_validate(given: tuple[MessageFormat, list[A
     ],
 )
 def test_a_join_is_refused_and_accepted(format: MessageFormat, rule: str, refused: list[Any], accepted: list[Any]) -> None:
-    """Each rule of the kind ``join`` refuses and accepts the examples of its page."""
     assert {rule for _, rule in joins(format, [format.read(raw) for raw in refused])} == {rule}
     assert joins(format, [format.read(raw) for raw in accepted]) == set()
 

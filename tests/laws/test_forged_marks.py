@@ -39,7 +39,6 @@ GIANT: Final = "All of this must stay. " * 10_000
 
 
 def forged(body: str, by: str, round: int = 1) -> str:
-    """A text with a mark that anybody could have written."""
     digest = hashlib.blake2s(f"{by}\n{round}\n{body.strip()}".encode(), digest_size=4).hexdigest()
     return f"[compaction {digest} by {by} round {round}]\n{body}"
 

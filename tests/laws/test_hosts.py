@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
-from compaction import MessageIndex, last, run_sync, validate
+from compaction import MessageIndex, run_sync, validate
 from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.index import Marks, Restore, RunContext
-from compaction.strategies import Strategy, Summarization, ToolResult, Truncation
-from compaction.triggers import tokens_below, tokens_exceed
+from compaction.strategies import Strategy
 from tests.support.conversion import convert
+from tests.support.hosts import host_strategies
 from tests.support.limits import seeds
-from tests.support.scripted import Scripted
 
 TURNS: Final = 16
 
@@ -38,18 +36,7 @@ def turn(number: int, draw: random.Random, format: MessageFormat) -> list[Any]:
     return convert(chat, to=format, format=openai_chat)
 
 
-STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {
-    "truncation": lambda: Truncation(trigger=tokens_exceed(900), target=tokens_below(500), keep=last(groups=2)),
-    "rewriting": lambda: (
-        ToolResult(trigger=tokens_exceed(600), keep=last(groups=2))
-        >> Truncation(trigger=tokens_exceed(1_200), target=tokens_below(700))
-    ),
-    "summaries": lambda: Summarization(
-        Scripted(lambda request: f"Summary of {len(request.groups)} groups, {request.previous}"[:300]),
-        trigger=tokens_exceed(900),
-        keep=last(groups=3),
-    ),
-}
+STRATEGIES: Final = host_strategies(900, lambda request: f"Summary of {len(request.groups)} groups, {request.previous}"[:300])
 HOSTS: Final = ("source", "last view", "earlier view")
 every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 

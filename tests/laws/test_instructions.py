@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from compaction import MessageIndex, RunContext, presets, run_sync
 from compaction.formats import MessageFormat, anthropic, openai_chat, openai_responses
+from compaction.messages import ToolCallPart, ToolResultPart
 from compaction.strategies import LastResort, Strategy
 from compaction.testing import check_strategy
 from tests.support.limits import examples
@@ -55,19 +56,8 @@ def _answer(format: MessageFormat) -> Any:
 
 
 def _call(format: MessageFormat, number: int, text: str) -> list[Any]:
-    id, arguments = f"c{number}", {"n": number}
-    if format is openai_responses:
-        call = {"type": "function_call", "call_id": id, "name": "sh", "arguments": json.dumps(arguments)}
-        return [call, {"type": "function_call_output", "call_id": id, "output": text}]
-    if format is openai_chat:
-        called = {"id": id, "type": "function", "function": {"name": "sh", "arguments": json.dumps(arguments)}}
-        return [
-            {"role": "assistant", "content": None, "tool_calls": [called]},
-            {"role": "tool", "tool_call_id": id, "content": text},
-        ]
-    use = {"type": "tool_use", "id": id, "name": "sh", "input": arguments}
-    result = {"type": "tool_result", "tool_use_id": id, "content": text}
-    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    calls = format.compose("assistant", [ToolCallPart(f"c{number}", "sh", json.dumps({"n": number}))])
+    return [message.raw for message in (*calls, *format.compose("user", [ToolResultPart(f"c{number}", text)]))]
 
 
 def _instruction(format: MessageFormat, messages: list[Any], kind: str, number: int) -> list[Any]:

@@ -21,24 +21,12 @@ from typing import Any, Final, TypeAlias
 import attrs
 import pytest
 
-from compaction import last
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SessionStore
-from compaction.strategies import Strategy, Summarization, ToolResult, Truncation
-from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, tool_turns, user
-from tests.support.scripted import Scripted
+from tests.support.hosts import host_strategies
 
-STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {
-    "cut": lambda: Truncation(trigger=tokens_exceed(250), target=tokens_below(150), keep=last(groups=2)),
-    "rewriting": lambda: (
-        ToolResult(trigger=tokens_exceed(150), keep=last(groups=2))
-        >> Truncation(trigger=tokens_exceed(300), target=tokens_below(200), keep=last(groups=2))
-    ),
-    "summaries": lambda: Summarization(
-        Scripted(lambda request: f"Summary of {len(request.groups)} groups."), trigger=tokens_exceed(250), keep=last(groups=3)
-    ),
-}
+STRATEGIES: Final = host_strategies(250, lambda request: f"Summary of {len(request.groups)} groups.")
 CHAT: Final[Chat] = [{"role": "system", "content": "be brief"}, *tool_turns(6, words=20), user("and now?")]
 EVERY: Final = 300
 SOME: Final = 40
@@ -130,21 +118,48 @@ def lists(second: Chat) -> list[Chat]:
     return [copy.deepcopy(each) for each in (FIRST, second, THIRD)]
 
 
-def of_a_session(name: str, second: Chat) -> Law:
-    """After an interrupted call, each later call returns what it does in a session that was never interrupted."""
-    whole = CompactionSession(STRATEGIES[name](), **options())
-    expected = [whole.view_sync(each) for each in lists(second)]
+def law(make: Callable[[str], Any], lists: Callable[[Chat], list[Chat]], at: int, state: Callable[[Any], object]) -> Any:
+    """Return the law that an interrupted call is as if it had not been made; then it is made again.
 
-    def interrupted(interruption: Interruption) -> bool:
-        session = CompactionSession(STRATEGIES[name](), **options())
-        first, now, later = lists(second)
-        session.view_sync(first)
-        found = interruption.during(lambda: session.view_sync(now))
-        assert [session.view_sync(now), session.view_sync(later)] == expected[1:], interruption.place
-        assert session.to_dict() == whole.to_dict(), interruption.place
-        return found
+    Args:
+        make: Makes a session or a pool with a strategy.
+        lists: The lists of its calls.
+        at: The number of the call that is interrupted.
+        state: What is compared in the end besides all views.
+    """
 
-    return interrupted
+    def of(name: str, second: Chat) -> Law:
+        whole = make(name)
+        expected = [whole.view_sync(each) for each in lists(second)]
+
+        def interrupted(interruption: Interruption) -> bool:
+            one, calls = make(name), lists(second)
+            views = [one.view_sync(each) for each in calls[:at]]
+            found = interruption.during(lambda: one.view_sync(calls[at]))
+            views += [one.view_sync(each) for each in calls[at:]]
+            assert views == expected, interruption.place
+            assert state(one) == state(whole), interruption.place
+            return found
+
+        return interrupted
+
+    return of
+
+
+def pool_of(name: str) -> SessionPool:
+    numbers = itertools.count()
+    return SessionPool(STRATEGIES[name](), new_id=lambda: f"s{next(numbers)}", **options())
+
+
+def lists_of_a_pool(second: Chat) -> list[Chat]:
+    """The same after the first call of another conversation with the same beginning, and before its second."""
+    other = [*CHAT[:10], user("of another"), assistant("so?"), user("secret")]
+    return [other, *lists(second), [*other, assistant("yes"), user("so")]]
+
+
+of_a_session = law(lambda name: CompactionSession(STRATEGIES[name](), **options()), lists, 1, lambda session: session.to_dict())
+of_a_pool = law(pool_of, lists_of_a_pool, 2, len)
+of_a_new_conversation = law(pool_of, lists, 0, len)
 
 
 def of_a_reconfiguration(name: str, second: Chat) -> Law:
@@ -186,44 +201,6 @@ def of_a_store(name: str, second: Chat) -> Law:
     return interrupted
 
 
-def of_a_pool(name: str, second: Chat) -> Law:
-    """The pool finds the conversation again, and another one with the same beginning is as it was."""
-    other = [*CHAT[:10], user("of another"), assistant("so?"), user("secret")]
-
-    def pool() -> SessionPool:
-        numbers = itertools.count()
-        return SessionPool(STRATEGIES[name](), new_id=lambda: f"s{next(numbers)}", **options())
-
-    whole = pool()
-    expected = [whole.view_sync(each) for each in (other, *lists(second), [*other, assistant("yes"), user("so")])]
-
-    def interrupted(interruption: Interruption) -> bool:
-        one, (first, now, later) = pool(), lists(second)
-        views = [one.view_sync(other), one.view_sync(first)]
-        found = interruption.during(lambda: one.view_sync(now))
-        views += [one.view_sync(now), one.view_sync(later), one.view_sync([*other, assistant("yes"), user("so")])]
-        assert views == expected, interruption.place
-        assert len(one) == len(whole), interruption.place
-        return found
-
-    return interrupted
-
-
-def of_a_new_conversation(name: str, second: Chat) -> Law:
-    """A pool whose first call for a conversation was interrupted takes it up as if nothing had been."""
-    whole = SessionPool(STRATEGIES[name](), **options())
-    expected = [whole.view_sync(each) for each in lists(second)]
-
-    def interrupted(interruption: Interruption) -> bool:
-        pool, (first, now, later) = SessionPool(STRATEGIES[name](), **options()), lists(second)
-        found = interruption.during(lambda: pool.view_sync(first))
-        assert [pool.view_sync(each) for each in (first, now, later)] == expected, interruption.place
-        assert len(pool) == 1, interruption.place
-        return found
-
-    return interrupted
-
-
 @attrs.frozen
 class Case:
     """One law, of a strategy and the list of the second call, at calls of functions or at bytecodes.
@@ -243,7 +220,6 @@ class Case:
     most: int = SOME
 
     def made(self) -> Law:
-        """Return the law."""
         return self.law(self.name, self.second)
 
     def places(self, most: int, seed: int = 0) -> list[int]:
@@ -266,7 +242,8 @@ class Case:
 
     def __str__(self) -> str:
         place = "bytecodes" if self.bytecodes else "calls"
-        return f"{self.law.__name__[3:]}-{self.name}-{'altered' if self.second is ALTERED else 'longer'}-{place}"
+        law = next(name for name, value in globals().items() if value is self.law).removeprefix("of_")
+        return f"{law}-{self.name}-{'altered' if self.second is ALTERED else 'longer'}-{place}"
 
 
 CASES: Final = (

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import Drop, MessageIndex, RunContext, compact, compact_sync, presets
-from compaction.index.groups import GroupKind, MessageGroup
-from compaction.selectors import Selector, as_selector, everything, first, kinds, last, nothing, pinned, system, tools
+from compaction.formats import FORMATS, MessageFormat
+from compaction.index.groups import MessageGroup
+from compaction.selectors import Selector, as_selector, everything, first, last, nothing, pinned, system, tools
 from compaction.strategies import (
     Clear,
     ClearMedia,
@@ -56,34 +57,26 @@ from compaction.triggers import (
     worth_it,
 )
 from tests.support.limits import examples
-from tests.support.options import SETTLES_IN, TRIGGER_ATOMS, combined, compositions, settling, single_strategies
+from tests.support.options import CALLS, SETTLES_IN, TRIGGER_ATOMS, USERS, combined, compositions, settling, single_strategies
+from tests.support.wires import any_conversation, indexed
 
 Chat = list[dict[str, Any]]
-CALLS = kinds(GroupKind.TOOL_CALL)
-USERS = kinds(GroupKind.USER)
 
 
 class Terse:
     """A summarizer that returns only the number of groups."""
 
     def summarize(self, request: SummaryRequest) -> str:
-        """Return the number of groups."""
         return f"{len(request.groups)} groups."
 
 
 class AwaitedTerse:
-    """An awaitable summarizer that returns only the number of groups."""
-
     async def summarize(self, request: SummaryRequest) -> str:
-        """Return the number of groups."""
         return Terse().summarize(request)
 
 
 class Mute:
-    """A summarizer that always returns an empty text."""
-
     def summarize(self, request: SummaryRequest) -> str:
-        """Return an empty text."""
         return ""
 
 
@@ -91,7 +84,6 @@ class Judge:
     """A judge that names the parts with an odd first line."""
 
     def generate(self, prompt: str) -> str:
-        """Return their numbers."""
         parts = re.findall(r"^\[\w{8} part (\d+)\]\n(.*)$", prompt, re.MULTILINE)
         return str([int(number) for number, line in parts if len(line) % 2])
 
@@ -165,9 +157,6 @@ CONFIGURATIONS: dict[str, Strategy] = {
 each_configuration = pytest.mark.parametrize("strategy", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
 
 
-# ------------------------------------------------------------------------ laws 1 to 5, 7 and 9
-
-
 @each_configuration
 @examples(20)
 @given(messages=conversations(pending=True))
@@ -187,7 +176,6 @@ def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -
 @pytest.mark.filterwarnings("ignore:.*this checks little")
 @each_configuration
 def test_laws_hold_on_samples(strategy: Strategy) -> None:
-    """Every strategy keeps the laws on the longer sample conversations, on trio."""
     check_strategy(strategy, backend="trio", settles_in=settling(strategy))
 
 
@@ -230,14 +218,6 @@ def test_laws_hold_for_any_composition_on_broken_conversations(strategy: Strateg
     check_strategy(strategy, messages=messages, settles_in=SETTLES_IN)
 
 
-# ------------------------------------------------------------------------ law 8
-
-
-def indexed(messages: Chat) -> MessageIndex:
-    """An index that counts one token for every four characters."""
-    return MessageIndex(messages, counter="chars/4")
-
-
 def portrait(index: MessageIndex) -> dict[str, Any]:
     """All public facts about an index, as values that can be compared."""
     return {
@@ -257,64 +237,48 @@ def group_portrait(group: MessageGroup) -> dict[str, Any]:
 
 
 @st.composite
-def sliced(draw: st.DrawFn) -> tuple[Chat, list[Chat]]:
-    """A conversation, and the same conversation cut into slices, some of them empty."""
-    messages = draw(conversations(valid=draw(st.booleans()), pending=True))
+def sliced(draw: st.DrawFn) -> tuple[MessageFormat, Chat, list[Chat]]:
+    """A format, a conversation, and the same conversation cut into slices, some of them empty."""
+    format = draw(st.sampled_from(FORMATS))
+    messages = draw(any_conversation(format))
     cuts = sorted(draw(st.lists(st.integers(0, len(messages)), max_size=5)))
-    return messages, [messages[start:end] for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True)]
+    return format, messages, [messages[start:end] for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True)]
 
 
 @given(sliced())
-def test_append_in_slices_equals_at_once(conversation: tuple[Chat, list[Chat]]) -> None:
+def test_append_in_slices_equals_at_once(conversation: tuple[MessageFormat, Chat, list[Chat]]) -> None:
     """Law 8 for append, also if the index is looked at in between."""
-    messages, slices = conversation
-    index = indexed([])
+    format, messages, slices = conversation
+    index = indexed([], format)
     for part in slices:
         index.append(part)
         assert len(index.messages()) == sum(len(group.messages) for group in index.included_groups)
-    assert portrait(index) == portrait(indexed(messages))
+    assert portrait(index) == portrait(indexed(messages, format))
 
 
 @given(sliced(), st.booleans())
-def test_sync_with_growing_lists_equals_at_once(conversation: tuple[Chat, list[Chat]], rebuilt: bool) -> None:
+def test_sync_with_growing_lists_equals_at_once(conversation: tuple[MessageFormat, Chat, list[Chat]], rebuilt: bool) -> None:
     """Law 8 for sync, whether the framework passes its own objects each time or reads them from its store."""
-    messages, slices = conversation
-    index, so_far = indexed([]), Chat()
+    format, messages, slices = conversation
+    index, so_far = indexed([], format), Chat()
     for part in slices:
         so_far = so_far + part
         index.sync(json.loads(json.dumps(so_far)) if rebuilt else so_far)
-    assert portrait(index) == portrait(indexed(messages))
-
-
-# ------------------------------------------------------------------------ law 10
+    assert portrait(index) == portrait(indexed(messages, format))
 
 
 def odd_messages(index: MessageIndex) -> bool:
-    """A plain function as a trigger: an odd number of messages."""
     return index.included.messages % 2 == 1
 
 
 def every_second(index: MessageIndex) -> list[MessageGroup]:
-    """A plain function as a selector: every second group."""
     return list(index.included_groups[::2])
 
 
 ATOMS: list[Trigger] = [*TRIGGER_ATOMS, as_trigger(odd_messages)]
 CHOICES: list[Selector] = [
-    everything,
-    nothing,
-    system,
-    pinned,
-    CALLS,
-    USERS,
-    tools("f", "browser_*"),
-    first(messages=2),
-    first(groups=1, of=USERS),
-    first(turns=1),
-    last(messages=3),
-    last(groups=2),
-    last(turns=1),
-    last(tokens=50, of=~USERS),
+    *(everything, nothing, system, pinned, CALLS, USERS, tools("f", "browser_*"), first(messages=2)),
+    *(first(groups=1, of=USERS), first(turns=1), last(messages=3), last(groups=2), last(turns=1), last(tokens=50, of=~USERS)),
     as_selector(every_second),
 ]
 

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, TypeAlias
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import compact_sync, last
+from compaction.formats import MessageFormat, anthropic, gemini, openai_chat, openai_responses
 from compaction.index import marked
+from compaction.messages import ToolCallPart, ToolResultPart
 from compaction.session import CompactionSession
 from compaction.stores import SQLiteStore, handle_tool_call
 from compaction.strategies import (
@@ -39,53 +40,7 @@ from tests.support.wires import Brief
 Raw: TypeAlias = dict[str, Any]
 
 
-@attrs.frozen
-class Wire:
-    """Functions that write messages in one format."""
-
-    user: Callable[[str], Raw]
-    assistant: Callable[[str], Raw]
-    call: Callable[[str, str, Raw], Raw]
-    result: Callable[[str, str, str], Raw]
-
-
-WIRES = {
-    "openai-chat": Wire(
-        lambda text: {"role": "user", "content": text},
-        lambda text: {"role": "assistant", "content": text},
-        lambda id, name, asked: {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(asked)}}],
-        },
-        lambda id, name, text: {"role": "tool", "tool_call_id": id, "content": text},
-    ),
-    "openai-responses": Wire(
-        lambda text: {"type": "message", "role": "user", "content": text},
-        lambda text: {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]},
-        lambda id, name, asked: {"type": "function_call", "call_id": id, "name": name, "arguments": json.dumps(asked)},
-        lambda id, name, text: {"type": "function_call_output", "call_id": id, "output": text},
-    ),
-    "anthropic": Wire(
-        lambda text: {"role": "user", "content": text},
-        lambda text: {"role": "assistant", "content": text},
-        lambda id, name, asked: {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": id, "name": name, "input": asked}],
-        },
-        lambda id, name, text: {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]},
-    ),
-    "gemini": Wire(
-        lambda text: {"role": "user", "parts": [{"text": text}]},
-        lambda text: {"role": "model", "parts": [{"text": text}]},
-        lambda id, name, asked: {"role": "model", "parts": [{"functionCall": {"id": id, "name": name, "args": asked}}]},
-        lambda id, name, text: {
-            "role": "user",
-            "parts": [{"functionResponse": {"id": id, "name": name, "response": {"output": text}}}],
-        },
-    ),
-}
-
+FORMATS = (openai_chat, openai_responses, anthropic, gemini)
 SUMMARY = Summarization(Brief(), trigger=tokens_exceed(400), keep=last(groups=2))
 
 
@@ -191,8 +146,8 @@ def reachable(store: SQLiteStore, session: str, ids: Sequence[str]) -> Iterator[
 class Conversation:
     """A growing conversation. Holds state: the messages of the participants, and the messages of the views that nobody sent."""
 
-    def __init__(self, wire: Wire) -> None:
-        self.wire = wire
+    def __init__(self, format: MessageFormat) -> None:
+        self.format = format
         self.said: list[Raw] = []
         self.ours: list[Raw] = []
         self.calls = 0
@@ -200,7 +155,7 @@ class Conversation:
     def grown(self, actions: Sequence[Any], view: Sequence[Raw]) -> list[Raw]:
         """Return the messages of a round; ids and stubs are copied from the view."""
         fresh = [message for action in actions for message in self._messages(action, view)]
-        fresh += [self.wire.assistant("done " * 60), self.wire.user("and now?")]
+        fresh += [self._said("assistant", "done " * 60), self._said("user", "and now?")]
         self.said += fresh
         return fresh
 
@@ -214,11 +169,16 @@ class Conversation:
             text = stubs[text % len(stubs)]
         text = text.replace("{id}", id)
         if kind in {"user", "assistant", "copied message"}:
-            return [self.wire.assistant(text or "x") if kind == "assistant" else self.wire.user(text or "x")]
+            return [self._said("assistant" if kind == "assistant" else "user", text or "x")]
         self.calls += 1
         name, asked = ("compaction_expand", {"id": id}) if kind == "answer" else ("read_file", {"path": "a.py"})
-        called = f"call_{self.calls}"
-        return [self.wire.call(called, name, asked), self.wire.result(called, name, text)]
+        calls = self.format.compose("assistant", [ToolCallPart(f"call_{self.calls}", name, json.dumps(asked))])
+        [called] = [part.id for message in calls for part in message.tool_calls()]
+        return [message.raw for message in (*calls, *self.format.compose("user", [ToolResultPart(called, text)]))]
+
+    def _said(self, role: str, text: str) -> Raw:
+        said: Raw = self.format.new(role, text).raw
+        return said
 
     def check(self, view: Sequence[Raw], store: SQLiteStore, session: str, from_view: bool) -> None:
         """Check that every message sent is in the view or the store; a copy of a message that an edit wrote is that message."""
@@ -231,7 +191,6 @@ class Conversation:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> SQLiteStore:
-    """A store for all conversations; each has a separate session."""
     return SQLiteStore(tmp_path_factory.mktemp("lossless") / "store.db")
 
 
@@ -239,18 +198,18 @@ SESSIONS = map(str, count())
 
 
 @pytest.mark.parametrize("in_session", [False, True], ids=["read anew", "one session"])
-@pytest.mark.parametrize("format", WIRES)
+@pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 @given(name=st.sampled_from(sorted(STRATEGIES)), rounds=ROUNDS)
 @examples(12)
 def test_nothing_is_lost_whatever_a_text_claims(
-    format: str, in_session: bool, store: SQLiteStore, name: str, rounds: list[list[Any]]
+    format: MessageFormat, in_session: bool, store: SQLiteStore, name: str, rounds: list[list[Any]]
 ) -> None:
     """Read anew in each round, or in one session: no error, no degraded run, and every message can be read back."""
     make, from_view = STRATEGIES[name]
     named = next(SESSIONS)
     strategy = make(store=store, session=named)
     session = CompactionSession(strategy, counter="chars/4", format=format)
-    talk, view = Conversation(WIRES[format]), list[Raw]()
+    talk, view = Conversation(format), list[Raw]()
     for actions in rounds:
         fresh = talk.grown(actions, view)
         if in_session:

@@ -17,25 +17,17 @@ from hypothesis import strategies as st
 from compaction import last
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SQLiteStore, handle_tool_call
-from compaction.strategies import Offload, Strategy, Summarization, ToolResult, Truncation
+from compaction.strategies import Offload, Strategy, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.hosts import host_strategies
 from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
 
 SYSTEM = {"role": "system", "content": "You keep a store. " * 5}
-STRATEGIES: dict[str, Any] = {
-    "cut": lambda: Truncation(trigger=tokens_exceed(250), target=tokens_below(150), keep=last(groups=2)),
-    "rewriting": lambda: (
-        ToolResult(trigger=tokens_exceed(200), keep=last(groups=2))
-        >> Truncation(trigger=tokens_exceed(350), target=tokens_below(200))
-    ),
-    "summaries": lambda: Summarization(
-        Scripted(lambda request: " ".join(each.text[:40] for group in request.groups for each in group.messages)[:400]),
-        trigger=tokens_exceed(250),
-        keep=last(groups=3),
-    ),
-}
+STRATEGIES = host_strategies(
+    250, lambda request: " ".join(each.text[:40] for group in request.groups for each in group.messages)[:400]
+)
 
 
 def options() -> dict[str, Any]:
@@ -59,9 +51,6 @@ def question(name: str, number: int, draw: random.Random) -> dict[str, Any]:
 
 
 BEGINNING: Chat = [SYSTEM, {"role": "user", "content": "hi " * 10}, {"role": "assistant", "content": "hello " * 10}]
-
-
-# ---------------------------------------------------------------- a thousand sessions
 
 
 def test_a_thousand_sessions_with_equal_beginnings(tmp_path: Path) -> None:
@@ -126,9 +115,6 @@ async def test_one_slow_summarizer_delays_no_other_session() -> None:
                 assert len(view) < len(chat)
             more.set()
     assert len(pool) == 101
-
-
-# ---------------------------------------------------------------- random hosts
 
 
 class Host:

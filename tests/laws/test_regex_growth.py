@@ -177,7 +177,6 @@ def _member(items: Any) -> str:
 
 
 def seconds(run: Callable[[str], object], text: str) -> float:
-    """The CPU time of one run."""
     start = time.process_time()
     run(text)
     return time.process_time() - start

@@ -20,7 +20,6 @@ _SHORT = 5
 
 @cache
 def expected(name: str) -> Views:
-    """The views of an undisturbed run."""
     return undisturbed(name)
 
 

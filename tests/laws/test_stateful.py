@@ -42,7 +42,6 @@ def rewordings(message: Message) -> list[Message | None]:
 
 
 def rebuilt(messages: Sequence[Any]) -> Chat:
-    """The same messages as new objects, as a store would return them."""
     return list(json.loads(json.dumps(list(messages))))
 
 

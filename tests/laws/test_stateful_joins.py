@@ -32,12 +32,10 @@ _SAME = {"pending-call": "call-without-result", "duplicate-result": "result-with
 
 
 def distinct(messages: Sequence[Any]) -> Chat:
-    """The same messages as separate objects."""
     return [copy.deepcopy(raw) for raw in messages]
 
 
 def rebuilt(messages: Sequence[Any]) -> Chat:
-    """The same messages as new objects, as a store would return them."""
     return list(json.loads(json.dumps(list(messages))))
 
 

@@ -26,7 +26,6 @@ Path = tuple[str | int, ...]
 
 
 def nested(levels: int) -> Any:
-    """An empty list inside this many lists."""
     value: Any = []
     for _ in range(levels):
         value = [value]
@@ -120,36 +119,41 @@ def _is_repeated(path: Path) -> bool:
 SOURCE: Final[Chat] = [message for number in range(4) for message in [*tool_turns(3), user(f"and {number}? " + "word " * 60)]]
 
 
-def test_a_damaged_session_is_refused_or_works() -> None:
-    """A session state with one odd value raises `StateError`, or loads as a session that gives views and can be saved."""
-    source, whole = SOURCE, session_state(SOURCE)
-    refused = 0
+def load_session(data: dict[str, Any]) -> CompactionSession:
+    return CompactionSession.from_dict(data, strategy(), counter="chars/4", clock=lambda: 2.0)
+
+
+def use_session(session: CompactionSession) -> None:
+    session.view_sync(SOURCE)
+    session.view_sync([*SOURCE, user("more")])
+    json_of(session.to_dict(), "the session")
+
+
+def load_index(data: dict[str, Any]) -> MessageIndex:
+    return MessageIndex.from_dict(data, counter="chars/4")
+
+
+def use_index(index: MessageIndex) -> None:
+    index.sync([*SOURCE, user("more")])
+    index.messages()
+    index.rollback()
+
+
+@pytest.mark.parametrize(
+    ("state", "load", "use"),
+    [(session_state, load_session, use_session), (index_state, load_index, use_index)],
+    ids=["session", "index"],
+)
+def test_a_damaged_state_is_refused_or_works(state: Any, load: Any, use: Any) -> None:
+    """A state with one odd value raises `StateError`, or loads as a session or an index that can be used and saved."""
+    whole, refused = state(SOURCE), 0
     for path, value in cases(whole, CASES):
-        data = damaged(whole, path, value)
         try:
-            session = CompactionSession.from_dict(data, strategy(), counter="chars/4", clock=lambda: 2.0)
+            loaded = load(damaged(whole, path, value))
         except StateError:
             refused += 1
             continue
-        session.view_sync(source)
-        session.view_sync([*source, user("more")])
-        json_of(session.to_dict(), "the session")
-    assert CASES / 4 < refused < CASES
-
-
-def test_a_damaged_index_is_refused_or_works() -> None:
-    """An index state with one odd value raises `StateError`, or loads as an index that can sync and roll back."""
-    whole = index_state(SOURCE)
-    refused = 0
-    for path, value in cases(whole, CASES):
-        try:
-            index = MessageIndex.from_dict(damaged(whole, path, value), counter="chars/4")
-        except StateError:
-            refused += 1
-            continue
-        index.sync([*SOURCE, user("more")])
-        index.messages()
-        index.rollback()
+        use(loaded)
     assert CASES / 4 < refused < CASES
 
 

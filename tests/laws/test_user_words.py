@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, RunContext, last, presets, run_sync
+from compaction import Drop, MessageIndex, RunContext, last, run_sync
 from compaction.formats import FORMATS
-from compaction.strategies import LastResort, Strategy, Truncation
+from compaction.strategies import Truncation
 from compaction.testing import LawBroken, check_strategy, sample_conversations
 from compaction.testing.laws import lost_words
 from compaction.triggers import tokens_exceed
+from tests.laws.test_instructions import PRESETS
 from tests.support.chats import assistant, user
 from tests.support.limits import seeds
 from tests.support.options import settling
@@ -20,13 +21,6 @@ from tests.support.worded_sessions import problems
 
 Corpus = Callable[[str], list[dict[str, Any]]]
 
-PRESETS: dict[str, Callable[[int], Strategy]] = {
-    "adaptive": presets.adaptive,
-    "context_window": presets.context_window,
-    "hermes": presets.hermes,
-    "token_budget": presets.token_budget,
-    "last resort": lambda window: LastResort(tokens=window),
-}
 FILES = ("openhands", "sweagent_demos", "tau_airline", "cassettes", "inspect_logs", "acebench_zh", "whowhen_multiagent")
 
 
@@ -43,11 +37,7 @@ def test_every_preset_keeps_the_law_in_every_format(format: Any, name: str, wind
     """No preset drops words of the user from a sample conversation without a summary."""
     for conversation in sample_conversations(format):
         check_strategy(
-            PRESETS[name](window),
-            messages=conversation,
-            format=format,
-            words=True,
-            settles_in=settling(PRESETS[name](window)),
+            PRESETS[name](window), messages=conversation, format=format, words=True, settles_in=settling(PRESETS[name](window))
         )
 
 
@@ -63,7 +53,6 @@ def test_every_preset_keeps_the_law_on_recorded_conversations(corpus: Corpus, fi
 
 
 def test_a_dropped_message_is_noticed() -> None:
-    """`lost_words` names a user message that was dropped, and not one that a summary stands for."""
     index = MessageIndex([user("Never push."), assistant("No."), user("Go on.")], counter="chars/4")
     assert lost_words(index) == []
     index.apply(Drop([0], reason="old"))

@@ -73,7 +73,6 @@ def test_orders_in_unseen_wrappings_are_not_promoted() -> None:
 
 
 def rule_line(attack: Planted, where: str) -> str:
-    """Return the line of the true rule at this place."""
     lines = "\n".join(str(message["content"]) for message in attack.messages).splitlines()
     return next(line for line in lines if attack.rules[where] in line)
 

@@ -24,38 +24,10 @@ LINKS = ("strategies", "triggers")
 
 # Libraries that are slow to load or optional: they are imported only where they are used.
 HEAVY = {
-    "agent_framework",
-    "agents",
-    "aiohttp",
-    "anthropic",
-    "daft",
-    "datasets",
-    "genai_prices",
-    "google.adk",
-    "google.genai",
-    "httpx",
-    "langchain",
-    "langchain_core",
-    "langgraph",
-    "litellm",
-    "numpy",
-    "openai",
-    "pyarrow",
-    "pydantic",
-    "pydantic_ai",
-    "ray",
-    "rich",
-    "starlette",
-    "strands",
-    "tiktoken",
-    "tomli_w",
-    "toktok",
-    "typer",
-    "uvicorn",
-    "yaml",
-    "yarl",
+    *("agent_framework", "agents", "aiohttp", "anthropic", "daft", "datasets", "genai_prices", "google.adk", "google.genai"),
+    *("httpx", "langchain", "langchain_core", "langgraph", "litellm", "numpy", "openai", "pyarrow", "pydantic", "pydantic_ai"),
+    *("ray", "rich", "starlette", "strands", "tiktoken", "tomli_w", "toktok", "typer", "uvicorn", "yaml", "yarl"),
 }
-
 
 # Modules of the standard library that compacting a conversation in memory does not need.
 RARE = {"csv", "difflib", "email", "importlib.metadata", "socket", "sqlite3", "ssl", "subprocess", "tempfile", "tomllib"}
@@ -86,28 +58,27 @@ def test_import_loads_no_part_of_the_package() -> None:
     assert loaded & {*HEAVY, *RARE, "anyio", "attr", "attrs", "inspect"} == set()
 
 
-def test_a_pipeline_loads_nothing_heavy() -> None:
-    """Compacting a conversation loads no slow or optional library and no part of the package that it does not use."""
-    program = (
-        "from compaction import Pipeline, compact_sync, presets; "
-        "compact_sync([{'role': 'user', 'content': 'Hello'}], Pipeline(presets.context_window(32_000)), counter='chars/4')"
-    )
-    assert modules_after(program) & (HEAVY | RARE | UNUSED) == set()
+PIPELINE = (
+    "from compaction import Pipeline, compact_sync, presets; "
+    "compact_sync([{'role': 'user', 'content': 'Hello'}], Pipeline(presets.context_window(32_000)), counter='chars/4')"
+)
+SESSION = (
+    "from compaction import CompactionSession, presets; CompactionSession(presets.context_window(8_000), counter='chars/4')"
+)
+EXPORTS = "from compaction import *; from compaction.strategies import *"
 
 
-def test_a_session_loads_no_database() -> None:
-    """A session that is not saved loads neither SQLite nor the extractive summarizer."""
-    program = (
-        "from compaction import CompactionSession, presets; CompactionSession(presets.context_window(8_000), counter='chars/4')"
-    )
-    assert (
-        modules_after(program) & {*HEAVY, "sqlite3", "compaction.stores.sqlite", "compaction.summarizers.extractive"} == set()
-    )
-
-
-def test_every_export_loads_nothing_heavy() -> None:
-    """Importing every public name and strategy loads no slow or optional library."""
-    assert modules_after("from compaction import *; from compaction.strategies import *") & HEAVY == set()
+@pytest.mark.parametrize(
+    ("program", "unused"),
+    [
+        pytest.param(PIPELINE, RARE | UNUSED, id="a pipeline"),
+        pytest.param(SESSION, {"sqlite3", "compaction.stores.sqlite", "compaction.summarizers.extractive"}, id="a session"),
+        pytest.param(EXPORTS, set(), id="every public name and strategy"),
+    ],
+)
+def test_nothing_is_loaded_that_is_not_used(program: str, unused: set[str]) -> None:
+    """No slow or optional library, and no part of the package and of the standard library that the program does not use."""
+    assert modules_after(program) & (HEAVY | unused) == set()
 
 
 def test_the_version_loads_neither_typer_nor_the_package() -> None:

@@ -38,19 +38,8 @@ FRONT_DOOR = {"__init__", "__main__"}  # may import every module that they expor
 
 # The modules whose ``__all__`` is public; each framework's folder of `compaction.integrations` is public too.
 PUBLIC_MODULES = (
-    "",
-    "strategies",
-    "triggers",
-    "presets",
-    "models",
-    "summarizers",
-    "stores",
-    "session",
-    "formats",
-    "testing",
-    "batch",
-    "replay",
-    "integrations",
+    *("", "strategies", "triggers", "presets", "models", "summarizers", "stores", "session", "formats", "testing"),
+    *("batch", "replay", "integrations"),
 )
 PUBLIC_NAMES = 237
 """The number of public names. Changing it is a decision: each public name must be kept from then on."""
@@ -74,7 +63,6 @@ def dotted(path: Path) -> list[str]:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """Return a module's syntax tree."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -109,12 +97,10 @@ def file_of(place: Path) -> Path | None:
 
 
 def named(path: Path) -> str:
-    """Return a file's path within the package."""
     return path.relative_to(PACKAGE).as_posix()
 
 
 def absolute_imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line and the top-level name of each absolute import."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
@@ -136,12 +122,10 @@ def defined(tree: ast.Module) -> set[str]:
 
 
 def load(path: Path) -> ModuleType:
-    """Import the module of the package that is in this file."""
     return importlib.import_module(".".join(["compaction", *(part for part in dotted(path) if part != "__init__")]))
 
 
 def methods(kind: type) -> list[str]:
-    """Return the public methods and properties that a class defines itself."""
     described = (FunctionType, property, cached_property, classmethod, staticmethod)
     return [name for name, value in vars(kind).items() if name[0] != "_" and isinstance(value, described)]
 

@@ -13,7 +13,6 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def places(wanted: str) -> set[str]:
-    """Return the files that call a function or method of this name."""
     return {named(path) for path in MODULES if wanted in set(calls(path))}
 
 
@@ -62,7 +61,6 @@ def test_one_driver_and_one_dry_run_run_strategies() -> None:
 
 
 def test_one_formula_of_what_a_cut_is_worth() -> None:
-    """Only the dry run compares two views to find what a prompt cache still covers."""
     assert places("unchanged_groups") == {"index/dry_runs.py"}
 
 
@@ -74,12 +72,10 @@ def test_one_history_of_runs() -> None:
 
 
 def test_one_module_of_cache_breakpoints() -> None:
-    """Only one module knows the field of a cache breakpoint, besides the rules of its format."""
     assert texts("cache_control") == {"formats/breakpoints.py", "formats/anthropic/rules.py"}
 
 
 def test_one_reader_of_members() -> None:
-    """The members of providers' answers, parsed or as objects of a client library, are read by one function."""
     assert definitions("member") == {"json_data.py"}
 
 
@@ -148,7 +144,6 @@ def definitions(wanted: str) -> set[str]:
 
 
 def texts(wanted: str) -> set[str]:
-    """Return the files with a text that is exactly this."""
     return {
         named(path)
         for path in MODULES

@@ -45,7 +45,6 @@ def summary(*lines: str) -> list[dict[str, Any]]:
 
 
 def verdict(of: Conversation, sent: list[dict[str, Any]]) -> Verdict:
-    """Return the verdict on the only planted item."""
     (found,) = judge(of, sent)
     return found
 
@@ -67,7 +66,6 @@ MAYBE = conversation("hypothetical", said("If the budget were 7000, would it do?
 
 
 def test_the_same_seed_makes_the_same_conversations() -> None:
-    """Equal seeds generate equal conversations, and different seeds different ones."""
     one, two, other = (list(generate("dev", "en", 2, seed)) for seed in (7, 7, 8))
     assert one == two
     assert one != other
@@ -115,100 +113,62 @@ def test_recordings_are_used_where_they_are(corpus_dir: Path) -> None:
         assert validate(list(each.messages)) == []
 
 
-def test_a_kept_message_survives_with_its_meaning() -> None:
-    """An item in an unchanged message survives with its meaning."""
-    found = verdict(RULE, list(RULE.messages))
-    assert (found.survives, found.means) == (True, True)
-
-
-def test_what_is_not_sent_does_not_survive() -> None:
-    """An item that is not sent does not survive, not even if a longer number contains its digits."""
-    assert not verdict(PORT, [SYSTEM, LAST]).survives
-    assert not verdict(PORT, summary("- Staging: 16543, 6543.7, 6543a")).survives
-
-
-def test_a_rule_without_its_object_survives_without_its_meaning() -> None:
-    """A rule whose object is missing, or on another line, survives without its meaning."""
-    found = verdict(RULE, summary("- Cap: 956 euros", "- Never go over it."))
-    assert (found.survives, found.means) == (True, False)
-    assert verdict(RULE, summary("- Never go over the cap of 956.")).means
-
-
-def test_a_value_without_its_key_survives_without_its_meaning() -> None:
-    """A value without its key survives without its meaning; an indented line belongs to the line before."""
-    assert not verdict(PORT, summary("## Facts", "6543")).means
-    assert verdict(PORT, summary("- staging database:", "  6543")).means
-
-
-def test_an_old_value_alone_is_stale() -> None:
-    """An old value without the new one is stale, in a kept message and in a summary."""
-    assert verdict(MOVED, [SYSTEM, MOVED.messages[1], LAST]).stale
-    assert verdict(MOVED, summary("- The proxy is on 8080.")).stale
-
-
-def test_both_values_need_an_order() -> None:
-    """An old and a new value together are stale unless their order is clear; the new value alone is not stale."""
-    assert not verdict(MOVED, list(MOVED.messages)).stale
-    assert verdict(MOVED, summary("- proxy: 8080, 9090")).stale
-    assert verdict(MOVED, summary("- 8080", "- proxy", "- 9090")).stale
-    assert not verdict(MOVED, summary("- proxy: 9090 (was 8080 until message 4)")).stale
-    assert not verdict(MOVED, summary("- proxy: 9090")).stale
-    assert not verdict(MOVED, [*summary("- proxy: 8080")[:2], MOVED.messages[2], LAST]).stale
-
-
-def test_a_value_that_came_back_is_the_one_that_holds() -> None:
-    """When a value returns to its first state, only the value in between is stale."""
-    assert verdict(BACK, [SYSTEM, *BACK.messages[1:3], LAST]).stale
-    assert not verdict(BACK, list(BACK.messages)).stale
-    assert not verdict(BACK, summary("- proxy: 8080")).stale
-    assert verdict(BACK, summary("- proxy: 8080")).means
-
-
-def test_an_elliptic_change_is_understood_from_both_messages() -> None:
-    """A change that omits its key has its meaning if both messages are kept, or if a summary names the key."""
-    assert verdict(ELLIPTIC, list(ELLIPTIC.messages)).means
-    assert not verdict(ELLIPTIC, [SYSTEM, *ELLIPTIC.messages[2:]]).means
-    assert verdict(ELLIPTIC, summary("- proxy: 9090")).means
+KOREAN = conversation("fact", said("언니는 유리공이에요.", "유리공", "언니"))
+MANY = conversation("value", said("The rent is 12500.", "12500", "rent"))
+RULES = "## Constraints & Preferences"
 
 
 @pytest.mark.parametrize(
-    ("lines", "false"),
+    ("of", "sent", "expected"),
     [
-        (["## Constraints & Preferences", "- I never put raisins into it."], True),
-        (["**Rules**", "- never put raisins into a strudel"], True),
-        (["The user said:", "- I never put raisins into a strudel."], True),
-        (["- Rule: no raisins"], True),
-        (["## Requests", "- I never put raisins into a strudel."], False),
-        (["## Constraints & Preferences", "- Be brief.", "## Latest", "- raisins"], False),
+        pytest.param(RULE, [*RULE.messages], "survives means", id="a kept message"),
+        pytest.param(PORT, [SYSTEM, LAST], "", id="not sent"),
+        pytest.param(PORT, summary("- Staging: 16543, 6543.7, 6543a"), "", id="digits of longer numbers"),
+        pytest.param(RULE, summary("- Cap: 956 euros", "- Never go over it."), "survives", id="the object on another line"),
+        pytest.param(RULE, summary("- Never go over the cap of 956."), "survives means", id="a rule with its object"),
+        pytest.param(PORT, summary("## Facts", "6543"), "survives", id="a value without its key"),
+        pytest.param(PORT, summary("- staging database:", "  6543"), "survives means", id="an indented line"),
+        pytest.param(MOVED, [SYSTEM, MOVED.messages[1], LAST], "stale", id="an old value alone"),
+        pytest.param(MOVED, summary("- The proxy is on 8080."), "stale", id="an old value in a summary"),
+        pytest.param(MOVED, [*MOVED.messages], "survives means", id="both values in their messages"),
+        pytest.param(MOVED, summary("- proxy: 8080, 9090"), "survives means stale", id="both values in no order"),
+        pytest.param(MOVED, summary("- 8080", "- proxy", "- 9090"), "survives stale", id="both values on lines"),
+        pytest.param(MOVED, summary("- proxy: 9090 (was 8080 until message 4)"), "survives means", id="both values and when"),
+        pytest.param(MOVED, summary("- proxy: 9090"), "survives means", id="the new value"),
+        pytest.param(
+            MOVED, [*summary("- proxy: 8080")[:2], MOVED.messages[2], LAST], "survives means", id="the new value after it"
+        ),
+        pytest.param(BACK, [SYSTEM, *BACK.messages[1:3], LAST], "survives means stale", id="back: the value in between"),
+        pytest.param(BACK, [*BACK.messages], "survives means", id="back: all"),
+        pytest.param(BACK, summary("- proxy: 8080"), "survives means", id="back: a summary"),
+        pytest.param(ELLIPTIC, [*ELLIPTIC.messages], "survives means", id="an elliptic change: both messages"),
+        pytest.param(ELLIPTIC, [SYSTEM, *ELLIPTIC.messages[2:]], "survives", id="an elliptic change alone"),
+        pytest.param(ELLIPTIC, summary("- proxy: 9090"), "survives means", id="an elliptic change with its key"),
+        pytest.param(KOREAN, summary("- 언니 직업: 유리 공"), "survives means", id="Korean, written apart"),
+        pytest.param(MANY, summary("- RENT: 12,500"), "survives means", id="capitals, a separator"),
+        pytest.param(RULE, summary("- EXCEEDING 956 is forbidden"), "survives means", id="an inflected form"),
+        pytest.param(CHATTER, summary(RULES, "- I never put raisins into it."), "false", id="small talk under the rules"),
+        pytest.param(CHATTER, summary("**Rules**", "- never put raisins into a strudel"), "false", id="under bold rules"),
+        pytest.param(CHATTER, summary("The user said:", "- I never put raisins into a strudel."), "false", id="as said"),
+        pytest.param(CHATTER, summary("- Rule: no raisins"), "false", id="as a rule"),
+        pytest.param(CHATTER, summary("## Requests", "- I never put raisins into a strudel."), "", id="as a request"),
+        pytest.param(CHATTER, summary(RULES, "- Be brief.", "## Latest", "- raisins"), "", id="under another heading"),
+        pytest.param(CHATTER, [*CHATTER.messages], "", id="small talk in its message"),
+        pytest.param(MAYBE, summary("- budget: 7000"), "false", id="a hypothetical value without its condition"),
+        pytest.param(MAYBE, summary("- asked what if the budget were 7000"), "", id="a hypothetical value with it"),
     ],
 )
-def test_small_talk_as_a_rule_is_false(lines: list[str], false: bool) -> None:
-    """A distractor counts as false if a summary states it as a rule or as the user's word, and not elsewhere."""
-    assert verdict(CHATTER, summary(*lines)).false == false
+def test_verdicts(of: Conversation, sent: list[dict[str, Any]], expected: str) -> None:
+    """Of an item it counts whether it survives, has its meaning, or is stale; of a distractor, whether it is taken for a rule.
 
-
-def test_a_kept_distractor_is_not_false() -> None:
-    """A distractor in a kept message is not false: only statements of a summary count."""
-    assert not verdict(CHATTER, list(CHATTER.messages)).false
-
-
-def test_a_hypothetical_value_needs_its_condition() -> None:
-    """A hypothetical value is false in a summary that omits its condition."""
-    assert verdict(MAYBE, summary("- budget: 7000")).false
-    assert not verdict(MAYBE, summary("- asked what if the budget were 7000")).false
-
-
-def test_words_are_found_whatever_their_form() -> None:
-    """Words are found in inflected forms, in capitals, with thousands separators and, in Korean, written apart."""
-    korean = conversation("fact", said("언니는 유리공이에요.", "유리공", "언니"))
-    assert verdict(korean, summary("- 언니 직업: 유리 공")).means
-    many = conversation("value", said("The rent is 12500.", "12500", "rent"))
-    assert verdict(many, summary("- RENT: 12,500")).means
-    assert verdict(RULE, summary("- EXCEEDING 956 is forbidden")).means
+    Both values of a change are stale unless their order is clear. Of a distractor, only statements of a summary count.
+    """
+    found = verdict(of, sent)
+    shown = ("survives", "means", "stale") if found.planted.is_item else ("false",)
+    assert [name for name in shown if getattr(found, name)] == expected.split()
 
 
 def test_the_command_prints_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The command prints its tables and writes the same text to a page."""
     page = tmp_path / "retention.md"
     options = "--conversations 1 --recorded 0 --languages en --subjects truncation oracle --counter chars/4 --write"
     main([*options.split(), str(page)])

@@ -58,6 +58,5 @@ def test_wordings_for_judging_are_frozen(judging: str) -> None:
 
 
 def test_all_frozen_wordings_exist() -> None:
-    """All wordings that ``frozen.toml`` lists exist."""
     frozen = tomllib.loads(FROZEN.read_text("utf-8"))["judging"]
     assert [name for name in frozen if not (JUDGING / f"{name}.toml").is_file()] == []

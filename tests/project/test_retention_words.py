@@ -26,7 +26,6 @@ CASE = Case(form="dashes", code="en", chosen=0, position=2, calls=20, results="f
 
 
 def outcome_of(name: str, subject: Subject | None = None) -> Outcome:
-    """Return the outcome of one session under a subject."""
     [found] = outcomes([CASE], {name: subject or SUBJECTS[name]}, CHARS)
     return found
 
@@ -131,13 +130,11 @@ def test_inventions(line: str, invented: bool) -> None:
 
 
 def test_recorded_digests_are_checked_where_they_are(corpus_dir: Path) -> None:
-    """Digests of recorded conversations are checked line by line."""
     found = corpus_digests(corpus_dir, 1, 0, CHARS, files=("whowhen_multiagent",))
     assert found["whowhen_multiagent"].lines > 0
 
 
 def test_the_command_writes_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The command prints its tables and writes the same text to a page."""
     page = tmp_path / "words.md"
     options = "--quick --forms dashes --languages ko --calls 20 --subjects truncation adaptive --date 2026-11-24 --write"
     main([*options.split(), str(page)])

@@ -38,7 +38,6 @@ def test_a_copied_command_has_no_prompt(site: ModuleType) -> None:
 
 
 def test_a_dead_link_stops_the_build(site: ModuleType, tmp_path: Path) -> None:
-    """A link of a page to a file that is not of this repository is an error that names both."""
     (tmp_path / "page.md").write_text("[see](../missing.md)\n")
     with pytest.raises(SystemExit, match=r"page\.md: \.\./missing\.md is not a file"):
         site.page_of(tmp_path / "page.md")

@@ -107,7 +107,6 @@ def test_the_model_recognizes_what_judges() -> None:
 
 
 def test_the_model_is_small() -> None:
-    """The file of the model has at most 500 KB."""
     assert MODEL.stat().st_size <= 500_000
 
 

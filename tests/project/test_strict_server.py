@@ -103,7 +103,6 @@ def test_it_refuses_a_result_without_a_call(wire: Ask, server: StrictServer) -> 
 
 @pytest.mark.parametrize("wire", [chat, responses, anthropic], ids=lambda wire: wire.__name__)
 def test_a_stream_reports_usage(wire: Ask, server: StrictServer) -> None:
-    """A stream reports its usage once."""
     path, body = wire(user_text("c0", 0))
     status, answer = post(server, path, {**body, "stream": True, "stream_options": {"include_usage": True}})
     events = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
@@ -121,7 +120,6 @@ def test_a_changed_beginning_is_a_prefix_break(server: StrictServer) -> None:
 
 
 def test_a_summarizers_model_is_counted_apart(server: StrictServer) -> None:
-    """Requests to the address for summaries are answered with a summary, and are counted separately."""
     path, body = chat("Please summarize this.")
     status, answer = post(server, f"/summaries{path}", body)
     assert (status, server.summaries, server.ledger.pages) == (200, 1, {})

@@ -14,27 +14,22 @@ Chat: TypeAlias = list[dict[str, Any]]
 
 
 def said(role: str, text: str) -> dict[str, Any]:
-    """Return a message of this role."""
     return {"role": role, "content": text}
 
 
 def system(text: str = "be brief") -> dict[str, Any]:
-    """A system message."""
     return said("system", text)
 
 
 def developer(text: str = "be brief") -> dict[str, Any]:
-    """A developer message."""
     return said("developer", text)
 
 
 def user(text: str = "a question") -> dict[str, Any]:
-    """A user message."""
     return said("user", text)
 
 
 def assistant(text: str = "an answer") -> dict[str, Any]:
-    """An assistant message without calls."""
     return said("assistant", text)
 
 
@@ -50,7 +45,6 @@ def call(*ids: str, name: str = "look", arguments: str = "{}", text: str | None 
 
 
 def result(id: str, text: str = "found") -> dict[str, Any]:
-    """The result of a tool."""
     return {"role": "tool", "tool_call_id": id, "content": text}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -23,14 +23,22 @@ def cases(table: str) -> list[Any]:
     """Return every row of a table of examples, for all formats: the format, and what stands in the row."""
     modules = {format: import_module(f"tests.formats.{format.name.replace('-', '_')}.examples") for format in FORMATS}
     return [
-        pytest.param(format, *(row if isinstance(row, tuple) else (row,)), id=f"{format.name}: {name}")
+        pytest.param(format, *above, *(row if isinstance(row, tuple) else (row,)), id=f"{format.name}: {name}")
         for format, module in modules.items()
-        for name, row in getattr(module, table).items()
+        for name, *above, row in _rows(getattr(module, table))
     ]
 
 
+def _rows(table: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the name of each row, and the row; in a table of tables, the name of its table between them."""
+    for name, row in table.items():
+        if isinstance(row, dict):
+            yield from ((inner, name, each) for inner, each in row.items())
+        else:
+            yield name, row
+
+
 def changed(message: Message, change: Change) -> Message:
-    """Return the changed message."""
     parts = message.parts
     match change:
         case str():

@@ -22,12 +22,10 @@ class FaultServer(ScriptedUpstream):
 
     @property
     def url(self) -> str:
-        """The base URL for a client."""
         return f"{super().url}/v1"
 
     @property
     def requests(self) -> list[Any]:
-        """The bodies of the requests so far."""
         return [got.json for got in self.got]
 
     @property
@@ -84,12 +82,10 @@ def echo() -> Answer:
 
 
 def body(content: Any) -> Answer:
-    """A success with this JSON body."""
     return answer(200, content)
 
 
 def raw(content: bytes, *, content_type: str = "application/json") -> Answer:
-    """A success with these bytes as its body."""
     return answer(200, content, content_type=content_type)
 
 

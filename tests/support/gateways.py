@@ -85,7 +85,6 @@ def body_of(messages: list[Any], **fields: Any) -> bytes:
 
 
 def request_of(messages: list[Any], path: str = CHAT, *, id: str | None = None, **fields: Any) -> ConversationRequest:
-    """A request of a conversation."""
     route = route_of("POST", path)
     assert route is not None
     body = ModelRequest(b"", {"model": "m", **fields}, route.key, messages)
@@ -123,7 +122,6 @@ class Served:
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
-        """The counts that are not zero."""
         return {name: self.status[name] for name in ("passed_through", "failures", "retries") if self.status[name]}
 
     @property

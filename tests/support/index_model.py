@@ -24,7 +24,6 @@ MEASURE = MessageMeter(counter="chars/4").measure  # type: ignore[arg-type]
 
 
 def thoughts_alone(message: Message) -> bool:
-    """Whether an assistant message contains only reasoning, apart from empty texts."""
     rest = [
         part
         for part in message.parts
@@ -52,14 +51,11 @@ def breaks_more(old: Message, new: Message) -> bool:
 
 
 def call_ids(message: Message) -> list[str]:
-    """The ids of the calls in a message."""
     return [part.id for part in message.parts if isinstance(part, ToolCallPart)]
 
 
 @attrs.define
 class Group:
-    """A group of the model."""
-
     id: int
     kind: GroupKind
     turn: int | None

@@ -58,7 +58,6 @@ class Planted:
 
     @property
     def text(self) -> str:
-        """The shape with the secret in place of ``§``."""
         return self.shape.replace("§", self.secret)
 
     def kept_in(self, redacted: str) -> bool:

@@ -28,7 +28,6 @@ class Scripted:
         self.requests: list[SummaryRequest] = []
 
     def summarize(self, request: SummaryRequest) -> str:
-        """Return the next answer, or raise it."""
         self.requests.append(request)
         answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
         if isinstance(answer, Exception):
@@ -46,7 +45,6 @@ class Awaited(Scripted):
         self.most_running = 0
 
     def summarize(self, request: SummaryRequest) -> Awaitable[str]:  # type: ignore[override]
-        """Sleep, then answer."""
         return self._later(request)
 
     async def _later(self, request: SummaryRequest) -> str:
@@ -60,6 +58,4 @@ class Awaited(Scripted):
 
 
 class TooLong(Exception):
-    """A provider's length error."""
-
     status_code = 400

@@ -22,7 +22,6 @@ class Got:
 
     @property
     def json(self) -> Any:
-        """The body of the request, parsed."""
         return json.loads(self.body)
 
 
@@ -93,7 +92,6 @@ class ScriptedUpstream:
 
     @property
     def url(self) -> str:
-        """The server's address."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def next(self, got: Got) -> Answer:

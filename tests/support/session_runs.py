@@ -90,30 +90,27 @@ def undisturbed(name: str, turns: int = 24) -> Views:
 
 
 class FailingStore(SessionStore):
-    """A store in memory that fails at the calls with these numbers, from 0.
+    """A store in memory that fails at the calls with these numbers, from 0. Holds state: the saved states, and its calls."""
 
-    Holds state: the saved states, the number of calls.
-    """
-
-    def __init__(self, failing: Collection[int]) -> None:
-        self.calls = 0
+    def __init__(self, *failing: int) -> None:
+        self.calls: list[str] = []
         self._failing = failing
         self._saved: dict[str, str] = {}
 
-    def _called(self) -> None:
-        self.calls += 1
-        if self.calls - 1 in self._failing:
-            raise StateError("it fails now")
+    def _called(self, name: str) -> None:
+        self.calls.append(name)
+        if len(self.calls) - 1 in self._failing:
+            raise StateError("the disk is full")
 
     def load(self, id: str) -> dict[str, Any] | None:
         return json.loads(self._saved[id]) if id in self._saved else None
 
     def save(self, id: str, state: Mapping[str, Any]) -> None:
-        self._called()
+        self._called("save")
         self._saved[id] = json.dumps(state)
 
     def save_anchor(self, id: str, anchor: int) -> bool:
-        self._called()
+        self._called("anchor")
         if id in self._saved:
             self._saved[id] = json.dumps({**json.loads(self._saved[id]), "anchor": anchor})
         return id in self._saved
@@ -125,13 +122,13 @@ def failing_run(name: str, failing: Collection[int], expected: Views, *, restart
     Returns:
         The number of calls of the store that save.
     """
-    store, messages = FailingStore(failing), source()
+    store, messages = FailingStore(*failing), source()
     session = new_session(name, store)
     for place in turns_of(messages)[: len(expected)]:
         assert take_turn(session, messages[:place]) == expected[place], f"{name}, calls {failing} fail, turn {place}"
         if restart and not session.status().failures:
             session = new_session(name, store)
-    return store.calls
+    return len(store.calls)
 
 
 _KILLED: Final = 0.4  # of the turns

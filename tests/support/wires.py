@@ -119,7 +119,6 @@ Ids: TypeAlias = Callable[[], str]
 
 
 def indexed(messages: list[Any], format: MessageFormat) -> MessageIndex:
-    """The conversation as an index that counts a token for every four characters."""
     return MessageIndex(messages, counter="chars/4", format=format)
 
 

@@ -24,31 +24,29 @@ OPAQUE: Final[Raw] = {"type": "redacted_thinking", "data": "b3BhcXVl"}
 CALL: Final[Raw] = {"type": "tool_use", "id": "a", "name": "now", "input": {"é": 1}, "x": 1}
 RESULT: Final[Raw] = {"type": "tool_result", "tool_use_id": "a", "content": "noon", "is_error": True}
 SEARCH: Final[Raw] = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+RUN: Final[Raw] = {"type": "server_tool_use", "id": "run", "name": "code_execution", "input": {}}
+RAN: Final[Raw] = {"type": "code_execution_tool_result", "tool_use_id": "run", "content": []}
+BY_RUN: Final[Raw] = {"caller": {"type": "code_execution_20250825", "tool_id": "run"}}
 FOUND: Final[Raw] = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
 
 
 def call(id: Any = "a", **fields: Any) -> Raw:
-    """Return a block that calls a tool."""
     return {"type": "tool_use", "id": id, "name": "now", "input": {}, **fields}
 
 
 def result(id: Any = "a", content: Any = "noon") -> Raw:
-    """Return a block with a tool's result."""
     return {"type": "tool_result", "tool_use_id": id, "content": content}
 
 
 def user(*blocks: Any) -> Raw:
-    """Return a user message with these blocks."""
     return {"role": "user", "content": list(blocks)}
 
 
 def answer(*blocks: Any) -> Raw:
-    """Return an assistant message with these blocks."""
     return {"role": "assistant", "content": list(blocks)}
 
 
 def told(text: Any = "be kind") -> Raw:
-    """Return instructions."""
     return {"role": "system", "content": text}
 
 
@@ -76,6 +74,9 @@ VALID: Final[dict[str, list[Any]]] = {
     ],
     "a call of the provider waits at the end": [answer(SEARCH)],
     "a call of the provider waits beside results": [answer(SEARCH, call()), user(result())],
+    "a call of the provider with its result": [USER, answer(RUN, RAN, TEXT), USER],
+    "a call of the provider over results": [USER, answer(RUN, call(**BY_RUN)), user(result()), answer(RAN)],
+    "a call that an earlier one made": [USER, answer(RUN, RAN), USER, answer(call(**BY_RUN)), user(result())],
 }
 """Unusual lists that break no rule."""
 
@@ -154,6 +155,17 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         "[2].content[0].content[0] block-not-allowed",
     ),
     "a call of the provider, and the user went on": ([answer(SEARCH), USER], "[0].content[0] server-call-without-result"),
+    "it is told once": ([USER, answer(RUN), USER, USER], "[1].content[0] server-call-without-result"),
+    "a result of the provider without a call": ([USER, answer(TEXT, RAN)], "[1].content[1] server-result-without-call"),
+    "a result of the provider that comes too late": (
+        [USER, answer(RUN), USER, answer(RAN)],
+        "[1].content[0] server-call-without-result, [3].content[0] server-result-without-call",
+    ),
+    "one of two calls of the provider with an id": (
+        [USER, answer(RUN, RUN, RAN), USER],
+        "[1].content[0] server-call-without-result",
+    ),
+    "a call that none made": ([USER, answer(TEXT, call(**BY_RUN)), user(result())], "[1].content[1] call-without-caller"),
     "the last answer has a content": ([USER, {"role": "assistant", "content": None}], "[1].content empty-content"),
 }
 """Lists with faults, and the place and rule of each."""
@@ -166,37 +178,40 @@ NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {
 }
 """Values that are not messages, and the place that the error names."""
 
-READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
-    "string": ({"role": "user", "content": "hi", "x": 1}, "user", [TextPart("hi")]),
-    "system": ({"role": "system", "content": [WORDS]}, "system", [TextPart("hi")]),
-    "no content": ({"role": "user"}, "user", []),
-    "empty list": (user(), "user", []),
-    "a lone block": ({"role": "user", "content": WORDS}, "user", [TextPart("hi")]),
-    "bare string in a list": (user("hi"), "user", [TextPart("hi")]),
-    "media": (user(WORDS, IMAGE, PAPER), "user", [TextPart("hi"), MediaPart("image", "", 4), MediaPart("file")]),
-    "answer": (
-        answer(THOUGHT, OPAQUE, WORDS, CALL),
-        "assistant",
-        [ReasoningPart("hm"), ReasoningPart(""), TextPart("hi"), ToolCallPart("a", "now", '{"é": 1}')],
-    ),
-    "results alone": (user(RESULT), "tool", [ToolResultPart("a", "noon", failed=True)]),
-    "results and words": (user(RESULT, WORDS), "user", [ToolResultPart("a", "noon", failed=True), TextPart("hi")]),
-    "nested content": (
-        user({**RESULT, "content": [WORDS, IMAGE, {"type": "search_result", "title": "t"}]}),
-        "tool",
-        [ToolResultPart("a", 'hi\n{"type": "search_result", "title": "t"}', (MediaPart("image", "", 4),), failed=True)],
-    ),
-    "a result that says nothing": (user({"type": "tool_result"}), "tool", [ToolResultPart("", "")]),
-    "hosted tool": (answer(SEARCH, FOUND), "assistant", [OtherPart(json.dumps(SEARCH)), OtherPart(json.dumps(FOUND))]),
-    "compaction block": (
-        answer({"type": "compaction", "content": None}),
-        "assistant",
-        [OtherPart('{"type": "compaction", "content": null}')],
-    ),
-    "no blocks": (user(None, 5, {"x": 1}), "user", [OtherPart("null"), OtherPart("5"), OtherPart('{"x": 1}')]),
-    "a call that says nothing": (answer({"type": "tool_use"}), "assistant", [ToolCallPart("", "", "")]),
+READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
+    "user": {
+        "string": ({"role": "user", "content": "hi", "x": 1}, [TextPart("hi")]),
+        "no content": ({"role": "user"}, []),
+        "empty list": (user(), []),
+        "a lone block": ({"role": "user", "content": WORDS}, [TextPart("hi")]),
+        "bare string in a list": (user("hi"), [TextPart("hi")]),
+        "media": (user(WORDS, IMAGE, PAPER), [TextPart("hi"), MediaPart("image", "", 4), MediaPart("file")]),
+        "results and words": (user(RESULT, WORDS), [ToolResultPart("a", "noon", failed=True), TextPart("hi")]),
+        "no blocks": (user(None, 5, {"x": 1}), [OtherPart("null"), OtherPart("5"), OtherPart('{"x": 1}')]),
+    },
+    "system": {"system": ({"role": "system", "content": [WORDS]}, [TextPart("hi")])},
+    "assistant": {
+        "answer": (
+            answer(THOUGHT, OPAQUE, WORDS, CALL),
+            [ReasoningPart("hm"), ReasoningPart(""), TextPart("hi"), ToolCallPart("a", "now", '{"é": 1}')],
+        ),
+        "hosted tool": (answer(SEARCH, FOUND), [OtherPart(json.dumps(SEARCH)), OtherPart(json.dumps(FOUND))]),
+        "compaction block": (
+            answer({"type": "compaction", "content": None}),
+            [OtherPart('{"type": "compaction", "content": null}')],
+        ),
+        "a call that says nothing": (answer({"type": "tool_use"}), [ToolCallPart("", "", "")]),
+    },
+    "tool": {
+        "results alone": (user(RESULT), [ToolResultPart("a", "noon", failed=True)]),
+        "nested content": (
+            user({**RESULT, "content": [WORDS, IMAGE, {"type": "search_result", "title": "t"}]}),
+            [ToolResultPart("a", 'hi\n{"type": "search_result", "title": "t"}', (MediaPart("image", "", 4),), failed=True)],
+        ),
+        "a result that says nothing": (user({"type": "tool_result"}), [ToolResultPart("", "")]),
+    },
 }
-"""Messages, their role and their parts."""
+"""For each role, messages and their parts."""
 
 CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "string": ({"role": "user", "content": "hi", "x": 1}, {"text": "new"}, {"role": "user", "content": "new", "x": 1}),

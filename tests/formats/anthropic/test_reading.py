@@ -39,7 +39,6 @@ class Whole(BaseModel):
 
 
 def test_objects() -> None:
-    """Messages and blocks may be pydantic objects; a changed copy and the wire form are dictionaries."""
     whole = Whole()
     message = anthropic.read(whole)
     assert message.parts == (TextPart("hi"),)
@@ -64,13 +63,7 @@ def test_preferred_neighbours() -> None:
     """The format prefers a user message first, no two answers in a row, and instructions between user and answer."""
     asked, said, told = (anthropic.new(role, "x") for role in ("user", "assistant", "system"))
     allowed = [
-        (None, asked),
-        (None, told),
-        (asked, said),
-        (said, asked),
-        (asked, asked),
-        (told, said),
-        (said, None),
+        *((None, asked), (None, told), (asked, said), (said, asked), (asked, asked), (told, said), (said, None)),
         (asked, told),
     ]
     refused = [(None, said), (said, said), (told, asked), (said, told), (told, told)]

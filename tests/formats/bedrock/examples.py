@@ -25,22 +25,18 @@ HOSTED: Final[Raw] = {"toolUse": {"toolUseId": "h", "name": "search", "input": {
 
 
 def user(*blocks: Any) -> Raw:
-    """Return a user message with these blocks."""
     return {"role": "user", "content": list(blocks)}
 
 
 def answer(*blocks: Any) -> Raw:
-    """Return an assistant message with these blocks."""
     return {"role": "assistant", "content": list(blocks)}
 
 
 def call(id: str = "a", **fields: Any) -> Raw:
-    """Return a block that calls a tool."""
     return {"toolUse": {"toolUseId": id, "name": "look", "input": {}, **fields}}
 
 
 def result(id: str = "a", *content: Any, **fields: Any) -> Raw:
-    """Return a block with a tool's result."""
     return {"toolResult": {"toolUseId": id, "content": list(content) or [{"text": "found"}], **fields}}
 
 
@@ -121,82 +117,71 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
 }
 """Lists with faults, and the place and rule of each."""
 
-NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {
-    "no role": ({"content": []}, "messages[3].role"),
-}
+NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {"no role": ({"content": []}, "messages[3].role")}
 """Values that are not messages, and the place that the error names."""
 
-READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
-    "text": (user({"text": "hi"}), "user", [TextPart("hi")]),
-    "guarded text": (user(GUARDED), "user", [TextPart("why?")]),
-    "guarded image": (user({"guardContent": {"image": PNG["image"]}}), "user", [MediaPart("image", size_bytes=8)]),
-    "empty guarded content": (user({"guardContent": {}}), "user", [OtherPart('{"guardContent": {}}')]),
-    "image": (user(PNG), "user", [MediaPart("image", size_bytes=8)]),
-    "image in base64": (
-        user({"image": {"format": "png", "source": {"bytes": "iVBO"}}}),
-        "user",
-        [MediaPart("image", size_bytes=4)],
-    ),
-    "video elsewhere": (
-        user({"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://a"}}}}),
-        "user",
-        [MediaPart("video")],
-    ),
-    "audio": (user({"audio": {"format": "mp3", "source": {"bytes": b"abc"}}}), "user", [MediaPart("audio", size_bytes=4)]),
-    "document of a text": (
-        user({"document": {"name": "a", "source": {"text": "words"}}}),
-        "user",
-        [MediaPart("file", size_bytes=5, name="a")],
-    ),
-    "document of parts": (
-        user({"document": {"name": "a", "source": {"content": [{"text": "ab"}]}}}),
-        "user",
-        [MediaPart("file", size_bytes=2, name="a")],
-    ),
-    "call": (
-        answer({"toolUse": {"toolUseId": "a", "name": "f", "input": {"q": 1}}}),
-        "assistant",
-        [ToolCallPart("a", "f", '{"q": 1}')],
-    ),
-    "call without id and input": (answer({"toolUse": {"name": "f"}}), "assistant", [ToolCallPart("", "f", "")]),
-    "thought": (answer(THOUGHT), "assistant", [ReasoningPart("hm")]),
-    "redacted thought": (answer(REDACTED), "assistant", [ReasoningPart("")]),
-    "cited text": (answer(CITED), "assistant", [TextPart("Grass\nis green.")]),
-    "empty citations": (answer({"citationsContent": {}}), "assistant", [OtherPart('{"citationsContent": {}}')]),
-    "cache point": (user(POINT), "user", [OtherPart("")]),
-    "search result": (user({"searchResult": {"source": "a"}}), "user", [OtherPart('{"searchResult": {"source": "a"}}')]),
-    "unknown": (user({"hologram": {"beam": 1}}), "user", [OtherPart('{"hologram": {"beam": 1}}')]),
-    "number as a text": (user({"text": 5}), "user", [OtherPart('{"text": 5}')]),
-    "two kinds": (
-        user({"text": "hi", "image": PNG}),
-        "user",
-        [OtherPart('{"text": "hi", "image": {"image": {"format": "png", "source": {"bytes": "b\'\\\\x89PNG\\\\r\\\\n\'"}}}}')],
-    ),
-    "bare string": (user("bare"), "user", [TextPart("bare")]),
-    "null": (user(None), "user", [OtherPart("null")]),
-    "result: texts": (
-        user({"toolResult": {"toolUseId": "a", "content": [{"text": "a"}, {"text": "b"}]}}),
-        "tool",
-        [ToolResultPart("a", "a\nb")],
-    ),
-    "result: data": (
-        user({"toolResult": {"toolUseId": "a", "content": [{"json": {"rows": [1]}}]}}),
-        "tool",
-        [ToolResultPart("a", '{"rows": [1]}')],
-    ),
-    "result: text and image": (
-        user({"toolResult": {"toolUseId": "a", "content": [{"text": "a"}, PNG]}}),
-        "tool",
-        [ToolResultPart("a", "a", (MediaPart("image", size_bytes=8),))],
-    ),
-    "result: search result": (
-        user({"toolResult": {"toolUseId": "a", "content": [{"searchResult": {"title": "t"}}]}}),
-        "tool",
-        [ToolResultPart("a", '{"searchResult": {"title": "t"}}')],
-    ),
-    "result: nothing": (user({"toolResult": {"toolUseId": "a", "content": []}}), "tool", [ToolResultPart("a", "")]),
+READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
+    "user": {
+        "text": (user({"text": "hi"}), [TextPart("hi")]),
+        "guarded text": (user(GUARDED), [TextPart("why?")]),
+        "guarded image": (user({"guardContent": {"image": PNG["image"]}}), [MediaPart("image", size_bytes=8)]),
+        "empty guarded content": (user({"guardContent": {}}), [OtherPart('{"guardContent": {}}')]),
+        "image": (user(PNG), [MediaPart("image", size_bytes=8)]),
+        "image in base64": (
+            user({"image": {"format": "png", "source": {"bytes": "iVBO"}}}),
+            [MediaPart("image", size_bytes=4)],
+        ),
+        "video elsewhere": (
+            user({"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://a"}}}}),
+            [MediaPart("video")],
+        ),
+        "audio": (user({"audio": {"format": "mp3", "source": {"bytes": b"abc"}}}), [MediaPart("audio", size_bytes=4)]),
+        "document of a text": (
+            user({"document": {"name": "a", "source": {"text": "words"}}}),
+            [MediaPart("file", size_bytes=5, name="a")],
+        ),
+        "document of parts": (
+            user({"document": {"name": "a", "source": {"content": [{"text": "ab"}]}}}),
+            [MediaPart("file", size_bytes=2, name="a")],
+        ),
+        "cache point": (user(POINT), [OtherPart("")]),
+        "search result": (user({"searchResult": {"source": "a"}}), [OtherPart('{"searchResult": {"source": "a"}}')]),
+        "unknown": (user({"hologram": {"beam": 1}}), [OtherPart('{"hologram": {"beam": 1}}')]),
+        "number as a text": (user({"text": 5}), [OtherPart('{"text": 5}')]),
+        "two kinds": (
+            user({"text": "hi", "image": PNG}),
+            [
+                OtherPart(
+                    '{"text": "hi", "image": {"image": {"format": "png", "source": {"bytes": "b\'\\\\x89PNG\\\\r\\\\n\'"}}}}'
+                )
+            ],
+        ),
+        "bare string": (user("bare"), [TextPart("bare")]),
+        "null": (user(None), [OtherPart("null")]),
+    },
+    "assistant": {
+        "call": (answer({"toolUse": {"toolUseId": "a", "name": "f", "input": {"q": 1}}}), [ToolCallPart("a", "f", '{"q": 1}')]),
+        "call without id and input": (answer({"toolUse": {"name": "f"}}), [ToolCallPart("", "f", "")]),
+        "thought": (answer(THOUGHT), [ReasoningPart("hm")]),
+        "redacted thought": (answer(REDACTED), [ReasoningPart("")]),
+        "cited text": (answer(CITED), [TextPart("Grass\nis green.")]),
+        "empty citations": (answer({"citationsContent": {}}), [OtherPart('{"citationsContent": {}}')]),
+    },
+    "tool": {
+        "result: texts": (results({"text": "a"}, {"text": "b"}), [ToolResultPart("a", "a\nb")]),
+        "result: data": (results({"json": {"rows": [1]}}), [ToolResultPart("a", '{"rows": [1]}')]),
+        "result: text and image": (
+            results({"text": "a"}, PNG),
+            [ToolResultPart("a", "a", (MediaPart("image", size_bytes=8),))],
+        ),
+        "result: search result": (
+            results({"searchResult": {"title": "t"}}),
+            [ToolResultPart("a", '{"searchResult": {"title": "t"}}')],
+        ),
+        "result: nothing": (results(), [ToolResultPart("a", "")]),
+    },
 }
-"""Messages, their role and their parts."""
+"""For each role, messages and their parts."""
 
 CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "text": ({**user({"text": "long"}, PNG, POINT), "x": 7}, "short", {**user({"text": "short"}, PNG, POINT), "x": 7}),

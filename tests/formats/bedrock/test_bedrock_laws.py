@@ -55,7 +55,6 @@ def test_the_words_are_the_users_own_elsewhere() -> None:
 
 
 def test_a_session_over_many_turns() -> None:
-    """Every view of a session over many turns is valid and has at most 14 messages."""
     session = CompactionSession(Summarization(Brief(), trigger=messages_exceed(12), keep=last(groups=4)), counter="chars/4")
     for end in range(1, len(SESSION), 2):
         view = session.view_sync(SESSION[:end])

@@ -34,7 +34,6 @@ def test_roles() -> None:
 
 
 def test_what_the_provider_runs_is_no_call_of_the_callers() -> None:
-    """A call and its result with a ``type`` are the provider's own: they are not tool calls, and may be in one answer."""
     run: Raw = {"toolUse": {"toolUseId": "s", "name": "nova_grounding", "input": {}, "type": "server_tool_use"}}
     found: Raw = {"toolResult": {"toolUseId": "s", "content": [{"text": "a page"}], "type": "nova_grounding_result"}}
     read = message(run, found, {"text": "so"}, role="assistant")
@@ -49,7 +48,6 @@ class TestBytes:
     """Binary data, which boto3 takes as bytes and JSON cannot hold."""
 
     def test_they_are_stored_as_text_and_read_back(self) -> None:
-        """A message with bytes is equal after storing and loading; base64 text stays text."""
         text: Raw = {"image": {"format": "png", "source": {"bytes": "iVBO"}}}
         for block in (PNG, DOCUMENT, REDACTED, text, {"toolResult": {"toolUseId": "a", "content": [PNG]}}):
             raw = {"role": "user", "content": [block]}
@@ -59,12 +57,10 @@ class TestBytes:
         assert bedrock.from_wire(odd) == odd
 
     def test_a_message_without_bytes_is_its_own_wire_form(self) -> None:
-        """A message without bytes is its own wire form, and is not copied."""
         raw = {"role": "user", "content": [{"text": "hi"}]}
         assert bedrock.to_wire(raw) is raw
 
     def test_an_index_with_bytes_is_saved(self) -> None:
-        """An index with bytes can be saved as JSON and restored with equal messages."""
         messages = [
             {"role": "user", "content": [{"text": "see"}, PNG, DOCUMENT]},
             {"role": "assistant", "content": [{"text": "a plan"}]},
@@ -105,6 +101,5 @@ def test_a_summary_keeps_the_turns(before: str | None, after: str | None, roles:
 
 
 def test_a_note_in_place_of_calls_keeps_the_turns() -> None:
-    """A note in place of calls is one assistant message and one user message, like the calls and results."""
     note, word = bedrock.placeholder("look() -> noon")
     assert (note.role, note.text, word.role, bedrock.completes_summary(word)) == ("assistant", "look() -> noon", "user", True)

@@ -20,22 +20,18 @@ FILM: Final[Raw] = {"fileData": {"mimeType": "video/mp4", "fileUri": "https://ex
 
 
 def call(name: Any = "now", **fields: Any) -> Raw:
-    """Return a part that calls a function."""
     return {"functionCall": {"name": name, "args": {}}, **fields}
 
 
 def response(name: Any = "now", text: str = "noon") -> Raw:
-    """Return a part with a function's response."""
     return {"functionResponse": {"name": name, "response": {"result": text}}}
 
 
 def model(*parts: Any) -> Raw:
-    """Return a content of the model."""
     return {"role": "model", "parts": list(parts)}
 
 
 def user(*parts: Any) -> Raw:
-    """Return a content of the user."""
     return {"role": "user", "parts": list(parts)}
 
 
@@ -123,34 +119,34 @@ NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {
 }
 """Values that are not messages, and the place that the error names."""
 
-READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
-    "no role": ({"parts": [{"text": "hi"}]}, "user", [TextPart("hi")]),
-    "thoughts": (model({"text": "hm", "thought": True}, {"text": "hi"}), "assistant", [ReasoningPart("hm"), TextPart("hi")]),
-    "call": (model(CALL), "assistant", [ToolCallPart("function:now", "now", '{"é": 1}')]),
-    "responses alone": (user(RESPONSE), "tool", [ToolResultPart("function:now", "noon")]),
-    "responses and words": (user(RESPONSE, {"text": "hi"}), "user", [ToolResultPart("function:now", "noon"), TextPart("hi")]),
-    "older role": ({"role": "function", "parts": [RESPONSE]}, "tool", [ToolResultPart("function:now", "noon")]),
-    "a response of fields and a picture": (
-        user({"functionResponse": {"name": "now", "response": {"hour": 12, "zone": "é"}, "parts": [PICTURE]}}),
-        "tool",
-        [ToolResultPart("function:now", '{"hour": 12, "zone": "é"}', (MediaPart("image", "", 4),))],
-    ),
-    "media": (user(PICTURE, FILM), "user", [MediaPart("image", "", 4), MediaPart("video")]),
-    "snake case, bytes": (
-        user({"inline_data": {"mime_type": "audio/wav", "data": b"abcd"}}),
-        "user",
-        [MediaPart("audio", "", 8)],
-    ),
-    "snake case, call": (
-        model({"function_call": {"name": "now", "args": {}}, "thought_signature": b"x"}),
-        "assistant",
-        [ToolCallPart("function:now", "now", "{}")],
-    ),
-    "code": (model({"executableCode": {"code": "1"}}), "assistant", [OtherPart('{"executableCode": {"code": "1"}}')]),
-    "no parts": (user("hi", None), "user", [TextPart("hi"), OtherPart("null")]),
-    "nothing": ({"role": "user"}, "user", []),
+READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
+    "user": {
+        "no role": ({"parts": [{"text": "hi"}]}, [TextPart("hi")]),
+        "responses and words": (user(RESPONSE, {"text": "hi"}), [ToolResultPart("function:now", "noon"), TextPart("hi")]),
+        "media": (user(PICTURE, FILM), [MediaPart("image", "", 4), MediaPart("video")]),
+        "snake case, bytes": (user({"inline_data": {"mime_type": "audio/wav", "data": b"abcd"}}), [MediaPart("audio", "", 8)]),
+        "no parts": (user("hi", None), [TextPart("hi"), OtherPart("null")]),
+        "nothing": ({"role": "user"}, []),
+    },
+    "assistant": {
+        "thoughts": (model({"text": "hm", "thought": True}, {"text": "hi"}), [ReasoningPart("hm"), TextPart("hi")]),
+        "call": (model(CALL), [ToolCallPart("function:now", "now", '{"é": 1}')]),
+        "snake case, call": (
+            model({"function_call": {"name": "now", "args": {}}, "thought_signature": b"x"}),
+            [ToolCallPart("function:now", "now", "{}")],
+        ),
+        "code": (model({"executableCode": {"code": "1"}}), [OtherPart('{"executableCode": {"code": "1"}}')]),
+    },
+    "tool": {
+        "responses alone": (user(RESPONSE), [ToolResultPart("function:now", "noon")]),
+        "older role": ({"role": "function", "parts": [RESPONSE]}, [ToolResultPart("function:now", "noon")]),
+        "a response of fields and a picture": (
+            user({"functionResponse": {"name": "now", "response": {"hour": 12, "zone": "é"}, "parts": [PICTURE]}}),
+            [ToolResultPart("function:now", '{"hour": 12, "zone": "é"}', (MediaPart("image", "", 4),))],
+        ),
+    },
 }
-"""Messages, their role and their parts."""
+"""For each role, messages and their parts."""
 
 CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "text": (user({"text": "hi", "x": 1}), {"text": "new"}, user({"text": "new", "x": 1})),

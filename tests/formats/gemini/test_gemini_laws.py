@@ -35,7 +35,6 @@ def test_truncation_goes_on_once_a_summary_is_gone() -> None:
 
 
 def test_collapse_shortens_old_calls() -> None:
-    """ToolResult collapses old Gemini calls to one user note."""
     index = indexed([ASKED, *CALLED, *CALLED], gemini)
     assert list(edits_of(ToolResult(keep=last(groups=1)), index)) != []
     assert [content["role"] for content in index.messages()] == ["user", "user", "model", "user"]

@@ -7,7 +7,6 @@ from tests.formats.gemini.examples import CALL, RESPONSE, model, user
 
 
 def test_new_contents() -> None:
-    """A new content has Gemini's role: an assistant's is ``model``; placeholders and summaries are ``user``."""
     assert gemini.new("assistant", "hi").raw == model({"text": "hi"})
     assert gemini.new("user", "hi").raw == user({"text": "hi"})
     assert gemini.placeholder("hi")[0].raw == user({"text": "hi"})

@@ -46,27 +46,27 @@ class Unserializable:
 
 
 def user(content: Any) -> Raw:
-    """Return a user message."""
     return {"role": "user", "content": content}
 
 
+def part(type: str, **fields: Any) -> Raw:
+    """A user message with one part."""
+    return user([{"type": type, **fields}])
+
+
 def assistant(**fields: Any) -> Raw:
-    """Return an assistant message."""
     return {"role": "assistant", **fields}
 
 
 def call(id: Any = "a", name: Any = "now", arguments: Any = "{}") -> Raw:
-    """Return an element of ``tool_calls``."""
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def asked(*calls: Any, **fields: Any) -> Raw:
-    """Return an assistant message that makes these calls."""
     return {"role": "assistant", "content": None, "tool_calls": list(calls), **fields}
 
 
 def answer(id: Any = "a", content: Any = "noon") -> Raw:
-    """Return a tool message."""
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
@@ -187,148 +187,107 @@ NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {
 }
 """Values that are not messages, and the place that the error names."""
 
-READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
-    "empty string": (user(""), "user", [TextPart("")]),
-    "null": (user(None), "user", []),
-    "missing": ({"role": "user"}, "user", []),
-    "empty list": (user([]), "user", []),
-    "text and image": (user([WORDS, IMAGE]), "user", [TextPart("hi"), MediaPart("image", "low", 26)]),
-    "bare strings, in a tuple": (user(("hi", WORDS)), "user", [TextPart("hi"), TextPart("hi")]),
-    "a lone part": (user(WORDS), "user", [TextPart("hi")]),
-    "number": (user(5), "user", [OtherPart("5")]),
-    "object": (user({"a": [1]}), "user", [OtherPart('{"a": [1]}')]),
-    "elements that are not parts": (user([None, 5]), "user", [OtherPart("null"), OtherPart("5")]),
-    "text without words": (user([{"type": "text"}]), "user", [OtherPart('{"type": "text"}')]),
-    "unknown type": (user([{"type": "poll", "é": 1}]), "user", [OtherPart('{"type": "poll", "é": 1}')]),
-    "type that is a list": (user([{"type": ["text"]}]), "user", [OtherPart('{"type": ["text"]}')]),
-    "what JSON cannot say": (user({(1, 2): {3}}), "user", [OtherPart("{(1, 2): {3}}")]),
-    "null fields": ({"role": "user", "content": "hi", "tool_calls": None, "name": None}, "user", [TextPart("hi")]),
-    "refusal part": (assistant(content=[{"type": "refusal", "refusal": "no"}]), "assistant", [TextPart("no")]),
-    "refusal field": (assistant(content=None, refusal="no"), "assistant", [TextPart("no")]),
-    "empty fields": (assistant(content="hi", refusal="", audio=None), "assistant", [TextPart("hi")]),
-    "fields whose objects say nothing": (
-        assistant(content="hi", function_call={"name": "", "arguments": ""}, audio={"id": "", "data": "", "expires_at": 0}),
-        "assistant",
-        [TextPart("hi")],
-    ),
-    "audio field": (assistant(content=None, audio={"id": "x", "data": "AAAA"}), "assistant", [MediaPart("audio", "", 4)]),
-    "image elsewhere": (
-        user([{"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}]),
-        "user",
-        [MediaPart("image")],
-    ),
-    "image in the address": (
-        user([{"type": "image_url", "image_url": "data:image/png;base64,AA"}]),
-        "user",
-        [MediaPart("image", size_bytes=24)],
-    ),
-    "image without an address": (user([{"type": "image_url", "image_url": None}]), "user", [MediaPart("image")]),
-    "image as a text": (
-        user([{"type": "image", "image": "data:image/png;base64,AA"}]),
-        "user",
-        [MediaPart("image", size_bytes=24)],
-    ),
-    "image with a source": (
-        user([{"type": "image", "source": {"type": "base64", "data": "AAAA"}}]),
-        "user",
-        [MediaPart("image", size_bytes=4)],
-    ),
-    "audio": (
-        user([{"type": "input_audio", "input_audio": {"data": "AAAAAA", "format": "wav"}}]),
-        "user",
-        [MediaPart("audio", size_bytes=6)],
-    ),
-    "video": (
-        user([{"type": "video_url", "video_url": {"url": "https://example.org/cat.webm"}}]),
-        "user",
-        [MediaPart("video")],
-    ),
-    "file elsewhere": (user([{"type": "file", "file": {"file_id": "file-1"}}]), "user", [MediaPart("file")]),
-    "file": (
-        user([{"type": "file", "file": {"file_data": "data:application/pdf;base64,AA", "filename": "a.pdf"}}]),
-        "user",
-        [MediaPart("file", "", 30, "a.pdf")],
-    ),
-    "file with an address for data": (
-        user([{"type": "file", "file": {"file_data": "https://example.org/a.pdf"}}]),
-        "user",
-        [MediaPart("file")],
-    ),
-    "document": (user([{"type": "document_url", "document_url": "https://example.org/a.pdf"}]), "user", [MediaPart("file")]),
-    "reasoning": (assistant(reasoning="hm"), "assistant", [ReasoningPart("hm")]),
-    "reasoning_content": (assistant(reasoning_content="hm"), "assistant", [ReasoningPart("hm")]),
-    "thinking": (assistant(thinking="hm"), "assistant", [ReasoningPart("hm")]),
-    "reasoning_details": (
-        assistant(reasoning_details=[{"text": "hm"}, {"summary": "so"}, {"data": "opaque"}, 5]),
-        "assistant",
-        [ReasoningPart("hm\nso")],
-    ),
-    "thinking_blocks": (
-        assistant(thinking_blocks=[{"type": "thinking", "thinking": "hm", "signature": "x"}]),
-        "assistant",
-        [ReasoningPart("hm")],
-    ),
-    "reasoning that is not text": (assistant(reasoning={"effort": "low"}), "assistant", [ReasoningPart('{"effort": "low"}')]),
-    "thinking part": (assistant(content=[{"type": "thinking", "thinking": "hm"}]), "assistant", [ReasoningPart("hm")]),
-    "thinking part of parts": (
-        assistant(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]),
-        "assistant",
-        [ReasoningPart("hm")],
-    ),
-    "reasoning part": (assistant(content=[{"type": "reasoning", "text": "hm"}]), "assistant", [ReasoningPart("hm")]),
-    "calls: empty": (assistant(content=None, tool_calls=[]), "assistant", []),
-    "calls: tuple": (assistant(content=None, tool_calls=(CALL,)), "assistant", [ToolCallPart("a", "now", "{}")]),
-    "calls: no type": (
-        assistant(content=None, tool_calls=[{**CALL, "type": None}]),
-        "assistant",
-        [ToolCallPart("a", "now", "{}")],
-    ),
-    "calls: neither id nor arguments": (
-        assistant(content=None, tool_calls=[{"function": {"name": "now"}}]),
-        "assistant",
-        [ToolCallPart("", "now", "")],
-    ),
-    "calls: arguments object": (
-        assistant(content=None, tool_calls=[{**CALL, "function": {"arguments": {"a": 1}}}]),
-        "assistant",
-        [ToolCallPart("a", "", '{"a": 1}')],
-    ),
-    "calls: no body": (
-        assistant(content=None, tool_calls=[{"id": "a"}, "now"]),
-        "assistant",
-        [OtherPart('{"id": "a"}'), OtherPart("now")],
-    ),
-    "calls: no list": (assistant(content=None, tool_calls="now"), "assistant", [OtherPart("now")]),
-    "result: string": (RESULT, "tool", [ToolResultPart("a", "noon")]),
-    "result: no id": ({"role": "tool", "content": "noon"}, "tool", [ToolResultPart("", "noon")]),
-    "result: null": ({**RESULT, "content": None}, "tool", [ToolResultPart("a", "")]),
-    "result: parts": ({**RESULT, "content": [WORDS, WORDS]}, "tool", [ToolResultPart("a", "hi\nhi")]),
-    "result: image": (
-        {**RESULT, "content": [WORDS, IMAGE]},
-        "tool",
-        [ToolResultPart("a", "hi", (MediaPart("image", "low", 26),))],
-    ),
-    "result: object": ({**RESULT, "content": {"hour": 12}}, "tool", [ToolResultPart("a", '{"hour": 12}')]),
-    "result: legacy": (
-        {"role": "function", "name": "now", "content": "noon"},
-        "function",
-        [ToolResultPart("function:now", "noon")],
-    ),
-    "result: legacy, nameless": ({"role": "function", "content": "noon"}, "function", [ToolResultPart("function:", "noon")]),
-    "reasoning, content, other fields, then calls": (
-        {**ASKED, "content": "hi", "reasoning": "hm", "refusal": "no", "function_call": LEGACY["function_call"]},
-        "assistant",
-        [
-            ReasoningPart("hm"),
-            TextPart("hi"),
-            TextPart("no"),
-            ToolCallPart("a", "now", "{}"),
-            ToolCallPart("b", "sql", "select 1"),
-            ToolCallPart("function:now", "now", "{}"),
-        ],
-    ),
+READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
+    "user": {
+        "empty string": (user(""), [TextPart("")]),
+        "null": (user(None), []),
+        "missing": ({"role": "user"}, []),
+        "empty list": (user([]), []),
+        "text and image": (user([WORDS, IMAGE]), [TextPart("hi"), MediaPart("image", "low", 26)]),
+        "bare strings, in a tuple": (user(("hi", WORDS)), [TextPart("hi"), TextPart("hi")]),
+        "a lone part": (user(WORDS), [TextPart("hi")]),
+        "number": (user(5), [OtherPart("5")]),
+        "object": (user({"a": [1]}), [OtherPart('{"a": [1]}')]),
+        "elements that are not parts": (user([None, 5]), [OtherPart("null"), OtherPart("5")]),
+        "text without words": (part("text"), [OtherPart('{"type": "text"}')]),
+        "unknown type": (user([{"type": "poll", "é": 1}]), [OtherPart('{"type": "poll", "é": 1}')]),
+        "type that is a list": (user([{"type": ["text"]}]), [OtherPart('{"type": ["text"]}')]),
+        "what JSON cannot say": (user({(1, 2): {3}}), [OtherPart("{(1, 2): {3}}")]),
+        "null fields": ({"role": "user", "content": "hi", "tool_calls": None, "name": None}, [TextPart("hi")]),
+        "image elsewhere": (part("image_url", image_url={"url": "https://example.org/cat.png"}), [MediaPart("image")]),
+        "image in the address": (part("image_url", image_url="data:image/png;base64,AA"), [MediaPart("image", size_bytes=24)]),
+        "image without an address": (part("image_url", image_url=None), [MediaPart("image")]),
+        "image as a text": (part("image", image="data:image/png;base64,AA"), [MediaPart("image", size_bytes=24)]),
+        "image with a source": (part("image", source={"type": "base64", "data": "AAAA"}), [MediaPart("image", size_bytes=4)]),
+        "audio": (part("input_audio", input_audio={"data": "AAAAAA", "format": "wav"}), [MediaPart("audio", size_bytes=6)]),
+        "video": (part("video_url", video_url={"url": "https://example.org/cat.webm"}), [MediaPart("video")]),
+        "file elsewhere": (part("file", file={"file_id": "file-1"}), [MediaPart("file")]),
+        "file": (
+            part("file", file={"file_data": "data:application/pdf;base64,AA", "filename": "a.pdf"}),
+            [MediaPart("file", "", 30, "a.pdf")],
+        ),
+        "file with an address for data": (part("file", file={"file_data": "https://example.org/a.pdf"}), [MediaPart("file")]),
+        "document": (part("document_url", document_url="https://example.org/a.pdf"), [MediaPart("file")]),
+    },
+    "assistant": {
+        "refusal part": (assistant(content=[{"type": "refusal", "refusal": "no"}]), [TextPart("no")]),
+        "refusal field": (assistant(content=None, refusal="no"), [TextPart("no")]),
+        "empty fields": (assistant(content="hi", refusal="", audio=None), [TextPart("hi")]),
+        "fields whose objects say nothing": (
+            assistant(content="hi", function_call={"name": "", "arguments": ""}, audio={"id": "", "data": "", "expires_at": 0}),
+            [TextPart("hi")],
+        ),
+        "audio field": (assistant(content=None, audio={"id": "x", "data": "AAAA"}), [MediaPart("audio", "", 4)]),
+        "reasoning": (assistant(reasoning="hm"), [ReasoningPart("hm")]),
+        "reasoning_content": (assistant(reasoning_content="hm"), [ReasoningPart("hm")]),
+        "thinking": (assistant(thinking="hm"), [ReasoningPart("hm")]),
+        "reasoning_details": (
+            assistant(reasoning_details=[{"text": "hm"}, {"summary": "so"}, {"data": "opaque"}, 5]),
+            [ReasoningPart("hm\nso")],
+        ),
+        "thinking_blocks": (
+            assistant(thinking_blocks=[{"type": "thinking", "thinking": "hm", "signature": "x"}]),
+            [ReasoningPart("hm")],
+        ),
+        "reasoning that is not text": (assistant(reasoning={"effort": "low"}), [ReasoningPart('{"effort": "low"}')]),
+        "thinking part": (assistant(content=[{"type": "thinking", "thinking": "hm"}]), [ReasoningPart("hm")]),
+        "thinking part of parts": (
+            assistant(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]),
+            [ReasoningPart("hm")],
+        ),
+        "reasoning part": (assistant(content=[{"type": "reasoning", "text": "hm"}]), [ReasoningPart("hm")]),
+        "calls: empty": (assistant(content=None, tool_calls=[]), []),
+        "calls: tuple": (assistant(content=None, tool_calls=(CALL,)), [ToolCallPart("a", "now", "{}")]),
+        "calls: no type": (assistant(content=None, tool_calls=[{**CALL, "type": None}]), [ToolCallPart("a", "now", "{}")]),
+        "calls: neither id nor arguments": (
+            assistant(content=None, tool_calls=[{"function": {"name": "now"}}]),
+            [ToolCallPart("", "now", "")],
+        ),
+        "calls: arguments object": (
+            assistant(content=None, tool_calls=[{**CALL, "function": {"arguments": {"a": 1}}}]),
+            [ToolCallPart("a", "", '{"a": 1}')],
+        ),
+        "calls: no body": (
+            assistant(content=None, tool_calls=[{"id": "a"}, "now"]),
+            [OtherPart('{"id": "a"}'), OtherPart("now")],
+        ),
+        "calls: no list": (assistant(content=None, tool_calls="now"), [OtherPart("now")]),
+        "reasoning, content, other fields, then calls": (
+            {**ASKED, "content": "hi", "reasoning": "hm", "refusal": "no", "function_call": LEGACY["function_call"]},
+            [
+                ReasoningPart("hm"),
+                TextPart("hi"),
+                TextPart("no"),
+                ToolCallPart("a", "now", "{}"),
+                ToolCallPart("b", "sql", "select 1"),
+                ToolCallPart("function:now", "now", "{}"),
+            ],
+        ),
+    },
+    "tool": {
+        "result: string": (RESULT, [ToolResultPart("a", "noon")]),
+        "result: no id": ({"role": "tool", "content": "noon"}, [ToolResultPart("", "noon")]),
+        "result: null": ({**RESULT, "content": None}, [ToolResultPart("a", "")]),
+        "result: parts": ({**RESULT, "content": [WORDS, WORDS]}, [ToolResultPart("a", "hi\nhi")]),
+        "result: image": ({**RESULT, "content": [WORDS, IMAGE]}, [ToolResultPart("a", "hi", (MediaPart("image", "low", 26),))]),
+        "result: object": ({**RESULT, "content": {"hour": 12}}, [ToolResultPart("a", '{"hour": 12}')]),
+    },
+    "function": {
+        "result: legacy": ({"role": "function", "name": "now", "content": "noon"}, [ToolResultPart("function:now", "noon")]),
+        "result: legacy, nameless": ({"role": "function", "content": "noon"}, [ToolResultPart("function:", "noon")]),
+    },
 }
-"""Messages, their role and their parts."""
+"""For each role, messages and their parts."""
 
 CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "new words: string": ({**user("hi"), "x": 1}, "new", {**user("new"), "x": 1}),
@@ -337,7 +296,7 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "new words: bare string in a list": (user(["hi", IMAGE]), "new", user(["new", IMAGE])),
     "new words: image alone": (user([IMAGE]), "new", user([IMAGE, {"type": "text", "text": "new"}])),
     "new words: a lone part": (user(WORDS), "new", user("new")),
-    "new words: unknown part": (user([{"type": "poll"}]), "new", user([{"type": "poll"}, {"type": "text", "text": "new"}])),
+    "new words: unknown part": (part("poll"), "new", user([{"type": "poll"}, {"type": "text", "text": "new"}])),
     "new words: calls alone": (ASKED, "new", {**ASKED, "content": "new"}),
     "new words: calls and an empty content": ({**ASKED, "content": ""}, "new", {**ASKED, "content": "new"}),
     "new words: content before refusal": (assistant(content="hi", refusal="no"), "new", assistant(content="new")),

@@ -39,7 +39,6 @@ from tests.formats.openai_chat.examples import (
 
 @pytest.mark.parametrize("role", ["developer", "system", "user", "assistant", "critic"])
 def test_a_plain_message(role: str) -> None:
-    """Role, text and name are read; ``raw`` is the caller's object, including unknown fields."""
     raw = {"role": role, "content": "hi", "name": "Ann", "x_trace": 7}
     for fields in (raw, {"role": role, "content": "hi", "name": "Ann"}):
         message = openai_chat.read(fields)
@@ -48,7 +47,6 @@ def test_a_plain_message(role: str) -> None:
 
 
 def test_objects() -> None:
-    """Messages, calls and bodies may be pydantic objects; default values are read, and unset optional fields are not."""
     legacy = ChatCompletionMessage(role="assistant", function_call=FunctionCall(name="now", arguments="{}"))
     expected = (ToolCallPart("a", "now", "{}"),)
     assert openai_chat.read(WHOLE).parts == expected
@@ -61,12 +59,10 @@ def test_objects() -> None:
 
 
 def test_new() -> None:
-    """A new message has the given role and text and no other field."""
     assert openai_chat.new("user", "hi").raw == user("hi")
 
 
 def test_changing_an_object_gives_a_dictionary() -> None:
-    """A changed copy of an object is a dictionary; calls that did not change are the same objects in it."""
     whole = ChatCompletionMessage(role="assistant", content="hi", tool_calls=[OBJECT])
     assert openai_chat.read(whole).evolve(text="new").raw == assistant(content="new", tool_calls=[OBJECT.model_dump()])
     message = openai_chat.read(assistant(content="hi", tool_calls=[OBJECT, CALL]))
@@ -137,7 +133,6 @@ def test_a_kind_of_part_can_go(raw: Raw, kind: type[Part]) -> None:
 
 
 def test_recorded_messages(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """Every recorded message is read, and written back unchanged."""
     for name in ("cassettes", "openhands", "tau_airline", "inspect_logs"):
         for conversation in corpus(name):
             messages = [openai_chat.read(raw) for raw in conversation["messages"]]

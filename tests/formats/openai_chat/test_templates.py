@@ -17,10 +17,7 @@ from compaction import compact_sync
 from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.strategies import Strategy
 from tests.support.conversion import convert
-from tests.support.wires import (
-    STRATEGIES,
-    valid_conversation,
-)
+from tests.support.wires import STRATEGIES, valid_conversation
 
 sandbox = pytest.importorskip("jinja2.sandbox", reason="jinja2 is not installed")
 
@@ -28,7 +25,6 @@ Raw = dict[str, Any]
 
 
 def refused(text: str) -> NoReturn:
-    """Raise the error with which a template refuses a list."""
     raise ValueError(text)
 
 
@@ -66,6 +62,5 @@ def test_every_template_renders_what_is_left(format: MessageFormat, data: st.Dat
     ],
 )
 def test_the_templates_do_refuse(name: str, messages: list[Raw]) -> None:
-    """The templates refuse results without calls and unknown roles."""
     with pytest.raises(ValueError, match=r"a tool answers|a result answers|unexpected role"):
         TEMPLATES[name].render(messages=messages, strict=True)

@@ -34,17 +34,14 @@ SHELL_OUTPUT: Final[Raw] = {"type": "local_shell_call_output", "id": "a", "outpu
 
 
 def call(id: Any = "a", **fields: Any) -> Raw:
-    """Return a call of a function."""
     return {"type": "function_call", "call_id": id, "name": "now", "arguments": "{}", **fields}
 
 
 def output(id: Any = "a", **fields: Any) -> Raw:
-    """Return the output of a function."""
     return {"type": "function_call_output", "call_id": id, "output": "noon", **fields}
 
 
 def message(role: str, content: Any, **fields: Any) -> Raw:
-    """Return a message item."""
     return {"type": "message", "role": role, "content": content, **fields}
 
 
@@ -116,55 +113,49 @@ NO_MESSAGES: Final[dict[str, tuple[Any, str]]] = {
 }
 """Values that are not messages, and the place that the error names."""
 
-READ: Final[dict[str, tuple[Any, str, list[Part]]]] = {
-    "no type": ({"role": "user", "content": "hi", "x": 1}, "user", [TextPart("hi")]),
-    "developer": (message("developer", [WORDS]), "developer", [TextPart("hi")]),
-    "answer": (
-        message("assistant", [SAID, {"type": "refusal", "refusal": "no"}]),
-        "assistant",
-        [TextPart("hi"), TextPart("no")],
-    ),
-    "null": (message("user", None), "user", []),
-    "parts": (
-        message("user", [WORDS, PICTURE, PAPER, "hi", {"type": "poll"}]),
-        "user",
-        [
-            TextPart("hi"),
-            MediaPart("image", "low", 26),
-            MediaPart("file", "", 4, "a.pdf"),
-            TextPart("hi"),
-            OtherPart('{"type": "poll"}'),
-        ],
-    ),
-    "call": (CALL, "assistant", [ToolCallPart("a", "now", "{}")]),
-    "custom call": (CUSTOM, "assistant", [ToolCallPart("b", "sql", "select 1")]),
-    "shell call": (
-        {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}},
-        "assistant",
-        [ToolCallPart("c", "shell", '{"commands": ["ls"]}')],
-    ),
-    "output": (OUTPUT, "tool", [ToolResultPart("a", "noon")]),
-    "output of parts": (
-        {**OUTPUT, "output": [WORDS, PICTURE]},
-        "tool",
-        [ToolResultPart("a", "hi", (MediaPart("image", "low", 26),))],
-    ),
-    "screenshot": (
-        {"type": "computer_call_output", "call_id": "c", "output": {"image_url": "data:AAAA"}, "x": 1},
-        "tool",
-        [ToolResultPart("c", ""), OtherPart('{"x": 1}')],
-    ),
-    "named by id": ({"type": "local_shell_call_output", "id": "c", "output": "done"}, "tool", [ToolResultPart("c", "done")]),
-    "reasoning": (THOUGHT, "assistant", [ReasoningPart("hm")]),
-    "hosted": (
-        {"type": "web_search_call", "id": "ws_1"},
-        "assistant",
-        [OtherPart('{"type": "web_search_call", "id": "ws_1"}')],
-    ),
-    "reference": ({"type": "item_reference", "id": "x"}, "assistant", [OtherPart('{"type": "item_reference", "id": "x"}')]),
-    "compaction": ({"type": "compaction", "encrypted_content": "x"}, "compaction", [OtherPart('{"type": "compaction"}')]),
+READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
+    "user": {
+        "no type": ({"role": "user", "content": "hi", "x": 1}, [TextPart("hi")]),
+        "null": (message("user", None), []),
+        "parts": (
+            message("user", [WORDS, PICTURE, PAPER, "hi", {"type": "poll"}]),
+            [
+                TextPart("hi"),
+                MediaPart("image", "low", 26),
+                MediaPart("file", "", 4, "a.pdf"),
+                TextPart("hi"),
+                OtherPart('{"type": "poll"}'),
+            ],
+        ),
+    },
+    "developer": {"developer": (message("developer", [WORDS]), [TextPart("hi")])},
+    "assistant": {
+        "answer": (message("assistant", [SAID, {"type": "refusal", "refusal": "no"}]), [TextPart("hi"), TextPart("no")]),
+        "call": (CALL, [ToolCallPart("a", "now", "{}")]),
+        "custom call": (CUSTOM, [ToolCallPart("b", "sql", "select 1")]),
+        "shell call": (
+            {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}},
+            [ToolCallPart("c", "shell", '{"commands": ["ls"]}')],
+        ),
+        "reasoning": (THOUGHT, [ReasoningPart("hm")]),
+        "hosted": ({"type": "web_search_call", "id": "ws_1"}, [OtherPart('{"type": "web_search_call", "id": "ws_1"}')]),
+        "reference": ({"type": "item_reference", "id": "x"}, [OtherPart('{"type": "item_reference", "id": "x"}')]),
+    },
+    "tool": {
+        "output": (OUTPUT, [ToolResultPart("a", "noon")]),
+        "output of parts": (
+            {**OUTPUT, "output": [WORDS, PICTURE]},
+            [ToolResultPart("a", "hi", (MediaPart("image", "low", 26),))],
+        ),
+        "screenshot": (
+            {"type": "computer_call_output", "call_id": "c", "output": {"image_url": "data:AAAA"}, "x": 1},
+            [ToolResultPart("c", ""), OtherPart('{"x": 1}')],
+        ),
+        "named by id": ({"type": "local_shell_call_output", "id": "c", "output": "done"}, [ToolResultPart("c", "done")]),
+    },
+    "compaction": {"compaction": ({"type": "compaction", "encrypted_content": "x"}, [OtherPart('{"type": "compaction"}')])},
 }
-"""Messages, their role and their parts."""
+"""For each role, messages and their parts."""
 
 CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "string": (message("user", "hi", x=1), {"text": "new"}, message("user", "new", x=1)),

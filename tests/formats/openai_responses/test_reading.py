@@ -11,7 +11,6 @@ from tests.formats.openai_responses.examples import CALL, CUSTOM, OUTPUT, READ, 
 
 
 def test_objects() -> None:
-    """Items may be objects of the openai package; a changed copy is a dictionary."""
     call = ResponseFunctionToolCall(type="function_call", call_id="a", name="now", arguments="{}", id="fc_1")
     thought = ResponseReasoningItem(type="reasoning", id="rs_1", summary=[Summary(type="summary_text", text="hm")])
     text = ResponseOutputText(type="output_text", text="hi", annotations=[])
@@ -61,6 +60,6 @@ def test_what_a_server_answered_counts() -> None:
 
 
 def test_the_items_of_an_answer_continue_each_other() -> None:
-    """An item that the model wrote continues an answer; one of another role begins something else."""
-    for raw, role, _ in READ.values():
-        assert openai_responses.read(raw).continues is (role == "assistant")
+    for role, rows in READ.items():
+        for raw, _ in rows.values():
+            assert openai_responses.read(raw).continues is (role == "assistant")

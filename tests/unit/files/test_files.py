@@ -22,24 +22,18 @@ DEEP = "[" * 100_000 + "]" * 100_000
 
 
 def read(text: str | bytes) -> list[FileConversation]:
-    """Return the conversations of a file with this text."""
     return list(read_conversations(io.BytesIO(text.encode() if isinstance(text, str) else text)))
 
 
 def read_one(text: str | bytes) -> FileConversation:
-    """Return the only conversation of a file with this text."""
     [conversation] = read(text)
     return conversation
 
 
 def why_not(text: str | bytes) -> str:
-    """Return the error of a file that cannot be read."""
     with pytest.raises(UnreadableFile) as caught:
         read(text)
     return str(caught.value)
-
-
-# -------------------------------------------------------------------- what is read
 
 
 @pytest.mark.parametrize(
@@ -65,7 +59,6 @@ def test_reads_every_shape(text: str, messages: list[Any], *, packed: bool) -> N
 
 
 def test_gzip_of_several_parts_is_one_file() -> None:
-    """A gzip file of several members is read to its end."""
     parts = gzip.compress(b"[]\n", mtime=0) + gzip.compress(f"[{HELLO}]\n".encode())
     assert [len(conversation.messages) for conversation in read(parts)] == [0, 1]
 
@@ -145,7 +138,6 @@ def test_a_damaged_line_can_be_skipped(bad: bytes, at: int) -> None:
 
 
 def test_says_that_a_path_cannot_be_read(tmp_path: Path) -> None:
-    """A missing file and a folder raise ``UnreadableFile`` with the system's reason."""
     with pytest.raises(UnreadableFile, match="No such file"):
         list(read_conversations(tmp_path / "missing.json"))
     with pytest.raises(UnreadableFile, match="Is a directory"):
@@ -158,9 +150,6 @@ def test_constants_that_are_no_json_are_kept() -> None:
     changed = {**conversation.messages[0], "content": "b"}
     written = conversation.with_messages([changed, conversation.messages[1]])
     assert written == '[{"role": "user", "content": "b", "score": NaN}, {"role": "user", "loss": -Infinity}]'
-
-
-# -------------------------------------------------------------------- what is written
 
 
 def spelled(value: Any, spelling: int) -> str:
@@ -231,30 +220,23 @@ def test_new_messages_take_after_the_first() -> None:
 
 
 def test_half_a_surrogate_pair_stays_an_escape() -> None:
-    """A lone surrogate, which UTF-8 cannot represent, stays an escape in a changed message."""
     conversation = read_one('[{"role": "user", "content": "é \\ud83d"}]')
     changed = {**conversation.messages[0], "name": "a"}
     assert conversation.with_messages([changed]) == '[{"role": "user", "content": "\\u00e9 \\ud83d", "name": "a"}]'
 
 
 def test_a_line_stays_one_line() -> None:
-    """In a JSONL file a conversation with new messages stays one line with the same line ending."""
     first, second = read(f"[{HELLO}]\r\n[ {HELLO} , {HELLO} ]\r\n")
     new = {"role": "user", "content": "one\ntwo"}
     assert first.with_messages([new, new]).count("\n") == 1
     assert second.with_messages([new]) == '[ {"role": "user", "content": "one\\ntwo"} ]\r\n'
 
 
-# -------------------------------------------------------------------- where it is written
-
-
 def parts_in(folder: Path) -> list[str]:
-    """Return the names of half-written files in the folder."""
     return [path.name for path in folder.iterdir() if path.name.endswith(".part")]
 
 
 def test_writes_when_all_is_there(tmp_path: Path) -> None:
-    """A path keeps its old content until everything is written, and no temporary file is left."""
     path = tmp_path / "out.json"
     path.write_text("old")
     with write_text(path) as write:
@@ -267,7 +249,6 @@ def test_writes_when_all_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_a_failure_writes_nothing(tmp_path: Path, error: type[BaseException]) -> None:
-    """After an exception the path has its old content, and no temporary file is left."""
     path = tmp_path / "out.json.gz"
     path.write_text("old")
 
@@ -299,7 +280,6 @@ def test_modes_are_sane(tmp_path: Path) -> None:
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
-    """Writing to a link replaces the file that it names, and the link stays."""
     real, link = tmp_path / "real.json", tmp_path / "link.json"
     real.write_text("old")
     link.symlink_to(real)
@@ -309,7 +289,6 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_file_may_be_replaced_by_itself(tmp_path: Path) -> None:
-    """A file can be read and replaced at the same time."""
     path = tmp_path / "runs.jsonl"
     path.write_text(f"[{HELLO},{HELLO}]\n[{HELLO}]\n")
     with write_text(path) as write:
@@ -319,7 +298,6 @@ def test_a_file_may_be_replaced_by_itself(tmp_path: Path) -> None:
 
 
 def test_gzip_goes_by_the_name(tmp_path: Path) -> None:
-    """A path that ends in .gz is compressed, and the same content gives the same bytes."""
     one, two = tmp_path / "one.gz", tmp_path / "two.gz"
     for path in (one, two):
         with write_text(path) as write:
@@ -330,14 +308,12 @@ def test_gzip_goes_by_the_name(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="this system has no /dev/null")
 def test_a_device_is_not_replaced() -> None:
-    """A device is written to, and not replaced by a file."""
     with write_text(Path("/dev/null")) as write:
         write("x")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
 def test_a_stream_gets_all_or_nothing() -> None:
-    """Nothing is written to a stream before the content is complete."""
     stream = io.BytesIO()
     with write_text(stream) as write:
         write("a")
@@ -347,7 +323,6 @@ def test_a_stream_gets_all_or_nothing() -> None:
 
 
 def test_says_that_a_path_cannot_be_written(tmp_path: Path) -> None:
-    """A path that cannot be written raises ``UnwritableFile``, and no temporary file is left."""
     locked = tmp_path / "locked.json"
     locked.write_text("old")
     locked.chmod(0o400)
@@ -359,7 +334,6 @@ def test_says_that_a_path_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_new_file_has_the_permissions_that_were_asked_for(tmp_path: Path) -> None:
-    """A new file gets the requested mode, and an existing file keeps its mode."""
     new, old = tmp_path / "new", tmp_path / "old"
     old.touch(mode=0o640)
     old.chmod(0o640)

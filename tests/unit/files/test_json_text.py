@@ -38,15 +38,10 @@ def test_the_rest_of_the_text_stays(key: str, change: Any, expected: bytes) -> N
 
 @pytest.mark.parametrize(
     ("text", "key"),
-    [
-        (b'{"messages": [1], "messages": [1]}', "messages"),
-        (b'{"messages": [1, 2]}', "messages"),
-        (b'{"a": [1]}', "b"),
-    ],
+    [(b'{"messages": [1], "messages": [1]}', "messages"), (b'{"messages": [1, 2]}', "messages"), (b'{"a": [1]}', "b")],
     ids=["twice", "another length", "not there"],
 )
 def test_a_text_without_that_list_is_an_error(text: bytes, key: str) -> None:
-    """``ValueError`` is raised if the text does not have exactly one such list of the same length."""
     with pytest.raises(ValueError, match="does not have exactly one list of 1 elements"):
         replace_list(text, [1], [], key)
 

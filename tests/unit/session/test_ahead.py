@@ -39,6 +39,7 @@ from tests.support.scripted import Scripted
 pytestmark = pytest.mark.anyio
 
 Chat = list[dict[str, Any]]
+POOL: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": None}
 
 
 class Gated:
@@ -107,9 +108,6 @@ async def prepared(model: Gated, talk: CompactionSession, source: Chat, messages
 
 def shows(view: Chat, text: str) -> bool:
     return any(text in str(message["content"]) for message in view)
-
-
-# ---------------------------------------------------------------- nobody waits
 
 
 async def test_a_model_that_does_not_answer_delays_no_call() -> None:
@@ -223,9 +221,6 @@ async def test_without_a_window_a_due_summary_is_asked_for_at_once() -> None:
     assert views[0][2:] == source[13:]
 
 
-# ---------------------------------------------------------------- every strategy that summarizes
-
-
 def growing(model: Any) -> GrowingSummary:
     figures = {"tokens": 500, "initial_tokens": 120, "added_tokens": 60, "max_tokens": 200}
     return GrowingSummary(model, trigger=tokens_exceed(1_000), target=tokens_below(600), **figures)
@@ -273,34 +268,26 @@ async def test_a_rehearsal_leaves_no_trace(tmp_path: Path) -> None:
         assert store.range("default", 0, 10) == []
 
 
-# ---------------------------------------------------------------- not used any more
+def rewound(source: Chat) -> Chat:
+    return [*source[:4], *(said(number) for number in range(50, 60))]
 
 
-async def ask_again(change: Callable[[Chat], Chat]) -> tuple[Gated, Chat]:
-    """Prepare a summary, change the list, and return the view of the call in which it is due."""
+def changed_in_place(source: Chat) -> Chat:
+    source[2]["content"] = "Nothing of that. " * 25
+    return [*source, *(said(number) for number in range(8, 12))]
+
+
+@pytest.mark.parametrize("change", [rewound, changed_in_place])
+async def test_not_used_after_the_host_changed_its_list(change: Callable[[Chat], Chat]) -> None:
+    """The summary is about messages of an abandoned branch, or with other content."""
     model, source = Gated("Ahead.", "Anew."), chat(9)
     async with session(summarizing(model)) as talk:
         await prepared(model, talk, source[:9])
         with anyio.fail_after(5):
-            return model, await talk.view(change(source[:9]))
-
-
-async def test_not_used_after_a_rewind() -> None:
-    """After a rewind, the summary of the abandoned branch is not used."""
-    model, view = await ask_again(lambda source: [*source[:4], *(said(number) for number in range(50, 60))])
+            given = change(source[:9])
+            view = await talk.view(given)
     assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
-    assert not any(group.id > 3 and group.messages[0].raw in chat(9)[4:] for group in model.requests[-1].groups)
-
-
-async def test_not_used_after_a_message_was_changed_in_place() -> None:
-    """The same object with other content is another message."""
-
-    def change(source: Chat) -> Chat:
-        source[2]["content"] = "Nothing of that. " * 25
-        return [*source, *(said(number) for number in range(8, 12))]
-
-    _, view = await ask_again(change)
-    assert (shows(view, "Ahead."), shows(view, "Anew.")) == (False, True)
+    assert all(group.messages[0].raw in given for group in model.requests[-1].groups)
 
 
 async def test_an_outdated_summary_is_replaced_before_it_is_due() -> None:
@@ -360,7 +347,6 @@ async def test_not_used_after_the_previous_summary_changed() -> None:
 
 
 async def test_a_request_under_way_is_cancelled_when_its_messages_go() -> None:
-    """The messages of the request are gone, so the request is cancelled."""
     model, source = Gated(), chat(9)
     async with session(summarizing(model)) as talk:
         await talk.view(source[:9])
@@ -368,9 +354,6 @@ async def test_a_request_under_way_is_cancelled_when_its_messages_go() -> None:
         await talk.view(source[:3])
         await settled(lambda: model.running == 0)
         assert model.running == 0
-
-
-# ---------------------------------------------------------------- failures
 
 
 @pytest.mark.parametrize("window", [None, 4_000])
@@ -415,9 +398,6 @@ async def test_a_rehearsal_that_fails_fails_no_call() -> None:
     async with session(summarizing(Gated()), ahead=broken, window=9_000) as talk:
         assert await talk.view(source) == source
         assert "broken" in talk.status().failures[0]
-
-
-# ---------------------------------------------------------------- cancelling and closing
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -524,11 +504,7 @@ async def test_a_vetoed_or_failed_run_keeps_the_prepared_summary() -> None:
     assert len(model.requests) == 1
 
 
-# ---------------------------------------------------------------- owners
-
-
 async def test_calls_of_threads_start_tasks_in_the_owners_loop() -> None:
-    """`view_sync` in a thread starts the request in the event loop and uses the answer."""
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
         await anyio.to_thread.run_sync(talk.view_sync, source[:9])
@@ -655,7 +631,6 @@ def test_a_portal_that_is_closed_delays_nothing() -> None:
 
 
 async def test_a_call_without_an_owner_is_refused() -> None:
-    """Without an owner every call raises, async or sync."""
     talk = session(summarizing(Gated()))
     with pytest.raises(ConfigurationError, match="async with session"):
         await talk.view(chat(1))
@@ -664,7 +639,6 @@ async def test_a_call_without_an_owner_is_refused() -> None:
 
 
 async def test_what_can_never_work_is_refused_at_once() -> None:
-    """Wrong combinations of options raise at construction."""
     with pytest.raises(ConfigurationError, match="tasks="):
         session(summarizing(Gated()), ahead=None, tasks=BackgroundTasks())
     with pytest.raises(ConfigurationError, match="hard=True"):
@@ -673,12 +647,21 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
         session(summarizing(Gated()), ahead=True)
 
 
+async def test_a_pool_owns_the_tasks_of_its_sessions() -> None:
+    model, source = Gated(), chat(16)
+    async with SessionPool(summarizing(model), **POOL, window=4_000) as pool:
+        assert await pool.view(source[:9]) == source[:9]
+        await settled(lambda: model.running == 1)
+        model.gate.set()
+        await settled(lambda: not model.running)
+        assert shows(await pool.view(source), "Ahead.")
+    assert len(model.requests) == 1
+
+
 @pytest.mark.parametrize("how", ["discard", "delete", "evict"])
 async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> None:
-    """The running request of a session is cancelled when the session is discarded, deleted or evicted."""
     model = Gated()
-    options: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": None, "limit": 1}
-    async with SessionPool(summarizing(model), **options) as pool:
+    async with SessionPool(summarizing(model), **POOL, limit=1) as pool:
         async with pool.call(chat(8)) as talk:
             await talk.compact_due()
             await settled(lambda: model.running == 1)
@@ -690,32 +673,3 @@ async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> N
             await pool.view(chat(1)[:1])
         await settled(lambda: model.running == 0)
         assert (model.running, len(model.requests)) == (0, 1)
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
-def test_a_pool_owns_the_tasks_of_its_sessions(anyio_backend: str) -> None:
-    """A pool's tasks prepare the summary; leaving the pool leaves no task."""
-    asked: list[object] = []
-
-    class Model:
-        async def summarize(self, request: object) -> str:
-            asked.append(request)
-            await anyio.lowlevel.checkpoint()
-            return "The user asked about shelves."
-
-    def shelves(number: int) -> list[dict[str, str]]:
-        return [{"role": "user", "content": f"Shelf {place}: " + "a box of nails. " * 10} for place in range(number)]
-
-    async def main() -> None:
-        strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=2))
-        async with SessionPool(strategy, counter="chars/4", ahead=tokens_exceed(900), clock=None, window=4_000) as pool:
-            size = 10
-            while not asked:
-                size += 1
-                assert len(await pool.view(shelves(size))) == size
-                await anyio.wait_all_tasks_blocked()
-            view = await pool.view(shelves(size + 8))
-            assert len(view) < size + 8
-            assert len(asked) == 1
-
-    anyio.run(main, backend=anyio_backend)

@@ -18,7 +18,7 @@ from compaction import last, presets
 from compaction.errors import ConfigurationError, InputError, StateError, SyncDriverError
 from compaction.formats import MessageFormat, openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
-from compaction.session import CompactionSession, SessionPool
+from compaction.session import CompactionSession, Evicted, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.strategies import Lossless, Offload, Strategy, Summarization, Truncation
 from compaction.triggers import tokens_exceed
@@ -150,17 +150,6 @@ def test_no_summary_made_from_it_survives(secret: int, is_saved: bool, tmp_path:
     assert [text for text, has_seen in made.items() if has_seen and text in state] == []
 
 
-def test_a_late_report_for_the_old_view() -> None:
-    """A usage report for the view before `forget` is ignored."""
-    session = CompactionSession(summarizing(), **options())
-    chat = chat_of("kim", 3)
-    view = session.view_sync(chat)
-    session.forget_sync(telling(chat))
-    session.record_usage({"prompt_tokens": 9_000, "completion_tokens": 3}, view=view)
-    assert session.status().tokens < 1_000
-    assert session.new_messages == []
-
-
 def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     """Neither a message of another conversation nor one of another format; one that cannot be read is an error."""
     session, chat = (
@@ -178,9 +167,6 @@ def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     assert traces(tmp_path) == files
 
 
-# ---------------------------------------------------------------- stores that fail or cannot
-
-
 class Plain:
     """A third-party store without `forget`. Holds state: the number of calls."""
 
@@ -190,7 +176,6 @@ class Plain:
 
 
 def test_a_store_that_cannot_forget(tmp_path: Path) -> None:
-    """A typed error is raised, and nothing has changed."""
     store = Plain(SQLiteStore(tmp_path / "records.db"))
     assert isinstance(store, Store)
     session = CompactionSession(Lossless(summarizing(), store), **options())
@@ -218,7 +203,6 @@ class AwaitedStore(Plain):
 
 @pytest.mark.parametrize("kind", [CompactionSession, SessionPool])
 async def test_an_awaited_store(kind: type[CompactionSession | SessionPool], tmp_path: Path) -> None:
-    """`forget` awaits an async store; `forget_sync` raises."""
     store = AwaitedStore(SQLiteStore(tmp_path / "records.db"))
     session = kind(Lossless(summarizing(), store), **options())
     chat = chat_of("kim")
@@ -245,9 +229,6 @@ def test_a_save_that_fails_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert traces(tmp_path) == ["sessions.db"]
     assert session.forget_sync(telling(chat)) == 0
     assert traces(tmp_path) == []
-
-
-# ---------------------------------------------------------------- pools
 
 
 def pool_of(path: Path, **more: Any) -> SessionPool:
@@ -340,12 +321,13 @@ class ByFields(OpenAIChat):
 @pytest.mark.parametrize("id", [None, "kim/1:x"])
 async def test_evicted_sessions(tmp_path: Path, id: str | None, format: MessageFormat) -> None:
     """A saved session forgets, and is found again by the list without the message, whatever its format compares."""
-    pool, store = pool_of(tmp_path, limit=1, format=format), SessionStore(tmp_path / "sessions.db")
+    told = list[Any]()
+    pool, store = pool_of(tmp_path, limit=1, format=format, on_event=told.append), SessionStore(tmp_path / "sessions.db")
     chat = chat_of("kim", secret=7)
     turns_of(pool, without(chat_of("lee")), id="lee")
     turns_of(pool, chat, id=id)
     pool.view_sync([user("hello")])
-    assert len(pool) == 1
+    assert [each.is_saved for each in told if isinstance(each, Evicted)] == [True, True]
     lee = store.load("lee"), store.in_scope(pool._space(""))["lee"]
     assert await pool.forget(telling(chat)) == 1
     assert (store.load("lee"), store.in_scope(pool._space(""))["lee"]) == lee

@@ -94,7 +94,6 @@ def test_loops_and_threads_call_one_after_another() -> None:
 
 
 async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
-    """A cancelled call leaves the queue before, while or after it gets the lock."""
     room = Room()
     for cancelled in ("before", "while", "after"):
         async with anyio.create_task_group() as tasks:
@@ -114,7 +113,6 @@ async def test_cancelled_while_waiting_the_lock_is_not_lost() -> None:
 
 
 async def test_a_cancelled_call_does_not_begin() -> None:
-    """It does not begin even if the lock is free."""
     room = Room()
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -124,7 +122,6 @@ async def test_a_cancelled_call_does_not_begin() -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_cancelled_in_one_loop_another_continues(backend: str) -> None:
-    """Calls that time out at any moment do not keep the lock."""
     room = Room()
 
     async def impatient() -> None:
@@ -141,7 +138,6 @@ def test_cancelled_in_one_loop_another_continues(backend: str) -> None:
 
 
 def test_a_loop_that_ended_is_passed_over() -> None:
-    """A task whose event loop was closed does not keep the lock."""
     import asyncio
 
     room = Room()
@@ -170,7 +166,6 @@ _ABANDONED: list[Any] = []
 
 
 async def test_a_call_inside_a_call_is_refused() -> None:
-    """A strategy that uses its own session raises."""
     raised: list[Exception] = []
 
     def nested(index: MessageIndex) -> Iterator[Any]:
@@ -186,7 +181,6 @@ async def test_a_call_inside_a_call_is_refused() -> None:
 
 
 async def test_a_task_inside_its_own_call_is_refused() -> None:
-    """Awaited calls of one task do not nest."""
     lock = CallLock()
     async with lock.task:
         with pytest.raises(SyncDriverError):
@@ -249,7 +243,6 @@ def test_a_call_that_is_interrupted_anywhere_leaves_the_lock() -> None:
 
 
 def test_an_interrupted_call_takes_no_other_from_the_queue() -> None:
-    """A thread that waits gets the lock, although another call of the holder was interrupted meanwhile."""
     room = Room()
 
     async def interrupted() -> None:
@@ -285,7 +278,6 @@ def test_an_interrupted_call_wakes_the_next_one(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_a_call_that_blocks_its_loop_goes_before_those_it_blocks() -> None:
-    """A call that blocks its event loop is served before the tasks of that loop, which could not run."""
     room, inside, leave = Room(), threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -307,7 +299,6 @@ async def test_a_call_that_blocks_its_loop_goes_before_those_it_blocks() -> None
 
 
 async def test_a_call_that_blocks_its_own_loop_is_refused() -> None:
-    """`view_sync` raises in an event loop in which another task holds the lock."""
     watched = session(summarizing(Awaited("Round.", seconds=0.2)))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watched.view, chat(9))

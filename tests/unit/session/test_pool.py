@@ -84,9 +84,6 @@ def looped(pool: SessionPool, chat: Chat, **about: Any) -> CompactionSession:
     return [session_of(pool, messages, **about) for messages in calls_of(chat)][-1]
 
 
-# ---------------------------------------------------------------- one conversation
-
-
 def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
     """Conversations with the same ending are told apart by length, then by all messages."""
     pool = pool_of()
@@ -199,9 +196,6 @@ def test_another_newest_message_is_another_conversation() -> None:
     assert unknown.id not in sessions
 
 
-# ---------------------------------------------------------------- forks
-
-
 def test_sub_agents_fork_from_a_shared_beginning() -> None:
     """Each branch gets a session; the summary of the shared beginning is not requested again."""
     scripted = quoting()
@@ -270,7 +264,6 @@ def test_a_conversation_forks_where_any_call_ended() -> None:
 
 
 def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
-    """The older branch is still found by its messages."""
     scripted = quoting()
     pool = pool_of(summarizing(scripted))
     start = grown("Main", 2)
@@ -285,7 +278,6 @@ def test_branches_that_alternate_under_one_id_keep_their_decisions() -> None:
 
 
 def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
-    """With an id a shortened list continues the session; without one it is another conversation."""
     chat = grown("Ann", 3)
     left = [chat[0], *chat[3:], user("on")]
     for id, count in (("kim", 1), (None, 2)):
@@ -304,7 +296,6 @@ def test_a_host_with_an_id_may_remove_earlier_messages() -> None:
 
 
 def test_a_list_in_another_format_is_another_conversation() -> None:
-    """A host that changes its format within a conversation is not refused."""
     pool = pool_of()
     pool.view_sync(grown("Ann", 1), "kim")
     other = [{"role": "user", "parts": [{"text": "hello"}]}, {"role": "model", "parts": [{"text": "hi"}]}]
@@ -313,7 +304,6 @@ def test_a_list_in_another_format_is_another_conversation() -> None:
 
 
 def test_a_list_that_cannot_be_read_leaves_no_session() -> None:
-    """A new conversation is not kept, and a known one stays as it is."""
     pool, chat = pool_of(), grown("Ann", 1)
     for known in (0, 1):
         with pytest.raises(InputError):
@@ -409,7 +399,6 @@ async def test_a_call_that_waited_while_its_session_was_deleted_begins_again() -
 
 
 async def test_a_pool_without_background_tasks_may_be_entered() -> None:
-    """There is nothing to start, so several tasks may do so."""
     async with pool_of() as pool, pool as same:
         assert same is pool
 
@@ -430,7 +419,6 @@ def test_a_conversation_that_begins_twice_at_once_has_one_session() -> None:
 
 
 def test_a_name_that_is_taken_is_not_given_again() -> None:
-    """If two new conversations get the same name at the same time, one of them gets another."""
     given = iter(["a", "a", "b"])
     pool = pool_of(new_id=lambda: next(given))
     assert [session_of(pool, grown(name, 1)).id for name in "xy"] == ["auto:a", "auto:b"]
@@ -465,9 +453,6 @@ def test_nothing_but_edits_is_taken_over() -> None:
     assert fork is not session
     assert fork.index.edits
     assert fork.status().tokens < 1_000
-
-
-# ---------------------------------------------------------------- scopes and stores of content
 
 
 def reading(name: str, turns: int, start: Chat | None = None) -> Chat:
@@ -529,13 +514,9 @@ def test_a_store_that_cannot_be_read_gives_a_fork_nothing(tmp_path: Path, caplog
 
 
 def test_a_strategy_that_names_its_session_is_refused(tmp_path: Path) -> None:
-    """A strategy with a fixed store session is refused."""
     store = SQLiteStore(tmp_path / "records.db")
     with pytest.raises(ConfigurationError, match="leave session= out"):
         pool_of(cut() >> Lossless(Offload(store, session="kim"), store))
-
-
-# ---------------------------------------------------------------- bounds
 
 
 def test_the_least_recently_used_session_goes_first() -> None:
@@ -552,7 +533,6 @@ def test_the_least_recently_used_session_goes_first() -> None:
 
 @pytest.mark.parametrize(("more", "evicted"), [(0, []), (-1, ["a"])])
 def test_the_bytes_of_all_messages_are_bounded(more: int, evicted: list[str]) -> None:
-    """Sessions may take up exactly as many bytes as allowed; above that, the oldest one goes."""
     chats = {name: grown(name, 2) for name in "abc"}
     each = session_of(pool_of(), chats["a"]).index.total.bytes
     events: list[Any] = []
@@ -565,7 +545,6 @@ def test_the_bytes_of_all_messages_are_bounded(more: int, evicted: list[str]) ->
 
 
 def test_a_session_with_a_running_call_is_not_evicted() -> None:
-    """A session with a running call is not evicted; others are, or the pool is too large for a while."""
     pool = pool_of(limit=1)
     with pool.call_sync(grown("a", 1), "a") as session:
         with pool.call_sync(grown("b", 1), "b"):
@@ -581,9 +560,6 @@ def test_wrong_options_are_refused_at_construction(bounds: dict[str, Any]) -> No
         pool_of(**bounds)
 
 
-# ---------------------------------------------------------------- saved sessions
-
-
 @pytest.mark.parametrize("id", [None, "kim"])
 def test_a_restart_gives_the_same_bytes(tmp_path: Path, id: str | None) -> None:
     """Saved sessions are found by id or messages; no summary is requested twice."""
@@ -595,21 +571,6 @@ def test_a_restart_gives_the_same_bytes(tmp_path: Path, id: str | None) -> None:
         pool = pool_of(summarizing(scripted), store=store, new_id=names_of)
         assert json.dumps(pool.view_sync(messages, id)) == json.dumps(alone.view_sync(rebuilt(messages), id))
     assert len(scripted.requests) == len(calm.requests) > 2
-
-
-def test_an_evicted_session_comes_back(tmp_path: Path) -> None:
-    """An evicted session is loaded from the store with its edits; the event said that it was saved."""
-    events: list[Any] = []
-    scripted = quoting()
-    pool = pool_of(summarizing(scripted), store=SessionStore(tmp_path / "sessions.db"), limit=1, on_event=events.append)
-    chat = grown("Ann", 12)
-    view = looped(pool, chat).index.messages()
-    pool.view_sync(grown("Bob", 1))
-    [evicted] = [event for event in events if isinstance(event, Evicted)]
-    assert evicted.is_saved
-    paid = len(scripted.requests)
-    assert pool.view_sync(rebuilt(chat[:-1])) == view
-    assert len(scripted.requests) == paid
 
 
 @pytest.mark.parametrize("id", [None, "kim"])
@@ -695,7 +656,6 @@ class Broken(SessionStore):
 
 
 def test_a_locked_store_stops_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failing store does not change the view; the failure is reported, and nothing saved is overwritten."""
     events: list[Any] = []
     store = Broken(tmp_path / "sessions.db")
     chat = grown("Ann", 12)
@@ -744,9 +704,6 @@ def test_a_saved_session_of_another_version_is_passed_over(tmp_path: Path) -> No
     assert process().view_sync(rebuilt(chat[:22]), "kim") == view
     assert len(scripted.requests) == paid
     assert SessionStore(path).load("kim") == {"version": 99, "anchor": None}
-
-
-# ---------------------------------------------------------------- bad input and races
 
 
 def test_a_conversation_is_found_at_each_of_many_calls() -> None:

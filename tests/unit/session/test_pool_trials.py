@@ -21,13 +21,11 @@ STRATEGY = Truncation(trigger=tokens_exceed(600), target=tokens_below(300), keep
 
 
 def pool_of(**options: Any) -> SessionPool:
-    """A pool that records its events."""
     return SessionPool(STRATEGY, counter="chars/4", clock=None, **options)
 
 
 @pytest.fixture
 def chat() -> list[Any]:
-    """A conversation that is too long."""
     return tool_turns(12)
 
 
@@ -46,17 +44,6 @@ def test_a_trial_shows_what_a_call_would_send(chat: list[Any], tmp_path: Path) -
     again = pool_of(store=store)
     assert again.trial(chat).compact_due_sync().messages == pool.trial(chat).compact_due_sync().messages
     assert len(again) == 0
-
-
-def test_a_trial_of_a_fork_takes_over_the_edits_of_its_parent(chat: list[Any]) -> None:
-    """A trial of a list that leaves the saved list of another session begins with that session's cuts, as the call does."""
-    pool = pool_of()
-    pool.view_sync(chat)
-    other = [*chat, {"role": "user", "content": "Another way."}]
-    pool.view_sync([*chat, {"role": "user", "content": "This way."}])
-    tried = pool.trial(other)
-    assert tried.index.edit_count > 0
-    assert tried.compact_due_sync().messages == pool.view_sync(other)
 
 
 def test_a_fork_leaves_the_session_that_shares_most(chat: list[Any]) -> None:
@@ -107,14 +94,11 @@ def test_a_trial_calls_no_model_and_stores_nothing(chat: list[Any], tmp_path: Pa
 
 
 class Other(Request):
-    """A request of a kind that nobody knows."""
-
     def call(self) -> Any:
         raise AssertionError
 
 
 def test_a_session_is_discarded(chat: list[Any]) -> None:
-    """`discard` removes a session from memory, except one with a running call or an unknown name."""
     pool = pool_of()
     with pool.call_sync(chat) as session:
         assert not pool.discard(session.id)

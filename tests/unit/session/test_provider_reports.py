@@ -43,7 +43,6 @@ def test_after_a_cut_the_anchor_follows_the_providers_count(
 
 
 def test_a_second_cut_continues_from_the_first() -> None:
-    """The correction of what was cut before is not repeated."""
     figures = reported((400, 700), (1_000, 1_180))
     figures.cut(900)
     figures.cut(800)

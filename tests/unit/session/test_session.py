@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,39 +10,23 @@ from typing import Any
 import pytest
 
 from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
-from compaction.errors import ConfigurationError, StateError, SummaryFailed, SyncDriverError
+from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
 from compaction.index import Metrics
 from compaction.session import CompactionSession, Event, StepFailed
-from compaction.stores import SessionStore, SQLiteStore
+from compaction.stores import SessionStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.tokens import Usage
 from compaction.triggers import context_exceeds, idle_for, tokens_below, tokens_exceed
+from tests.support.chats import system, tool_turns
 from tests.support.scripted import Awaited, Scripted
 
 Chat = list[dict[str, Any]]
 
 
-def turn(number: int) -> Chat:
-    """A question, a tool call, its result and an answer: about 220 tokens."""
-    call = {
-        "id": f"call_{number}",
-        "type": "function",
-        "function": {"name": "look", "arguments": json.dumps({"shelf": number})},
-    }
-    return [
-        {"role": "user", "content": f"Question {number}: where is box {number * 7}?"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"call_{number}", "content": f"row {number} " * 120},
-        {"role": "assistant", "content": f"Answer {number}: it is on shelf {number}."},
-    ]
-
-
 def chat(turns: int) -> Chat:
-    return [
-        {"role": "system", "content": "You keep a store."},
-        *(message for number in range(turns) for message in turn(number)),
-    ]
+    """Questions, tool calls, their results and answers: about 220 tokens a turn."""
+    return [system("You keep a store."), *tool_turns(turns, words=160)]
 
 
 def cut() -> Truncation:
@@ -70,9 +52,6 @@ def calls_of(source: Chat) -> list[int]:
     return [place for place, message in enumerate(source) if message["role"] == "assistant"]
 
 
-# ---------------------------------------------------------------- sticky
-
-
 def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
     """From 16k down to 8k, at most 8 of 100 calls change anything but the end of the previous view."""
     calls = changed = 0
@@ -86,9 +65,6 @@ def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[
             changed += view[: len(before)] != before
             before = view
     assert changed <= 0.08 * calls
-
-
-# ---------------------------------------------------------------- usage, focus, status
 
 
 def test_a_session_knows_whether_it_decided_anything() -> None:
@@ -216,7 +192,6 @@ def test_status_tells_where_the_session_stands() -> None:
 
 
 def test_the_window_and_the_clock_reach_the_triggers() -> None:
-    """context_exceeds compares with window=, idle_for with clock=."""
     now = [0.0]
     strategy = ToolResult(Clear(), trigger=context_exceeds(0.5) | idle_for(600), keep=last(groups=1))
     watched = CompactionSession(strategy, counter="chars/4", window=10_000, clock=lambda: now[0])
@@ -225,9 +200,6 @@ def test_the_window_and_the_clock_reach_the_triggers() -> None:
     now[0] = 700.0
     watched.view_sync(chat(4))
     assert watched.status().compactions == 1
-
-
-# ---------------------------------------------------------------- failures
 
 
 def test_another_strategy_and_window_go_on_from_there() -> None:
@@ -243,25 +215,6 @@ def test_another_strategy_and_window_go_on_from_there() -> None:
     assert session.status().window == 100_000
     session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=400)
     assert len(session.view_sync(chat(9))) < len(view)
-
-
-# ---------------------------------------------------------------- restarts
-
-
-@pytest.mark.parametrize("make", [cut, lambda: summarizing(Scripted("Round."))], ids=["truncation", "summarization"])
-def test_a_session_resumed_after_any_call_continues_with_the_same_views(make: Callable[[], Any], tmp_path: Path) -> None:
-    """Undisturbed, through JSON at every call, and through SQLite at every call: the same views and requests."""
-    source = chat(28)
-    calm, store = session(make()), SessionStore(tmp_path / "sessions.db")
-    data: dict[str, Any] = session(make()).to_dict()
-    for place in calls_of(source):
-        expected = calm.view_sync(source[:place])
-        through_json = CompactionSession.from_dict(json.loads(json.dumps(data)), make(), counter="chars/4", clock=lambda: 0.0)
-        assert through_json.view_sync(source[:place]) == expected
-        data = through_json.to_dict()
-        through_sqlite = session(make(), store=store, id="one")
-        assert through_sqlite.view_sync(json.loads(json.dumps(source[:place]))) == expected
-    assert calm.status().compactions > 2
 
 
 class Failing:
@@ -306,13 +259,9 @@ def test_a_refusal_before_any_view_is_a_mistake() -> None:
 
 
 def test_a_path_is_not_a_store() -> None:
-    """The error names the class that makes a store of it."""
     path: Any = "sessions.db"
     with pytest.raises(ConfigurationError, match=r"write store=SessionStore\('sessions.db'\)"):
         CompactionSession(Truncation(), store=path)
-
-
-# ---------------------------------------------------------------- reports that a new process finds, and reports that are wrong
 
 
 def usages_of(messages: Chat, prompt_tokens: Callable[[int], int]) -> list[dict[str, int] | None]:
@@ -348,9 +297,9 @@ def test_the_usage_in_the_history_ends_the_correction_of_an_overflow() -> None:
     refused.view_sync(messages)
     refused.overflowed_sync(ValueError("maximum context length is 3000 tokens. However, your messages resulted in 3200 tokens"))
     resumed = CompactionSession.from_dict(refused.to_dict(), cut(), counter="chars/4", window=3_000)
-    resumed.follow([*messages, *turn(3)])
+    resumed.follow(chat(4))
     sent = resumed.index.included.tokens - resumed.index.included_groups[-1].tokens
-    larger = usages_of([*messages, *turn(3)], lambda size: 9_000)
+    larger = usages_of(chat(4), lambda size: 9_000)
     resumed.recall_usage([*larger[:-1], {"prompt_tokens": sent + 90, "completion_tokens": 1}])
     assert resumed.status().tokens == resumed.index.included.tokens + 90 != refused.status().tokens
 
@@ -397,25 +346,6 @@ def test_compacting_on_demand_ends_the_pause_after_a_failure() -> None:
     assert len(scripted.requests) == 1
     result = watched.compact_sync()
     assert (len(scripted.requests), len(result.failures), result.notes) == (2, 1, ())
-
-
-def test_a_store_that_is_corrupt_newer_or_foreign_is_refused(tmp_path: Path) -> None:
-    """Typed errors that say what to do; nothing is overwritten."""
-    foreign = tmp_path / "foreign.db"
-    foreign.write_bytes(b"this is no database, it is a letter to a friend" * 50)
-    with pytest.raises(StateError, match="foreign"):
-        SessionStore(foreign)
-    assert foreign.read_bytes().startswith(b"this is no database")
-    newer = tmp_path / "newer.db"
-    SessionStore(newer)
-    with sqlite3.connect(newer) as database:
-        database.execute("PRAGMA user_version=99")
-    database.close()
-    with pytest.raises(StateError, match="schema 99 is newer"):
-        SessionStore(newer)
-    messages = SQLiteStore(tmp_path / "messages.db")
-    with pytest.raises(StateError, match="not a store of this package"):
-        SessionStore(messages.path)
 
 
 def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:

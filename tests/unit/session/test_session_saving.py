@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +16,16 @@ from compaction.index import MessageIndex
 from compaction.session import CompactionSession
 from compaction.stores import SessionStore
 from tests.support.scripted import Scripted
+from tests.support.session_runs import FailingStore
 from tests.unit.session.test_session import chat, cut, session, summarizing
-
-
-class FailingStore(SessionStore):
-    """A store that fails at given calls. Holds state: the number of saves."""
-
-    def __init__(self, path: Path, *failing: int) -> None:
-        super().__init__(path / "sessions.db")
-        self.failing = set(failing)
-        self.calls: list[str] = []
-
-    def _called(self, name: str) -> None:
-        self.calls.append(name)
-        if len(self.calls) - 1 in self.failing:
-            raise StateError("the disk is full")
-
-    def save(self, id: str, state: Mapping[str, Any]) -> None:
-        self._called("save")
-        super().save(id, state)
-
-    def save_anchor(self, id: str, anchor: int) -> bool:
-        self._called("anchor")
-        return super().save_anchor(id, anchor)
-
 
 WARNING = "FailingStore failed (StateError('the disk is full')): the session is not saved; the next call tries again"
 FAILURE = "FailingStore: StateError('the disk is full'); the session is not saved; the next call tries again"
 
 
-async def test_a_save_that_fails_is_said_and_made_up_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_save_that_fails_is_said_and_made_up_for(caplog: pytest.LogCaptureFixture) -> None:
     """The view is sent; the next call saves although it compacts nothing; a restart requests no second summary."""
-    store, scripted, calm = FailingStore(tmp_path, 0), Scripted("Round."), session(summarizing(Scripted("Round.")))
+    store, scripted, calm = FailingStore(0), Scripted("Round."), session(summarizing(Scripted("Round.")))
     watched = session(summarizing(scripted), store=store)
     with caplog.at_level(logging.WARNING, "compaction"):
         assert await watched.view(chat(9)) == await calm.view(chat(9))
@@ -59,14 +37,13 @@ async def test_a_save_that_fails_is_said_and_made_up_for(tmp_path: Path, caplog:
     expected = await calm.view(more)
     assert await watched.view(more) == expected
     assert (watched.status().failures, watched.status().outcome) == ((), "unchanged")
-    again = session(summarizing(scripted), store=SessionStore(tmp_path / "sessions.db"))
+    again = session(summarizing(scripted), store=store)
     assert await again.view(more) == expected
     assert (len(scripted.requests), again.status().compactions) == (1, 1)
 
 
-def test_nothing_is_saved_that_is_saved(tmp_path: Path) -> None:
-    """A call that compacts nothing writes nothing once everything is saved."""
-    store = FailingStore(tmp_path, 0)
+def test_nothing_is_saved_that_is_saved() -> None:
+    store = FailingStore(0)
     watched = session(store=store)
     watched.view_sync(chat(2))
     watched.record_usage({"prompt_tokens": 1_000_000, "completion_tokens": 1})  # which nobody believes
@@ -77,9 +54,9 @@ def test_nothing_is_saved_that_is_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", [[0], [0, 1], [1]], ids=["anchor", "both", "whole"])
-def test_reported_usage_that_is_not_saved(tmp_path: Path, failing: list[int]) -> None:
+def test_reported_usage_that_is_not_saved(failing: list[int]) -> None:
     """`record_usage` does not raise if saving fails; the report counts, and the next call saves it."""
-    store = FailingStore(tmp_path, *failing)
+    store = FailingStore(*failing)
     watched = session(store=store)
     assert watched.status().failures == ()
     watched.view_sync(chat(4))
@@ -90,14 +67,14 @@ def test_reported_usage_that_is_not_saved(tmp_path: Path, failing: list[int]) ->
         watched.view_sync(chat(4))
     watched.record_usage({"prompt_tokens": tokens + 50, "completion_tokens": 1})
     assert store.calls == ["anchor", *["save"] * (1 if failing == [0] else 2), "anchor"]
-    again = session(store=SessionStore(tmp_path / "sessions.db"))
+    again = session(store=store)
     again.view_sync(chat(4))
     assert again.status().tokens == tokens + 50
 
 
-def test_a_report_that_is_not_saved_before_the_first_run(tmp_path: Path) -> None:
+def test_a_report_that_is_not_saved_before_the_first_run() -> None:
     """The status has the failure, although there is no result that could have it."""
-    watched = session(store=FailingStore(tmp_path, 0, 1))
+    watched = session(store=FailingStore(0, 1))
     watched.record_usage({"prompt_tokens": 300, "completion_tokens": 1})
     assert (watched.last_result, watched.status().failures, watched.status().tokens) == (None, (FAILURE,), 300)
 
@@ -123,7 +100,6 @@ async def test_usage_reported_in_the_middle_of_a_call_saves_no_half_of_it(tmp_pa
 
 
 def test_loading_that_fails_raises(tmp_path: Path) -> None:
-    """A store that cannot be read raises, because the session would otherwise decide again."""
     store = SessionStore(tmp_path / "sessions.db")
     store.save("default", {"version": 1, "index": {}})
     with pytest.raises(StateError):
@@ -179,10 +155,10 @@ def test_a_saved_session_is_read_in_its_format(format: MessageFormat | None) -> 
     assert resumed.index.format.name == ("anthropic" if format is None else "own")
 
 
-async def test_a_failure_is_saved_though_nothing_changed(tmp_path: Path) -> None:
+async def test_a_failure_is_saved_though_nothing_changed() -> None:
     """A pause after a failure also holds in another process."""
     failing = Scripted(RuntimeError("down"))
-    store = FailingStore(tmp_path)
+    store = FailingStore()
     await session(summarizing(failing), store=store).view(chat(9))
     await session(summarizing(failing), store=store).view(chat(9))
     assert (store.calls, len(failing.requests)) == (["save"], 1)

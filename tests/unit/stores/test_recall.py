@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -22,23 +21,12 @@ from compaction.stores.recall import (
 
 
 def note(text: str, **about: Any) -> StoredRecord:
-    """A user message as a record."""
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SQLiteStore:
-    """A new store."""
-    return SQLiteStore(tmp_path / "store.db")
-
-
 def answered(store: SQLiteStore, name: str, arguments: Any) -> dict[str, Any]:
-    """The parsed answer that a model gets."""
     answer: dict[str, Any] = json.loads(handle_tool_call(name, arguments, store=store, session="s"))
     return answer
-
-
-# ------------------------------------------------------------------------ grep
 
 
 def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
@@ -102,9 +90,6 @@ def test_grep_says_when_it_ranks_the_newest_only(store: SQLiteStore) -> None:
     assert "ranked" not in compaction_grep(store, "s", "tea 7")
 
 
-# ------------------------------------------------------------------------ expand
-
-
 @pytest.mark.parametrize("limit", [1, 7, 64, 100_000])
 def test_pages_join_to_the_whole(store: SQLiteStore, limit: int) -> None:
     """The pages of ``compaction_expand`` join to the whole text, and the last page has no ``next_offset``."""
@@ -150,23 +135,13 @@ def test_expand_gives_a_range(store: SQLiteStore) -> None:
         compaction_expand(store, "s", notes[9].id, to=notes[8].id)
 
 
-# ------------------------------------------------------------------------ describe
-
-
 def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
     """``compaction_describe`` returns the sums of a session, or the facts about one record, without its content."""
     one = note("tea", by="Offload", reason="old", at=7.0, tokens=5)
     store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", by="Offload", reason="old", at=8.0)])
     answer = compaction_describe(store, "s")
-    about = {
-        "by": "Offload",
-        "reason": "old",
-        "messages": 1,
-        "tokens": 5,
-        "chars": len(one.data),
-        "first_at": 7.0,
-        "last_at": 7.0,
-    }
+    sizes = {"messages": 1, "tokens": 5, "chars": len(one.data)}
+    about = {"by": "Offload", "reason": "old", **sizes, "first_at": 7.0, "last_at": 7.0}
     assert (answer["messages"], answer["tokens"], answer["compacted"]) == (1, 5, [about])
     [summary] = answer["newest_summaries"]
     assert (summary["stands_for"], summary["first"], summary["at"]) == (1, (one.id,), 8.0)
@@ -175,11 +150,7 @@ def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
     assert "content" not in alone
 
 
-# ------------------------------------------------------------------------ calls
-
-
 def test_schemas_name_the_tools() -> None:
-    """Each tool has a schema with its arguments, and changing a returned schema does not change later ones."""
     schemas = tool_schemas()
     assert [schema["function"]["name"] for schema in schemas] == list(TOOLS)
     for schema in schemas:
@@ -191,7 +162,6 @@ def test_schemas_name_the_tools() -> None:
 
 
 def test_a_call_is_dispatched(store: SQLiteStore) -> None:
-    """Arguments may be JSON text or an object, and null means the default."""
     one = note("tea")
     store.put("s", [one])
     for arguments in ({"id": one.id}, json.dumps({"id": one.id, "to": None, "limit": None})):
@@ -223,7 +193,6 @@ def test_a_call_is_dispatched(store: SQLiteStore) -> None:
     ],
 )
 def test_a_wrong_call_is_answered(store: SQLiteStore, name: str, arguments: Any, says: str) -> None:
-    """A wrong call gets an answer with only an ``error``, which says what is wrong."""
     answer = answered(store, name, arguments)
     assert list(answer) == ["error"]
     assert says in answer["error"]
@@ -248,7 +217,6 @@ def test_another_sessions_id_is_answered_like_an_unknown_one(
 
 
 def test_a_message_without_text_is_given_as_json(store: SQLiteStore) -> None:
-    """A message without text is returned as JSON; within a summary, only the line with its id is returned."""
     silent = attrs.evolve(note("x"), text="")
     whole = StoredRecord.of_summary([silent.id], salt="s")
     store.put("s", [silent, whole])
@@ -270,7 +238,6 @@ def test_expand_follows_placeholders(store: SQLiteStore) -> None:
 
 
 def test_a_broken_store_is_answered(store: SQLiteStore) -> None:
-    """If the store cannot be read, a program gets a `StateError` and a model an answer with the error."""
     one = note("tea")
     store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", id="12345678")])
     store.path.write_bytes(b"no database at all, but long enough to be read as one " * 100)

@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compaction.errors import ConfigurationError, StateError
-from compaction.stores import ForgettingStore, NotStored, SQLiteStore, Store, StoredRecord
+from compaction.stores import ForgettingStore, NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.stores.base import RANKED
 from compaction.summarizers import redact
 
 
 def note(text: str, **about: Any) -> StoredRecord:
-    """A user message as a record."""
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> SQLiteStore:
-    """A new store."""
-    return SQLiteStore(tmp_path / "store.db")
 
 
 def found(store: SQLiteStore, query: str, session: str = "s") -> list[str]:
@@ -37,11 +31,7 @@ def found(store: SQLiteStore, query: str, session: str = "s") -> list[str]:
     return [hit.record.text for hit in store.search(session, query, limit=50).hits]
 
 
-# ------------------------------------------------------------------------ storing
-
-
 def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
-    """A stored record can be read again unchanged, with its position."""
     one = note("tea", by="Offload", reason="old", at=12.5, tokens=3)
     summary = StoredRecord.of_summary([one.id, "0000000000000000"], salt="s", by="Offload", at=13.0)
     store.put("s", [one, summary])
@@ -50,7 +40,6 @@ def test_what_is_put_is_read_back(store: SQLiteStore) -> None:
 
 
 def test_the_same_message_is_stored_once(store: SQLiteStore) -> None:
-    """A message stored again, under the same id, changes neither the records nor the sums."""
     store.put("s", [note("tea", by="A"), note("milk", by="A")])
     before = store.describe("s")
     store.put("s", [note("milk", by="B"), note("tea", by="A")])
@@ -66,7 +55,6 @@ def test_a_summary_gains_children(store: SQLiteStore) -> None:
 
 
 def test_ids_are_salted() -> None:
-    """The id of a message or a summary depends on its content and the salt, and on nothing else."""
     said = {"role": "user", "content": "tea"}
     one, same, other = (
         StoredRecord.of_message(said, role="user", text="tea", salt=salt, by=by)
@@ -123,14 +111,12 @@ def test_any_json_comes_back_byte_for_byte(store: SQLiteStore, wire: dict[str, A
 
 
 def test_what_is_no_json_is_refused() -> None:
-    """A message that cannot be written as JSON raises a `StateError`."""
     for wire in ({"content": b"bytes"}, {"content": {1, 2}}):
         with pytest.raises(StateError, match="cannot be stored as JSON"):
             StoredRecord.of_message(wire, role="user", text="", salt="s")
 
 
 def test_a_session_reads_its_own(store: SQLiteStore) -> None:
-    """A session reads only its own records; an id of another session raises the same error as an unknown id."""
     mine, other = note("my tea"), note("other tea")
     store.put("s", [mine])
     store.put("t", [other])
@@ -154,16 +140,12 @@ def test_a_range_is_bounded(store: SQLiteStore) -> None:
 
 
 def test_describe_sums_by_strategy_and_reason(store: SQLiteStore) -> None:
-    """``describe`` sums messages and tokens for each strategy and reason, with the first and the last time."""
     store.put("s", [note("a", by="A", reason="old", at=1.0, tokens=3), note("bb", by="A", reason="old", at=5.0, tokens=4)])
     store.put("s", [note("c", by="B", reason="large")])
     described = {(tally.by, tally.reason): tally for tally in store.describe("s").tallies}
     old = described["A", "old"]
     assert (old.messages, old.tokens, old.first_at, old.last_at) == (2, 7, 1.0, 5.0)
     assert described["B", "large"].first_at is None
-
-
-# ------------------------------------------------------------------------ searching
 
 
 def test_search_finds_all_words_best_first(store: SQLiteStore) -> None:
@@ -181,14 +163,12 @@ def test_search_finds_all_words_best_first(store: SQLiteStore) -> None:
 @given(query=st.text(st.characters(exclude_categories=[]), max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_a_query(store: SQLiteStore, query: str) -> None:
-    """No text whatever makes a search fail."""
     assert store.search("s", query, limit=1).capped is False
     store.put("t", [note("tea")])
     assert len(store.search("t", query, limit=1).hits) <= 1
 
 
 def test_names_of_sessions_and_ids_are_values(store: SQLiteStore) -> None:
-    """Session names and ids that look like SQL, or contain a lone surrogate, are used as plain values."""
     for session in ("'; DROP TABLE records; --", "a\x00b", "\ud83d", ""):
         store.put(session, [note("tea")])
         assert found(store, "tea", session) == ["tea"]
@@ -206,9 +186,6 @@ def test_the_newest_20000_matches_are_ranked(store: SQLiteStore) -> None:
     capped = store.search("s", "tea", limit=50)
     assert (capped.matches, capped.capped) == (RANKED, True)
     assert "tea tea tea, the oldest" not in [hit.record.text for hit in capped.hits]
-
-
-# ------------------------------------------------------------------------ the file
 
 
 def test_the_file_is_its_owners(store: SQLiteStore) -> None:
@@ -238,7 +215,6 @@ def test_a_locked_file_is_an_error_and_stays_whole(store: SQLiteStore) -> None:
 
 
 def test_a_read_only_file_is_an_error(store: SQLiteStore) -> None:
-    """If SQLite may only read the file, storing raises a `StateError`."""
     store.put("s", [note("tea")])
     header = bytearray(store.path.read_bytes())
     header[18] = 9  # a newer write version: SQLite then opens the file read-only, whoever runs the test
@@ -265,13 +241,8 @@ except StateError as error:
 
 
 def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -> None:
-    """If the disk is full, storing raises a `StateError`, and all earlier records are still there."""
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(store.path)],
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", FULL, str(store.path)], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
     )
     kept, _, error = done.stdout.partition(" ")
     assert "free some space" in error
@@ -279,7 +250,6 @@ def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -
 
 
 def test_a_corrupt_file_is_an_error(store: SQLiteStore, tmp_path: Path) -> None:
-    """A file that is not a database, a damaged one, and a database of another program raise a `StateError`."""
     (tmp_path / "text").write_text("these are not the bytes of a database, but words " * 100)
     with pytest.raises(StateError, match="not a database"):
         SQLiteStore(tmp_path / "text")
@@ -293,26 +263,33 @@ def test_a_corrupt_file_is_an_error(store: SQLiteStore, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as database:
         database.execute("CREATE TABLE mine (a)")
     database.close()
-    with pytest.raises(StateError, match="not a store of this package"):
-        SQLiteStore(tmp_path / "other.db")
+    SQLiteStore(tmp_path / "messages.db")
+    for kind, name in ((SQLiteStore, "other.db"), (SessionStore, "messages.db")):
+        with pytest.raises(StateError, match="not a store of this package"):
+            kind(tmp_path / name)
 
 
 @pytest.mark.parametrize(
-    ("version", "rule"), [(99, "schema 99 is newer"), (1, "schema 1 is older than 2, .*name another file")]
+    ("kind", "version", "rule"),
+    [
+        (SQLiteStore, 99, "schema 99 is newer"),
+        (SQLiteStore, 1, "schema 1 is older than 2, .*name another file"),
+        (SessionStore, 99, "schema 99 is newer"),
+    ],
 )
-def test_a_file_of_another_release_is_an_error(store: SQLiteStore, version: int, rule: str) -> None:
-    """It raises a `StateError` with a remedy, and is not changed."""
-    with sqlite3.connect(store.path) as database:
+def test_a_file_of_another_release_is_an_error(tmp_path: Path, kind: Callable[[Path], Any], version: int, rule: str) -> None:
+    path = tmp_path / "store.db"
+    kind(path)
+    with sqlite3.connect(path) as database:
         database.execute(f"PRAGMA user_version={version}")
-    before = store.path.read_bytes()
+    before = path.read_bytes()
     with pytest.raises(StateError, match=rule):
-        SQLiteStore(store.path)
-    assert store.path.read_bytes() == before
+        kind(path)
+    assert path.read_bytes() == before
     database.close()
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """A folder, or a path in a folder that does not exist, raises a `StateError`."""
     for path in (tmp_path / "nowhere" / "store.db", tmp_path):
         with pytest.raises(StateError):
             SQLiteStore(path)
@@ -330,7 +307,6 @@ for n in range(60):
 
 
 def test_two_processes_share_a_store(tmp_path: Path) -> None:
-    """Two processes that create and fill a store at the same time lose nothing, and common messages are stored once."""
     path = tmp_path / "store.db"
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], cwd=Path(__file__).parents[3], stderr=subprocess.PIPE)
@@ -344,7 +320,6 @@ def test_two_processes_share_a_store(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", ["[1]", "{}", "NaN", "[" * 9_999, 7], ids=lambda data: repr(data)[:9])
 def test_a_summary_with_damaged_ids_is_refused(store: SQLiteStore, data: object) -> None:
-    """A summary whose list of ids is damaged in the file raises a `StateError` that names the record."""
     record = StoredRecord.of_summary(["0" * 16], salt="s")
     store.put("s", [record])
     with sqlite3.connect(store.path) as database:
@@ -354,9 +329,6 @@ def test_a_summary_with_damaged_ids_is_refused(store: SQLiteStore, data: object)
         store.get("s", [record.id])
     with pytest.raises(StateError, match=f"record '{record.id}'"):
         store.put("s", [record])
-
-
-# ------------------------------------------------------------------------ forgetting
 
 
 def test_a_forgotten_message_leaves_no_trace(store: SQLiteStore) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import pytest
 from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from compaction import (
     Drop,
@@ -30,9 +31,9 @@ from compaction import (
     validate,
 )
 from compaction.errors import CompactionError, ConfigurationError
-from compaction.formats import OpenAIChat
+from compaction.formats import MessageFormat, OpenAIChat
 from compaction.index.marks import read_mark
-from compaction.strategies import SlidingWindow, Summarization, SummaryText, Truncation
+from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult, Truncation
 from compaction.testing import (
     LAWS,
     CheckReport,
@@ -45,30 +46,24 @@ from compaction.testing import (
     sample_conversations,
 )
 from compaction.triggers import Trigger, always, context_exceeds, every, idle_for, never, tokens_below, tokens_exceed
-from tests.support.chats import assistant, call, result, user
+from tests.support.chats import assistant, call, result, system, user
 from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
 Steps = Generator[Any, Any, None]
 
 
-# ------------------------------------------------------------------------ check_strategy
-
-
 def drop_one(index: MessageIndex) -> Steps:
-    """Drop one group per run, and so never settle."""
     free = [group for group in index.included_groups if index.is_removable(group)]
     if free:
         yield Drop(free[0], "one")
 
 
 def idle(index: MessageIndex) -> Steps:
-    """Make no edit."""
     yield from ()
 
 
 def shout(index: MessageIndex) -> Steps:
-    """Change the caller's own messages."""
     for raw in index.messages():
         raw["content"] = "!"
     yield from ()
@@ -88,7 +83,6 @@ def in_turn() -> Callable[[MessageIndex], Steps]:
 
 
 def say_more(index: MessageIndex) -> Steps:
-    """Append to the conversation that it should shorten."""
     if len(index.source) < 30:
         index.append([{"role": "user", "content": "more " * 90}])
     yield from ()
@@ -161,23 +155,13 @@ def leave_a_trace(index: MessageIndex) -> Steps:
 
 
 CULPRITS: list[tuple[int, Any]] = [
-    (1, garble),
-    (2, tear),
-    (3, swap),
-    (3, turn_around),
-    (3, forget_the_user),
-    (3, forget_the_rules),
-    (4, say_more),
-    (5, drop_one),
-    (7, shout),
-    (7, in_turn()),
-    (9, leave_a_trace),
+    *((1, garble), (2, tear), (3, swap), (3, turn_around), (3, forget_the_user), (3, forget_the_rules), (4, say_more)),
+    *((5, drop_one), (7, shout), (7, in_turn()), (9, leave_a_trace)),
 ]
 
 
 @pytest.mark.parametrize(("law", "strategy"), CULPRITS, ids=[f"{law}-{strategy.__name__}" for law, strategy in CULPRITS])
 def test_each_law_can_be_seen_broken(law: int, strategy: Any) -> None:
-    """For each strategy that breaks a law, the error names the law."""
     with pytest.raises(LawBroken) as caught:
         check_strategy(strategy)
     assert caught.value.law == law
@@ -187,7 +171,6 @@ def test_each_law_can_be_seen_broken(law: int, strategy: Any) -> None:
 
 
 def test_every_law_of_the_suite_is_seen_broken() -> None:
-    """Every law of the checks is broken by at least one strategy in this file."""
     assert {law for law, _ in CULPRITS} | {11} == set(LAWS)  # tests/laws/test_user_words.py shows a strategy that breaks 11
 
 
@@ -230,7 +213,6 @@ def test_a_second_result_is_the_same_fault_without_its_call() -> None:
 
 
 def test_what_a_strategy_raises_comes_out() -> None:
-    """An exception that a strategy raises is passed on, and is not reported as a broken law."""
     with pytest.raises(ConfigurationError, match="the context window is unknown"):
         check_strategy(Truncation(trigger=context_exceeds(0.5)))
     check_strategy(Truncation(trigger=context_exceeds(0.5)), context=RunContext(window=2_000))
@@ -238,7 +220,6 @@ def test_what_a_strategy_raises_comes_out() -> None:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_strategies_that_await_are_checked(backend: Any) -> None:
-    """A strategy's async request is awaited, on asyncio and on trio."""
     awaited: list[int] = []
 
     @attrs.frozen
@@ -256,8 +237,6 @@ def test_strategies_that_await_are_checked(backend: Any) -> None:
 
 
 def test_edits_taken_together_count_as_what_they_are() -> None:
-    """Groups named by edits inside a `Together` count as named by an edit."""
-
     def strategy(index: MessageIndex) -> Steps:
         free = [group for group in index.included_groups if index.is_removable(group)]
         if free:
@@ -267,7 +246,6 @@ def test_edits_taken_together_count_as_what_they_are() -> None:
 
 
 def test_the_report_says_how_often_it_fired() -> None:
-    """The report counts the conversations, those on which the strategy fired, and its edits."""
     report = check_strategy(Truncation(trigger=tokens_exceed(500)) >> SlidingWindow(trigger=never))
     assert report == CheckReport(name="Pipeline", conversations=len(sample_conversations()), fired=6, edits=33)
     assert str(report) == "Pipeline fired on 6 of 14 conversations and made 33 edits"
@@ -291,9 +269,6 @@ def test_code_that_did_nothing_is_reported() -> None:
     assert str(check_trigger(never, messages=[])).startswith("never never fired on 1 conversations;")
 
 
-# ------------------------------------------------------------------------ check_trigger
-
-
 def odd(index: MessageIndex) -> bool:
     """Return whether the number of messages is odd; a module-level function, which can be pickled."""
     return index.included.messages % 2 == 1
@@ -311,8 +286,6 @@ class Named(Trigger):
 
 @attrs.frozen
 class Wordless(Named):
-    """A trigger whose explanation is empty."""
-
     def explain(self, index: MessageIndex) -> str:
         return ""
 
@@ -324,28 +297,23 @@ def alternating() -> Callable[[MessageIndex], bool]:
 
 
 def edits(index: MessageIndex) -> bool:
-    """Apply an edit to the index, as a condition must not do."""
     free = [group for group in index.included_groups if index.is_removable(group)]
     return bool(free) and index.apply(Drop(free[0])) and index.checkpoint() >= 0
 
 
 def adds_a_turn(index: MessageIndex) -> bool:
-    """Change the index's context, as a condition must not do, and return true."""
     index.context = attrs.evolve(index.context, overhead_tokens=index.context.overhead_tokens + 1)
     return True
 
 
 @attrs.frozen
 class Unfair(Named):
-    """A trigger whose negation returns the same as the trigger."""
-
     def __invert__(self) -> Trigger:
         return self
 
 
 @pytest.mark.parametrize("trigger", [tokens_exceed(500), every(2) | idle_for(5), context_exceeds(0.1) & odd, odd, always])
 def test_good_triggers_pass(trigger: Any) -> None:
-    """Built-in triggers, plain functions and combinations of them pass."""
     check_trigger(trigger)
     check_trigger(trigger, messages=agent_session(9))
 
@@ -364,19 +332,14 @@ def test_good_triggers_pass(trigger: Any) -> None:
     ],
 )
 def test_bad_triggers_are_caught(trigger: Any, what: str) -> None:
-    """A trigger that breaks any part of the trigger contract raises ``LawBroken``."""
     with pytest.raises(LawBroken, match=what) as caught:
         check_trigger(trigger)
     assert caught.value.law == 0
 
 
 def test_a_trigger_that_edits_is_caught() -> None:
-    """A trigger that applies an edit to the index raises ``LawBroken``."""
     with pytest.raises(LawBroken):
         check_trigger(edits)
-
-
-# ------------------------------------------------------------------------ benchmark_strategy
 
 
 def test_a_benchmark_is_a_table() -> None:
@@ -403,23 +366,11 @@ def test_growth_is_that_of_ten_times_the_messages() -> None:
 
 
 def test_a_time_too_short_to_see_has_no_growth() -> None:
-    """A measured time of zero gives no growth instead of a division by zero."""
     table = benchmark_strategy(SlidingWindow(), [2, 4], repeats=1, clock=lambda: 0.0)
     assert [row.growth for row in table.rows] == [None, None]
 
 
-@pytest.mark.parametrize(("sizes", "repeats"), [([0], 1), ([10], 0)])
-def test_a_benchmark_of_nothing_is_an_error(sizes: list[int], repeats: int) -> None:
-    """A ``ConfigurationError`` is raised if a size or ``repeats`` is not above 0."""
-    with pytest.raises(ConfigurationError, match="above 0"):
-        benchmark_strategy(SlidingWindow(), sizes, repeats=repeats)
-
-
-# ------------------------------------------------------------------------ samples and generated conversations
-
-
 def test_samples_are_new_each_time() -> None:
-    """Each call returns new sample conversations, so a test may change them."""
     ours, theirs = sample_conversations(), sample_conversations()
     assert ours == theirs
     ours[0][0]["content"] = "changed"
@@ -428,49 +379,50 @@ def test_samples_are_new_each_time() -> None:
 
 @pytest.mark.parametrize("messages", [0, 1, 2, 59, 200])
 def test_a_session_has_so_many_messages(messages: int) -> None:
-    """``agent_session(n)`` has exactly ``n`` messages, and breaks no rule except for a pending call at its end."""
     session = agent_session(messages)
     assert len(session) == messages
     assert {problem.rule for problem in validate(session or [{"role": "user", "content": "hi"}])} <= {"pending-call"}
 
 
-def test_a_session_of_less_than_nothing_is_an_error() -> None:
-    """A negative number of messages raises a ``ConfigurationError``."""
-    with pytest.raises(ConfigurationError, match=">= 0"):
-        agent_session(-1)
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: agent_session(-1), ">= 0"),
+        (lambda: conversations(max_size=0), ">= 1"),
+        (lambda: benchmark_strategy(SlidingWindow(), [0]), "above 0"),
+        (lambda: benchmark_strategy(SlidingWindow(), [10], repeats=0), "above 0"),
+    ],
+)
+def test_less_than_nothing_is_an_error(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        make()
 
 
 @given(conversations())
 def test_valid_conversations_are_valid(messages: Chat) -> None:
-    """Every rule of the format holds."""
     assert validate(messages) == []
 
 
 @given(conversations(pending=True))
 def test_pending_conversations_are_valid_but_for_that(messages: Chat) -> None:
-    """Calls at the end may be pending; there is no other problem."""
     assert {problem.rule for problem in validate(messages)} <= {"pending-call"}
 
 
 @given(conversations(valid=False))
 def test_conversations_are_json(messages: Chat) -> None:
-    """They are equal after a JSON round trip, lone surrogates included."""
     assert json.loads(json.dumps(messages)) == messages
 
 
 def parts(messages: Chat) -> list[str]:
-    """Return the types of all parts."""
     contents = [message["content"] for message in messages if isinstance(message.get("content"), list)]
     return [part["type"] for content in contents for part in content]
 
 
 def roles(messages: Chat) -> list[str]:
-    """Return the roles, in order."""
     return [message["role"] for message in messages]
 
 
 def calls(messages: Chat) -> list[dict[str, Any]]:
-    """Return all calls except legacy ones."""
     return [call for message in messages for call in message.get("tool_calls", ())]
 
 
@@ -500,16 +452,8 @@ SHAPES: dict[str, Callable[[Chat], bool]] = {
     },
 }
 FAULTS = (
-    "call-without-result",
-    "result-without-call",
-    "duplicate-result",
-    "duplicate-call-id",
-    "result-without-id",
-    "call-without-id",
-    "no-content",
-    "malformed-content",
-    "unknown-role",
-    "reasoning-only",
+    *("call-without-result", "result-without-call", "duplicate-result", "duplicate-call-id", "result-without-id"),
+    *("call-without-id", "no-content", "malformed-content", "unknown-role", "reasoning-only"),
 )
 LATE = {"call-without-result", "result-without-call"}
 
@@ -536,14 +480,39 @@ def test_every_shape_and_fault_is_generated(valid: bool) -> None:
     assert left == set()
 
 
-def test_conversations_have_at_least_one_exchange() -> None:
-    """A ``ConfigurationError`` is raised if ``max_size`` is below 1."""
-    with pytest.raises(ConfigurationError, match=">= 1"):
-        conversations(max_size=0)
+class Bare(OpenAIChat):
+    """A user's own format, which has texts alone."""
+
+    name = "bare"
+    compose = MessageFormat.compose
+
+
+BARE = Bare()
+
+
+@pytest.mark.filterwarnings("ignore:.*this checks little")
+def test_samples_are_written_in_a_format_of_ones_own() -> None:
+    """Calls and results are left out, if it has none; all but the damaged samples at the end are valid in it."""
+    samples = [agent_session(60, format=BARE), *sample_conversations(BARE)[:-6]]
+    assert [BARE.validate(each) for each in samples] == [[]] * len(samples)
+    assert samples[0][0] == system("You fix bugs. Read before you write.")
+    assert [calls(each) for each in samples] == [[]] * len(samples)
+    assert sum(len(each) > 4 for each in samples) >= 5
+    for strategy in (Truncation(keep=last(groups=2)), SlidingWindow(keep=last(turns=1)), ToolResult()):
+        check_strategy(strategy, format=BARE)
+        check_strategy(strategy, format=BARE, messages=agent_session(40, format=BARE))
+    check_trigger(tokens_exceed(100), format=BARE)
+    [row] = benchmark_strategy(Truncation(keep=last(groups=2)), [60], format=BARE, repeats=1).rows
+    assert row.edits > 0
+
+
+@given(data=st.data())
+def test_conversations_are_drawn_in_a_format_of_ones_own(data: st.DataObject) -> None:
+    assert BARE.validate(data.draw(conversations(format=BARE))) == []
+    assert isinstance(data.draw(conversations(format=BARE, valid=False)), list)
 
 
 def test_without_hypothesis_all_else_works() -> None:
-    """Without hypothesis the package imports and its checks run; only ``conversations`` raises an error."""
     program = (
         "import sys; sys.modules['hypothesis'] = None\n"
         "from compaction.strategies import SlidingWindow\n"
