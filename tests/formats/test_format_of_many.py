@@ -27,8 +27,15 @@ from tests.support.corpora import errors_of, read_rows, run
 FORMATS = [openai_chat, openai_responses, anthropic, gemini, bedrock]
 NAMES = [format.name for format in FORMATS]
 STRATEGY = ToolResult() >> Truncation(trigger=tokens_exceed(200), keep=last(groups=2))
-LAST: Chat = [user("which?"), call("last"), result("last"), assistant("A-170")]
-SAID: Chat = [user("order A-170 came"), *tool_turns(4), *turns(3), *LAST]
+SAID: Chat = [
+    user("order A-170 came"),
+    *tool_turns(4),
+    *turns(3),
+    user("which?"),
+    call("last"),
+    result("last"),
+    assistant("A-170"),
+]
 MIXED: Chat = [*turns(1), {"role": "user", "parts": [{"text": "hi"}]}, call("1"), result("1")]
 MIXED_REASON = "messages[2] is gemini, the messages before it are not: one list has one format; convert what was added"
 

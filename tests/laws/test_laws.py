@@ -277,8 +277,20 @@ def every_second(index: MessageIndex) -> list[MessageGroup]:
 
 ATOMS: list[Trigger] = [*TRIGGER_ATOMS, as_trigger(odd_messages)]
 CHOICES: list[Selector] = [
-    *(everything, nothing, system, pinned, CALLS, USERS, tools("f", "browser_*"), first(messages=2)),
-    *(first(groups=1, of=USERS), first(turns=1), last(messages=3), last(groups=2), last(turns=1), last(tokens=50, of=~USERS)),
+    everything,
+    nothing,
+    system,
+    pinned,
+    CALLS,
+    USERS,
+    tools("f", "browser_*"),
+    first(messages=2),
+    first(groups=1, of=USERS),
+    first(turns=1),
+    last(messages=3),
+    last(groups=2),
+    last(turns=1),
+    last(tokens=50, of=~USERS),
     as_selector(every_second),
 ]
 

@@ -25,10 +25,19 @@ def changes(source: str) -> list[str]:
 @pytest.mark.parametrize(
     ("source", "change"),
     [
-        *(("a < b", "a < b -> a <= b"), ("a is not b", "a is not b -> a is b"), ("a in b", "a in b -> a not in b")),
-        *(("a and b", "a and b -> a or b"), ("not a", "not a -> a"), ("a + b", "a + b -> a - b")),
-        *(("n -= a", "n -= a -> n += a"), ("4", "4 -> 5"), ("True", "True -> False"), ("call()", "call() -> pass")),
-        *(("del a", "del a -> pass"), ("raise a", "raise a -> pass"), ("a.b = c", "a.b = c -> pass")),
+        ("a < b", "a < b -> a <= b"),
+        ("a is not b", "a is not b -> a is b"),
+        ("a in b", "a in b -> a not in b"),
+        ("a and b", "a and b -> a or b"),
+        ("not a", "not a -> a"),
+        ("a + b", "a + b -> a - b"),
+        ("n -= a", "n -= a -> n += a"),
+        ("4", "4 -> 5"),
+        ("True", "True -> False"),
+        ("call()", "call() -> pass"),
+        ("del a", "del a -> pass"),
+        ("raise a", "raise a -> pass"),
+        ("a.b = c", "a.b = c -> pass"),
         ("a[b] = c", "a[b] = c -> pass"),
     ],
 )

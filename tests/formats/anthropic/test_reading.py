@@ -63,7 +63,13 @@ def test_preferred_neighbours() -> None:
     """The format prefers a user message first, no two answers in a row, and instructions between user and answer."""
     asked, said, told = (anthropic.new(role, "x") for role in ("user", "assistant", "system"))
     allowed = [
-        *((None, asked), (None, told), (asked, said), (said, asked), (asked, asked), (told, said), (said, None)),
+        (None, asked),
+        (None, told),
+        (asked, said),
+        (said, asked),
+        (asked, asked),
+        (told, said),
+        (said, None),
         (asked, told),
     ]
     refused = [(None, said), (said, said), (told, asked), (said, told), (told, told)]

@@ -140,8 +140,15 @@ def test_describe_says_what_when_why_and_how_large(store: SQLiteStore) -> None:
     one = note("tea", by="Offload", reason="old", at=7.0, tokens=5)
     store.put("s", [one, StoredRecord.of_summary([one.id], salt="s", by="Offload", reason="old", at=8.0)])
     answer = compaction_describe(store, "s")
-    sizes = {"messages": 1, "tokens": 5, "chars": len(one.data)}
-    about = {"by": "Offload", "reason": "old", **sizes, "first_at": 7.0, "last_at": 7.0}
+    about = {
+        "by": "Offload",
+        "reason": "old",
+        "messages": 1,
+        "tokens": 5,
+        "chars": len(one.data),
+        "first_at": 7.0,
+        "last_at": 7.0,
+    }
     assert (answer["messages"], answer["tokens"], answer["compacted"]) == (1, 5, [about])
     [summary] = answer["newest_summaries"]
     assert (summary["stands_for"], summary["first"], summary["at"]) == (1, (one.id,), 8.0)

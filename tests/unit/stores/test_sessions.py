@@ -28,8 +28,16 @@ def store_with(path: Path, row: object) -> SessionStore:
 @pytest.mark.parametrize(
     "row",
     [
-        *("[]", "null", "NaN", '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', "[" * 100_000),
-        '{"a":' * 300 + "1" + "}" * 300,
+        *(
+            "[]",
+            "null",
+            "NaN",
+            '{"a": NaN}',
+            '{"a": -Infinity}',
+            '{"a": 1e999}',
+            "[" * 100_000,
+            '{"a":' * 300 + "1" + "}" * 300,
+        ),
         *("", "{", "7", '"x"', b"\xff\xfe", 7, 1.5, "1" * 5_000),
     ],
     ids=repr,

@@ -155,8 +155,17 @@ def leave_a_trace(index: MessageIndex) -> Steps:
 
 
 CULPRITS: list[tuple[int, Any]] = [
-    *((1, garble), (2, tear), (3, swap), (3, turn_around), (3, forget_the_user), (3, forget_the_rules), (4, say_more)),
-    *((5, drop_one), (7, shout), (7, in_turn()), (9, leave_a_trace)),
+    (1, garble),
+    (2, tear),
+    (3, swap),
+    (3, turn_around),
+    (3, forget_the_user),
+    (3, forget_the_rules),
+    (4, say_more),
+    (5, drop_one),
+    (7, shout),
+    (7, in_turn()),
+    (9, leave_a_trace),
 ]
 
 
@@ -452,8 +461,16 @@ SHAPES: dict[str, Callable[[Chat], bool]] = {
     },
 }
 FAULTS = (
-    *("call-without-result", "result-without-call", "duplicate-result", "duplicate-call-id", "result-without-id"),
-    *("call-without-id", "no-content", "malformed-content", "unknown-role", "reasoning-only"),
+    "call-without-result",
+    "result-without-call",
+    "duplicate-result",
+    "duplicate-call-id",
+    "result-without-id",
+    "call-without-id",
+    "no-content",
+    "malformed-content",
+    "unknown-role",
+    "reasoning-only",
 )
 LATE = {"call-without-result", "result-without-call"}
 
