@@ -312,7 +312,8 @@ class Collapse:
 
     def _outcome(self, result: ToolResultPart) -> str:
         media = [f"[{media.kind}]" for media in result.media]
-        return " ".join([_shortened(result.text, self.outcome_chars) or "(empty)", *media])
+        text = result.text if result.text.strip() else "(empty)"
+        return _shortened(" ".join([text, *media]), self.outcome_chars)  # together, so that a second time shortens nothing
 
 
 def brief_call(call: ToolCallPart, chars: int = 80) -> str:

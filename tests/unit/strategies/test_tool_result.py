@@ -343,6 +343,24 @@ class TestCollapse:
         line = Collapse(outcome_chars=30, argument_chars=12).describe(index.group(1)).split("\n")[1]
         assert line == "look(text=xxx ... xxxx) -> " + "y" * 20 + " ... " + "y" * 10
 
+    def test_a_result_with_an_image_is_shortened_once(self) -> None:
+        """It stands beside the user's words, so its message stays, and a second run finds nothing to shorten."""
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+        found = [{"type": "text", "text": "line of output\n" * 60}, image]
+        messages: Chat = [
+            user("look"),
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "look", "input": {}}]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "1", "content": found}, {"type": "text", "text": "and?"}],
+            },
+            assistant("Grass."),
+        ]
+        index = MessageIndex(messages, counter="chars/4", format="anthropic")
+        for _ in range(2):
+            run_sync(index, ToolResult(keep=last(groups=1)))
+            assert index.edit_count == 1
+
     def test_a_line_as_long_as_the_group_is_no_gain(self) -> None:
         style, strategy = Collapse(), ToolResult(Collapse(), keep=nothing)
         compared: set[int] = set()
