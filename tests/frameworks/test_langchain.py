@@ -31,17 +31,6 @@ def look_up_price(item: str) -> str:
     return f"{item} costs 5 euros. " * 40
 
 
-def make_model(server: ModelServer) -> ChatOpenAI:
-    return ChatOpenAI(model="m", api_key="none", base_url=server.url)  # type: ignore[arg-type]
-
-
-def ask(agent: Any, turns: range, config: Any = CONFIG) -> Any:
-    state = None
-    for turn in turns:
-        state = agent.invoke({"messages": [("user", f"What does item {turn} cost?")]}, config)
-    return state
-
-
 # --- the node ---------------------------------------------------------------------------------------------------------
 
 
@@ -51,10 +40,11 @@ def test_as_a_pre_model_hook(server: ModelServer) -> None:
     from langgraph.prebuilt import create_react_agent
 
     node = SummarizationNode(presets.context_window(4_000), keys=StateKeys(state=None), counter="chars/4")
-    agent = create_react_agent(make_model(server), [look_up_price], pre_model_hook=node, checkpointer=InMemorySaver())
-    state = ask(agent, range(25))
+    model = ChatOpenAI(model="m", api_key="none", base_url=server.url)  # type: ignore[arg-type]
+    agent = create_react_agent(model, [look_up_price], pre_model_hook=node, checkpointer=InMemorySaver())
+    states = [agent.invoke(asked(turn), CONFIG) for turn in range(25)]
     assert server.refused == []
-    assert len(state["messages"]) == 100
+    assert len(states[-1]["messages"]) == 100
     assert max(map(tokens_of, server.requests)) <= 4_000
 
 

@@ -23,45 +23,12 @@ from tests.frameworks.turns import status_of, turn_of
 from tests.support.scripted import Scripted
 
 
-class Refusing(ScriptedModel):
-    """A model that refuses its first requests as too long. Holds state: the number of refusals left."""
-
-    refusals = 0
-
-    def check(self) -> None:
-        if self.refusals:
-            self.refusals -= 1
-            raise ValueError("prompt is too long: 9000 tokens > 4000 maximum")
-
-    async def get_response(self, *arguments: Any, **options: Any) -> Any:
-        self.check()
-        response = await super().get_response(*arguments, **options)
-        response.usage = Usage(requests=1, input_tokens=3_000, output_tokens=5, total_tokens=3_005)
-        return response
-
-    async def stream_response(self, *arguments: Any, **options: Any) -> Any:
-        self.check()
-        async for event in super().stream_response(*arguments, **options):
-            yield event
-
-
-def refusing(refusals: int) -> Refusing:
-    model = Refusing([[assistant_message("5.")]])
-    model.refusals = refusals
-    return model
-
-
 def history() -> list[Any]:
     items: list[Any] = []
     for place in range(20):
         items.append({"role": "user", "content": f"Question {place}: " + "the shop is open. " * 20})
         items.append({"role": "assistant", "content": f"Answer {place}."})
     return [*items, {"role": "user", "content": "And now?"}]
-
-
-def config_of(**options: Any) -> RunConfig:
-    shorten = CompactionFilter(presets.token_budget(100_000), counter="chars/4", **options)
-    return RunConfig(call_model_input_filter=shorten, tracing_disabled=True)
 
 
 class Inner:
@@ -198,7 +165,7 @@ async def test_with_its_filter_a_session_is_compacted_once_in_a_turn(tmp_path: P
     assert len(await session.get_items()) < 41
     config = RunConfig(call_model_input_filter=session.filter, tracing_disabled=True)
     assert await session.get_items() == await under.get_items()
-    inner = refusing(0)
+    inner = ScriptedModel([[assistant_message("5.")]])
     await Runner.run(Agent(name="Shop", model=CompactingModel(inner)), "And milk?", session=session, run_config=config)
     assert len(inner.calls[0].input) < 41
     under.close()

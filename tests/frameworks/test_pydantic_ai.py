@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, ModelHTTPError, RetryModelRequest, RunContext
+from pydantic_ai import Agent, RetryModelRequest, RunContext
 from pydantic_ai import messages as wire
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -20,28 +19,6 @@ from tests.frameworks.turns import turn_of
 from tests.support.scripted import Scripted
 
 
-class Refusing:
-    """A model that refuses its first requests as too long. Holds state: the messages of each request."""
-
-    def __init__(self, refusals: int = 0) -> None:
-        self.refusals = refusals
-        self.lengths: list[int] = []
-        self.model = FunctionModel(self.answer, stream_function=self.stream)
-
-    def check(self, messages: list[Any]) -> None:
-        self.lengths.append(len(messages))
-        if len(self.lengths) <= self.refusals:
-            raise ModelHTTPError(400, "m", {"message": "prompt is too long: 9000 tokens > 4000 maximum"})
-
-    async def answer(self, messages: list[Any], info: AgentInfo) -> Any:
-        self.check(messages)
-        return wire.ModelResponse(parts=[wire.TextPart("5.")])
-
-    async def stream(self, messages: list[Any], info: AgentInfo) -> AsyncIterator[str]:
-        self.check(messages)
-        yield "5."
-
-
 def history() -> list[Any]:
     messages: list[Any] = []
     for turn in range(20):
@@ -50,16 +27,10 @@ def history() -> list[Any]:
     return messages
 
 
-def on_request() -> CompactionProcessor:
-    """Return a processor whose trigger never fires."""
-    strategy = Summarization(
-        Scripted(lambda request: f"About {request.focus}."), trigger=tokens_exceed(100_000), keep=last(turns=2)
-    )
-    return CompactionProcessor(strategy, counter="chars/4")
-
-
 async def test_a_tool_asks_for_compaction() -> None:
-    processor, lengths = on_request(), list[int]()
+    summarizer = Scripted(lambda request: f"About {request.focus}.")
+    strategy = Summarization(summarizer, trigger=tokens_exceed(100_000), keep=last(turns=2))
+    processor, lengths = CompactionProcessor(strategy, counter="chars/4"), list[int]()
 
     def compact_conversation(ctx: RunContext, focus: str = "") -> str:
         """Shorten the conversation so far."""
@@ -82,7 +53,11 @@ async def test_a_tool_asks_for_compaction() -> None:
 
 async def test_as_a_history_processor() -> None:
     processor = CompactionProcessor(presets.token_budget(300), counter="chars/4")
-    agent = Agent(Refusing().model, capabilities=[ProcessHistory(processor)])
+
+    async def answer(messages: list[Any], info: AgentInfo) -> Any:
+        return wire.ModelResponse(parts=[wire.TextPart("5.")])
+
+    agent = Agent(FunctionModel(answer), capabilities=[ProcessHistory(processor)])
     result = await agent.run("And now?", message_history=history())
     assert len(result.all_messages()) < 20
     assert turn_of(processor).result.outcome == "compacted"

@@ -299,15 +299,22 @@ async def test_failures_after_the_answer_are_counted(caplog: pytest.LogCaptureFi
     assert found.counts == {"failures": {"recording: FileNotFoundError": 2}, "passed_through": {"usage not believed": 1}}
 
 
-async def test_a_part_that_failed_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """The counts name the kind of the failure, and the log also says what was done instead."""
+async def test_a_failure_of_the_strategy_is_described(caplog: pytest.LogCaptureFixture) -> None:
+    """The counts name the kind of the failure, and the log also says what was done instead. One that raises changes nothing."""
 
     def failing(index: MessageIndex) -> Iterator[Any]:
         yield Failed("Summarization", TimeoutError("a secret"), "dropped")
 
-    found = await told(caplog, [chat_reply()], LONG, strategy=lambda window: failing)
-    assert found.log[0]["failures"][0] == "Summarization: TimeoutError; dropped"
-    assert found.status["failures"] == {"Summarization: TimeoutError": len(found.log[0]["failures"])}
+    def broken(index: MessageIndex) -> Iterator[Any]:
+        raise ZeroDivisionError("a secret")
+
+    for strategy, says in ((failing, "Summarization: TimeoutError; dropped"), (broken, "the strategy: ZeroDivisionError")):
+        caplog.clear()
+        found = await told(caplog, [chat_reply()], LONG, strategy=lambda window, made=strategy: made)
+        assert found.log[0]["failures"][0] == says
+        assert found.status["failures"] == {says.partition(";")[0]: len(found.log[0]["failures"])}
+        assert strategy is failing or found.got[0].body == LONG
+        assert "secret" not in str(found.status)
 
 
 @pytest.mark.parametrize("awaits", [False, True])
