@@ -1,4 +1,4 @@
-"""What a host of a session does with the tokens of its conversation."""
+"""Strategies of hosts whose conversations grow over many calls."""
 
 from __future__ import annotations
 

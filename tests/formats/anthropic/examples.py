@@ -155,6 +155,10 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         "[2].content[0].content[0] block-not-allowed",
     ),
     "a call of the provider, and the user went on": ([answer(SEARCH), USER], "[0].content[0] server-call-without-result"),
+    "a call that it made closes it not": (
+        [USER, answer(RUN, call(**BY_RUN)), user(result()), USER],
+        "[1].content[0] server-call-without-result",
+    ),
     "it is told once": ([USER, answer(RUN), USER, USER], "[1].content[0] server-call-without-result"),
     "a result of the provider without a call": ([USER, answer(TEXT, RAN)], "[1].content[1] server-result-without-call"),
     "a result of the provider that comes too late": (

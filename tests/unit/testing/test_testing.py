@@ -33,6 +33,7 @@ from compaction import (
 from compaction.errors import CompactionError, ConfigurationError
 from compaction.formats import MessageFormat, OpenAIChat
 from compaction.index.marks import read_mark
+from compaction.messages import Message
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult, Truncation
 from compaction.testing import (
     LAWS,
@@ -521,6 +522,16 @@ def test_samples_are_written_in_a_format_of_ones_own() -> None:
     check_trigger(tokens_exceed(100), format=BARE)
     [row] = benchmark_strategy(Truncation(keep=last(groups=2)), [60], format=BARE, repeats=1).rows
     assert row.edits > 0
+
+
+def test_samples_are_joined_where_they_may_not_follow_each_other() -> None:
+    class Debate(Bare):
+        def follows(self, before: Message | None, after: Message | None) -> bool:
+            return after is None or (before.role if before else "assistant") != after.role
+
+    for conversation in (agent_session(60, format=Debate()), *sample_conversations(Debate())[:-6]):
+        said = [role for role in roles(conversation) if role != "system"]
+        assert all(one != other for one, other in itertools.pairwise(["assistant", *said]))
 
 
 @given(data=st.data())
