@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -121,7 +121,7 @@ def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[tuple[s
     except (ValueError, RecursionError):
         return ()
     for value in cast("dict[str, Any]", given).values() if isinstance(given, dict) else ():
-        tasks = [*map(_task_of, cast("list[Any]", value)[:_MOST_TASKS])] if isinstance(value, list) else []
+        tasks = [*map(_task_of, cast("Sequence[Any]", value)[:_MOST_TASKS])] if isinstance(value, list) else []
         if tasks and None not in tasks:
             return tuple([(one_line(redact(text), _ERROR_CHARS), is_open) for text, is_open in filter(None, tasks)])
     return ()
