@@ -1,4 +1,4 @@
-"""README and the pages say what is kept and what is not: a test for each sentence, which is its docstring."""
+"""README and the pages say what is kept and what is not: a test for each sentence that no lower test shows, its docstring."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
+from compaction.errors import InvalidMessage
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import HostChanges
 from compaction.index.marks import Marks
@@ -186,6 +187,15 @@ class TestDivergence:
         index.pin([-2])
         index.sync(messages[:5])
         assert [(group.id, group.pinned) for group in index.included_groups] == [(0, False), (-1, True), (3, False), (4, False)]
+
+
+@pytest.mark.parametrize("bad", [{"content": "no role"}, "no message", None])
+def test_a_list_that_departs_and_cannot_be_read_changes_nothing(bad: Any) -> None:
+    index = compacted(TURNS)
+    before = (index.included, index.messages(), index.edits)
+    with pytest.raises(InvalidMessage, match=r"^messages\[4\]"):
+        index.sync([*TURNS[:3], NEW, bad])
+    assert (index.included, index.messages(), index.edits) == before
 
 
 class TestVerify:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import multiprocessing
+import os
 import re
-import subprocess
-import sys
-import textwrap
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from compaction import Drop, MessageIndex, Pipeline, RunContext, compact, compact_sync, last, nothing, run_sync, validate
 from compaction.errors import NoProgress, StateError, SyncDriverError
 from compaction.session import CompactionSession
-from compaction.stores import SQLiteStore, StoredRecord, handle_tool_call
+from compaction.stores import SessionStore, SQLiteStore, StoredRecord, handle_tool_call
 from compaction.strategies import (
     ClearReasoning,
     Lossless,
@@ -31,8 +32,7 @@ from compaction.strategies import (
 from compaction.testing import agent_session, check_strategy, conversations
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.limits import WAIT_SECONDS
 
 
 @pytest.fixture
@@ -351,50 +351,31 @@ async def test_an_async_store_works_with_the_async_driver() -> None:
 
 # ------------------------------------------------------------------------ killed processes
 
-CHILD = """
-import json, os, signal, sys
-from pathlib import Path
-from compaction.session import CompactionSession
-from compaction.stores import SessionStore
-from compaction.stores import SQLiteStore
-from compaction.strategies import Lossless, Offload, Summarization
-from compaction import last
-from compaction.testing import agent_session
-from compaction.triggers import tokens_exceed, tokens_below
 
-folder, deadly, when = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+def agent(folder: Path, deadly: int, when: str) -> None:
+    """Take all turns of a conversation, keep nothing but the last view, and be killed at a call of the store."""
+    calls = itertools.count(1)
 
-class Deadly(SQLiteStore):
-    puts = 0
+    class Deadly(SQLiteStore):
+        def put(self, session: str, records: Sequence[StoredRecord]) -> None:
+            number = next(calls)
+            for moment in ("before", "after"):
+                if (number, moment) == (deadly, when):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if moment == "before":
+                    super().put(session, records)
 
-    def put(self, session, records):
-        Deadly.puts += 1
-        if when == "before" and Deadly.puts == deadly:
-            os.kill(os.getpid(), signal.SIGKILL)
-        super().put(session, records)
-        if when == "after" and Deadly.puts == deadly:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-store = Deadly(folder / "store.db")
-summary = Summarization(trigger=tokens_exceed(900), keep=last(groups=3))
-pipeline = Offload(store, trigger=tokens_exceed(900)) >> Lossless(summary, store)
-session = CompactionSession(pipeline, counter="chars/4", store=SessionStore(folder / "sessions.db"))
-saved = folder / "view.json"
-state = json.loads(saved.read_text()) if saved.exists() else {"said": 0, "view": []}
-source = agent_session(120)
-while state["said"] < len(source):
-    view = session.view_sync([*state["view"], *source[state["said"] : state["said"] + 4]])
-    state = {"said": state["said"] + 4, "view": view}
-    (folder / "next.json").write_text(json.dumps(state))
-    os.replace(folder / "next.json", saved)
-print("done")
-"""
-
-
-def child(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start an agent in another process, which keeps nothing but its last view."""
-    program = [sys.executable, "-c", textwrap.dedent(CHILD), str(folder), *arguments]
-    return subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    store = Deadly(folder / "store.db")
+    summary = Summarization(trigger=tokens_exceed(900), keep=last(groups=3))
+    pipeline = Offload(store, trigger=tokens_exceed(900)) >> Lossless(summary, store)
+    session = CompactionSession(pipeline, counter="chars/4", store=SessionStore(folder / "sessions.db"))
+    saved, source = folder / "view.json", agent_session(120)
+    state = json.loads(saved.read_text()) if saved.exists() else {"said": 0, "view": []}
+    while state["said"] < len(source):
+        view = session.view_sync([*state["view"], *source[state["said"] : state["said"] + 4]])
+        state = {"said": state["said"] + 4, "view": view}
+        (folder / "next.json").write_text(json.dumps(state))
+        (folder / "next.json").replace(saved)
 
 
 def all_there(folder: Path) -> int:
@@ -407,10 +388,12 @@ def all_there(folder: Path) -> int:
 
 def test_killed_between_storing_and_dropping(tmp_path: Path) -> None:
     """If a process is killed directly before or after a call of the store, a new process continues and no message is lost."""
-    for deadly, when in (("1", "before"), ("1", "after"), ("5", "before"), ("2", "after")):
-        killed = child(tmp_path, deadly, when)
-        killed.communicate()
-        assert killed.returncode == -9
-        all_there(tmp_path)
-    assert child(tmp_path, "0", "never").communicate() == ("done\n", "")
-    assert all_there(tmp_path) == 120
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload([__name__])
+    for deadly, when, code in ((1, "before", -9), (1, "after", -9), (5, "before", -9), (2, "after", -9), (0, "never", 0)):
+        process = processes.Process(target=agent, args=(tmp_path, deadly, when), daemon=True)
+        process.start()
+        process.join(WAIT_SECONDS)
+        assert process.exitcode == code
+        said = all_there(tmp_path)
+    assert said == 120

@@ -131,6 +131,13 @@ def test_half_of_a_sign_is_read_like_any_other() -> None:
     assert "Never touch prod.db \ud83d again." in text
 
 
+def test_of_a_very_long_text_both_ends_are_read() -> None:
+    text = digest_of(
+        [said("user", "Never delete x_1.txt. " + "a_b." * 200_000 + " Never touch y_2.txt."), said("assistant", "ok")]
+    )
+    assert [rule in text for rule in ("Never delete x_1.txt.", "Never touch y_2.txt.")] == [True, True]
+
+
 def test_nothing_to_say_is_a_failure_not_an_empty_summary() -> None:
     with pytest.raises(SummaryFailed):
         digest_of([said("user", ""), said("assistant", "")])

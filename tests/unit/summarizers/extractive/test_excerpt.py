@@ -113,6 +113,15 @@ def test_what_matters_more_outlasts_newer_words(old: list[str], new: list[str], 
     assert entries[-1] == "Go on."
 
 
+@pytest.mark.parametrize("before", [[], [user("Plan it."), assistant("a")]], ids=["the task", "a later message"])
+def test_of_many_lines_those_that_fit_are_quoted(before: list[dict[str, object]]) -> None:
+    lines = "\n".join(f"Write chapter {n} of the book about box {n}." for n in range(60))
+    *_, long, newest = quoted(*before, user(lines), assistant("a"), user("Go on."), tokens=800)
+    assert long.startswith("Write chapter 0 of")
+    assert "[...]" in long
+    assert newest == "Go on."
+
+
 def test_a_text_without_lines_keeps_both_ends() -> None:
     short = shortened("begin " + "word" * 200 + " finish", 60, len)
     assert short.startswith("begin")
@@ -404,6 +413,8 @@ def test_a_sentence_of_long_messages_is_quoted_once() -> None:
     text = "\n".join(quoted(user("Teach me."), *turns, assistant("a"), user("Go on."), tokens=3_000))
     assert [text.count(each) for each in said] == [1, 1, 1]
     assert [f"And what is question {n}?" in text for n in range(4)] == [True] * 4
+    few = quoted(user("Teach me."), *turns, assistant("a"), user("Go on."), tokens=150)
+    assert (few[0], few[-1], any(each in str(few) for each in said)) == ("Teach me.", "Go on.", False)
 
 
 def test_an_instruction_between_a_question_and_its_answer_changes_nothing() -> None:

@@ -11,6 +11,7 @@ from compaction.formats import openai_chat
 from compaction.messages import Message
 from compaction.summarizers.extractive.kinds import Kind
 from compaction.summarizers.extractive.memory import ConversationMemory, Memories
+from compaction.summarizers.extractive.statement_table import MOST
 from tests.support.chats import call, result, user
 
 
@@ -39,6 +40,17 @@ def test_the_latest_value_and_the_one_before() -> None:
     memory = memory_of(said("The ferry sails at 14:35.", "The ferry sails at 15:20 now.", "The ferry sails at 14:35 again."))
     assert words(memory) == ["The ferry sails at 14:35 again. (was 15:20 until message 3)"]
     assert (list(memory.statements.replaced)[-1], "14:35" in memory.statements.replaced) == ("15:20", False)
+
+
+def test_one_of_several_values_is_replaced_where_it_stands() -> None:
+    old, new = "The ferry sails at 14:35 and costs $12.", "The ferry sails at 15:20 and costs $12."
+    assert words(memory_of(said(old, new))) == [f"{old} (now 15:20, since message 2)", new]
+
+
+def test_the_least_important_half_of_too_many_statements_is_forgotten() -> None:
+    kept = words(memory_of(said("Never touch box 0.", *[f"Shelf {n} holds {n} boxes of hall {n + 1}." for n in range(MOST)])))
+    assert MOST // 2 <= len(kept) < MOST
+    assert "Never touch box 0." in kept
 
 
 def test_values_of_different_things_stay_apart() -> None:
