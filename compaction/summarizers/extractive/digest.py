@@ -102,10 +102,11 @@ class DigestSummarizer:
         writer.add_held(limit - turnover)
         # new lines, each kind up to its share, then other words and facts; failures and tasks may fill the page
         _add_lines(writer, shares, filled)
-        writer.add_statements(Kind.REMARK, (1 - shares.facts) * filled)
+        writer.add_statements(Kind.REQUEST, (1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
         writer.add_found(limit)
         writer.add_statements(Kind.TASK, limit)
+        writer.add_statements(Kind.REMARK, filled)
         writer.count_left_out()
         return page.text()
 

@@ -284,7 +284,7 @@ class _Plan:
             raise _RequestTooLong(f"read {read:,} tokens of a request of about {tokens:,}")
 
     def _call(self, prompt: str, max_tokens: int) -> ModelCall:
-        messages = ((self.rules_role, self._rules), ("user", prompt))
+        messages: tuple[tuple[str, str], ...] = ((self.rules_role, self._rules), ("user", prompt))
         if self.rules_role == "user":
             messages = (("user", f"{self._rules}\n\n{prompt}"),)
         return ModelCall(model=self.model, messages=messages, max_tokens=max_tokens)
