@@ -29,6 +29,7 @@ class Kind(float, enum.Enum):
     TASK = 4.0
     VALUE = 3.9  # states a value, such as a date or a number
     PLAIN = 3.0  # any other plain statement
+    FINDING = 2.0  # a value that the assistant tells
     SMALL_TALK = 1.6  # small talk that sounds like a rule
     REQUEST = 1.2
     ANSWER = 0.9  # something that the assistant says it did
@@ -70,6 +71,7 @@ _RULE, _PROHIBITION, _CHANGE, _DECISION, _PROGRAM = map(KINDS.index, ("rule", "p
 _QUESTION: Final = KINDS.index("question")
 _KEPT: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task")))
 _OTHERS: Final = tuple([place for place in range(_PROGRAM) if place not in _KEPT])
+_TOLD: Final = tuple(map(KINDS.index, ("fact", "value", "change", "program")))  # a row of figures looks like a program's
 _WANTED: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "task", "request")))
 
 # Thresholds, in per mille. A higher one lets fewer orders of others stand under the rules, and fewer rules of the user.
@@ -158,13 +160,16 @@ def is_announced(sentence: str) -> bool:
 
 
 def kind_of_assistant(sentence: str) -> Kind | None:
-    """Return the kind of a sentence of the assistant: a decision, or something that it did; ``None`` for any other."""
-    if not (names_person(sentence) or is_eastern(sentence)):
+    """Return the kind of a sentence of the assistant: a decision, a value, or something that it did; ``None`` for any other."""
+    has_value, is_own = bool(values_of(sentence)), names_person(sentence) or is_eastern(sentence)
+    if not (has_value or is_own):
         return None
     shares = classifier().probabilities(sentence)
-    if shares[_DECISION] >= _HALF:
+    if is_own and shares[_DECISION] >= _HALF:
         return Kind.DECISION
-    return None if _KIND_OF[shares.index(max(shares))] in (Kind.QUESTION, Kind.SUPPOSED) else Kind.ANSWER
+    if has_value and sum(shares[place] for place in _TOLD) >= _HALF:
+        return Kind.FINDING
+    return Kind.ANSWER if is_own and _KIND_OF[shares.index(max(shares))] not in (Kind.QUESTION, Kind.SUPPOSED) else None
 
 
 def asks(sentence: str) -> bool:

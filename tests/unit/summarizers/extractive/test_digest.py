@@ -267,3 +267,20 @@ def test_why_the_user_denied_a_call_is_quoted_as_the_words_of_a_tool(told: str) 
         written = summarizer.summarize(request_for(summarizer, chat, budget=120))
         assert "- run: Keep the signature of send()." in written
         assert "Constraints" not in written
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        "So far: Gamma is the only one that meets all three (37 ms, 870 USD, Frankfurt).",
+        "Noted: Duarte (2022): r = .29, 95% CI [.20, .37], n = 2,010.",
+        "14 of 61 files are renamed.",
+    ],
+)
+def test_what_the_assistant_found_is_quoted(found: str) -> None:
+    """A sentence with a value says more than the value in a list of facts; what the assistant only announces is left out."""
+    chat = [said("user", "Compare them."), said("assistant", f"The next one comes now. {found}"), said("assistant", "ok")]
+    for summarizer in (DigestSummarizer(), FactSummarizer()):
+        text = summarizer.summarize(request_for(summarizer, chat, budget=120))
+        assert f"- Assistant: {found}" in text
+        assert "next one" not in text
