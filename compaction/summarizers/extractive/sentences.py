@@ -15,9 +15,10 @@ READ_CHARS: Final = 200_000
 """The characters above which only both ends of a text are read; such a text is data, and its middle is rarely mentioned."""
 
 _BULLET: Final = re.compile(r"\s*(?:[-*+•>#]+|\d{1,3}[.)])\s+")
-# A dot ends no sentence after a single small letter ("z. B."), after a capital and a small one ("Dr. Meier"), or before a
-# number ("Abb. 3"): in doubt a sentence is whole.
-_DOT: Final = r"(?:(?<=['’]\w)|(?<!\b[a-z]))(?<!\b[a-z]\. [A-Z])(?<!\b[A-Z][a-z])\.(?!\s+\d)"
+# A dot ends no sentence after a single small letter ("z. B."), after a title ("Dr. Meier"), after a number of one or two digits
+# ("3. Oktober"), or before a number ("Abb. 3"): in doubt a sentence is whole.
+_TITLE: Final = r"(?<!\b[A-Z][a-z])(?<!\bMrs)(?<!\bProf)"
+_DOT: Final = rf"(?:(?<=['’]\w)|(?<!\b[a-z]))(?<!\b[a-z]\. [A-Z]){_TITLE}(?<!\b\d)(?<!\b\d\d)\.(?!\s+\d)"
 _END: Final = re.compile(rf"(?:{_DOT}|[!?…。！？।؟])(?:(?<=[。！？।؟])\s*|[\"')\]*]*\s+)")
 _OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
 
