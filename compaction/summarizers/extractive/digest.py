@@ -100,13 +100,18 @@ class DigestSummarizer:
         writer.add_first(shares.request * (limit - turnover))
         writer.add_statements(Kind.DUTY, page.used + shares.said * limit)
         writer.add_held(limit - turnover)
-        # new lines, each kind up to its share, then other words and facts; failures and tasks may fill the page
+        # new lines, each kind up to its share, then those that had no room in it, and facts
         _add_lines(writer, shares, filled)
         writer.add_statements(Kind.REQUEST, (1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
+        # the rest: failures, and what weighs as much as a task, may fill the page; other words may fill only this round's part
         writer.add_found(limit)
         writer.add_statements(Kind.TASK, limit)
         writer.add_statements(Kind.REMARK, filled)
+        writer.add_calls(filled)
+        writer.add_last_words(filled)
+        if self.growth == 1:
+            writer.add_facts(limit)
         writer.count_left_out()
         return page.text()
 

@@ -17,8 +17,8 @@ from .talk import SPEAKER, Utterance
 _KINDS: Final = "|".join(kind.value for kind in FactKind)
 # Lines that the digest itself writes beside statements, as `writer` and `page` put them.
 _LIST: Final = re.compile(rf"^(?:- )?(?:{_KINDS}): (.*)", re.MULTILINE)
-_OWN: Final = re.compile(rf"(?:{_KINDS}|Changed|Read|First): |\(\d+ more ")
-_NOTE: Final = re.compile(r" \((?:was .+ until |earlier, )?message \d+\)$")  # " (was 8080 until message 2)"
+_OWN: Final = re.compile(rf"(?:{_KINDS}|Changed|Read|First): |\(\d+ (?:more|texts) ")
+_NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")  # " (was 8080 until message 2)"
 _BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{SYSTEM}|{QUOTED}): )?")
 
 

@@ -17,6 +17,7 @@ BULLET: Final = re.compile(  # "- tabs", "2) tabs", "(a) tabs", "- [x] tabs", "�
 HEADING: Final = re.compile(  # "## Rules", "**Rules**:", "【Rules】", "[Rules]:", "== Rules =="
     r"\s{0,3}(?:#{1,6}\s+\S.*|(\*\*|__)[^*_\n]{1,120}\1[:：]?|【[^】\n]{1,60}】|\[[^\]\n]{2,40}\]:?|={2,}\s*\S.*={2,})\s*"
 )
+UNDERLINE: Final = re.compile(r"\s{0,3}(?:=|-){3,}\s*")
 TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")
 ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
 RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"

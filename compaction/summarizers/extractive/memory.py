@@ -47,6 +47,8 @@ class ConversationMemory:
         plans: The latest plan of each tool that takes the list of the agent's tasks, with the number of its message.
         files: Files that calls named, in the order last used, with whether one changed them.
         rows: Rows of results that the user asked for, with the number of their message and the tool.
+        last_words: The assistant's last text.
+        unread: The number of texts so long that only both ends were read.
         worked: The number of messages that hold calls or results.
         chars: The characters of the texts, of each message up to a bound.
 
@@ -67,6 +69,8 @@ class ConversationMemory:
         self.plans: dict[str, tuple[int, tuple[tuple[str, bool], ...]]] = {}
         self.files: dict[str, bool] = {}
         self.rows: dict[str, tuple[int, str]] = {}
+        self.last_words = ""
+        self.unread = 0
         self.worked = 0
         self.chars = 0
         self._open: dict[str, Action] = {}
@@ -89,6 +93,7 @@ class ConversationMemory:
     def add(self, reading: Reading) -> None:
         """Add the reading of the next message; O(its size)."""
         self.facts.add(reading.facts)
+        self.unread += reading.unread
         self.chars += len(reading.text)
         self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
         if reading.source is FactSource.USER and reading.text.strip():
@@ -97,6 +102,8 @@ class ConversationMemory:
                 self.requests.pop()
             self.requests[1:] = [reading.text]
             self._asked = RowSearch(reading.text[:_ASKED_CHARS])
+        elif reading.source is FactSource.ASSISTANT and reading.text.strip():
+            self.last_words = reading.text
         self.statements.place = self.facts.messages
         for statement in reading.statements:
             self.statements.say(statement)

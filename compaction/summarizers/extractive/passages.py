@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from .lines import BULLET, CODE, HEADING, QUOTED_LINE, ROW, RULED, TAG, blocks, is_table, without_bullet
+from .lines import BULLET, CODE, HEADING, QUOTED_LINE, ROW, RULED, TAG, UNDERLINE, blocks, is_table, without_bullet
 from .sentences import sentences_in
 from .voices import Voice, voices_of
 
@@ -124,16 +124,15 @@ class _Reader:
 
     def _is_lead(self, at: int) -> bool:
         """Return whether a line introduces what stands below it."""
-        line = self._lines[at]
+        line, following = self._lines[at], self._following(at + 1)
         bare = line.strip()
         if len(bare) > _LEAD_CHARS or CODE.match(line):
             return False
-        if HEADING.fullmatch(line) or TAG.fullmatch(line):
+        if HEADING.fullmatch(line) or TAG.fullmatch(line) or (UNDERLINE.fullmatch(following) and not ROW.fullmatch(line)):
             return True
         if bare.endswith((":", "：")):
             return at + 1 < len(self._lines)
-        introduces = not bare.endswith((".", "!", "。", "！")) and not line[:1].isspace()
-        return introduces and BULLET.match(self._following(at + 1)) is not None
+        return BULLET.match(following) is not None and not bare.endswith((".", "!", "。", "！")) and not line[:1].isspace()
 
     def _following(self, at: int) -> str:
         return self._lines[at] if at < len(self._lines) else ""

@@ -12,7 +12,7 @@ from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import argument_values, brief_of, plan_in
 from .facts import FactSource, facts_in, is_telling
 from .passages import Passage, passages
-from .sentences import both_ends
+from .sentences import READ_CHARS, both_ends
 from .statements import SYSTEM, Statement, assistant_statements, speaker_of, user_statements
 from .voices import Voice
 
@@ -54,6 +54,7 @@ class Reading:
     facts: dict[str, int]
     calls: tuple[CallReading, ...]
     results: tuple[ToolResultPart, ...]
+    unread: int = 0  # how many of its texts were so long that only both ends were read
     # whether it is a long user message that is in good part what programs printed, as a demonstration is
     shows_work: bool = False
 
@@ -61,10 +62,12 @@ class Reading:
 def read_message(message: Message, redact: Redact = str) -> Reading:
     """Return the reading of a message; O(characters)."""
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
+    unread = int(len(text) > READ_CHARS)
     text = redact(both_ends(text))
     source = _source(message)
     facts = dict.fromkeys(facts_in(text), source.value)
     calls, results = _exchanges(message, facts, redact)
+    unread += sum(len(part.text) > READ_CHARS for part in message.parts if isinstance(part, ToolResultPart))
     statements: tuple[Statement, ...] = ()
     shows_work = False
     if source is FactSource.USER:
@@ -77,7 +80,8 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
         statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(passages(text))])
     elif source is FactSource.ASSISTANT:
         statements = tuple(assistant_statements(text))
-    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), shows_work)
+    request = text[:_REQUEST_CHARS]
+    return Reading(source, request, statements, facts, tuple(calls), tuple(results), unread, shows_work)
 
 
 def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[CallReading], list[ToolResultPart]]:

@@ -15,17 +15,34 @@ READ_CHARS: Final = 200_000
 """The characters above which only both ends of a text are read; such a text is data, and its middle is rarely mentioned."""
 
 _BULLET: Final = re.compile(r"\s*(?:[-*+•>#]+|\d{1,3}[.)])\s+")
-# A dot ends no sentence after a single small letter ("z. B."), after a title ("Dr. Meier"), after a number of one or two digits
-# ("3. Oktober"), or before a number ("Abb. 3"): in doubt a sentence is whole.
-_TITLE: Final = r"(?<!\b[A-Z][a-z])(?<!\bMrs)(?<!\bProf)"
-_DOT: Final = rf"(?:(?<=['’]\w)|(?<!\b[a-z]))(?<!\b[a-z]\. [A-Z]){_TITLE}(?<!\b\d)(?<!\b\d\d)\.(?!\s+\d)"
-_END: Final = re.compile(rf"(?:{_DOT}|[!?…。！？।؟])(?:(?<=[。！？।؟])\s*|[\"')\]*]*\s+)")
-_OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
+_END: Final = re.compile(r"[.!?…。！？।؟](?:(?<=[。！？।؟])\s*|[\"')\]*]*\s+)")
+_WORD_BEFORE: Final = re.compile(r"[^\s(\[\"'„“]{1,24}\Z")
+_TWO_PARTS: Final = re.compile(r"(?<!\w)[^\W\d_]\. [^\W\d_]\.")  # "z. B.", "d. h."
+_NUMBERED: Final = re.compile(r"\d{1,2}\Z")
+_WORD_AFTER: Final = re.compile(r"[^\W_]+")
+_LONGEST_ABBREVIATION: Final = 24
 
 
 def word_set(listed: str) -> frozenset[str]:
     """Return words that are separated by blanks."""
     return frozenset(listed.split())
+
+
+# Abbreviations whose dot ends no sentence: anywhere, before a small letter, before a number, and before a name.
+_ANYWHERE: Final = word_set(
+    "e.g i.e vs cf viz approx incl z.b d.h u.a o.ä i.d.r s.o v.a ca bzw ggf ggfs evtl inkl exkl zzgl vgl bspw sog lt gem p.ej"
+)
+_BEFORE_SMALL: Final = word_set("etc usw usf min sek std mio mrd stk")
+_BEFORE_NUMBER: Final = word_set(
+    "no nos fig eq sec ch vol p pp art nr str tel abt abb kap abs ziff bd s seite max min mind num núm pág nº"
+)
+_BEFORE_NAME: Final = word_set("mr mrs ms dr prof st hr fr dipl ing sr sra dra mme mlle sig dott")
+# Words after a number with a dot that makes it an ordinal, as in "3. Oktober".
+_AFTER_ORDINAL: Final = word_set(
+    "januar jänner februar märz april mai juni juli august september oktober november dezember stock etage og ug klasse platz "
+    "quartal halbjahr woche tag mal semester auflage spieltag person kapitel absatz"
+)
+_OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
 
 
 def both_ends(text: str) -> str:
@@ -51,11 +68,30 @@ def sentences_in(paragraph: str) -> Iterator[str]:
     """Yield the sentences of a paragraph."""
     start = 0
     for end in _END.finditer(paragraph):
+        if end[0][0] == "." and _is_abbreviated(paragraph, end):
+            continue
         if sentence := paragraph[start : end.start() + 1].strip():
             yield sentence
         start = end.end()
     if sentence := paragraph[start:].strip():
         yield sentence
+
+
+def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
+    """Return whether a dot belongs to an abbreviation or an ordinal."""
+    before = _WORD_BEFORE.search(text, max(0, end.start() - _LONGEST_ABBREVIATION), end.start())
+    word = before[0].lower() if before else ""
+    after = text[end.end() : end.end() + 1]
+    if word in _ANYWHERE or (len(word) == 1 and _TWO_PARTS.search(text, max(0, end.start() - 4), end.start() + 4)):
+        return True
+    if after.islower() and word in _BEFORE_SMALL:
+        return True
+    if after.isdigit():
+        return word in _BEFORE_NUMBER or word.endswith("str")
+    if after.isupper() and word in _BEFORE_NAME:
+        return True
+    follows = _WORD_AFTER.match(text, end.end()) if _NUMBERED.fullmatch(word) else None
+    return follows is not None and follows[0].lower() in _AFTER_ORDINAL
 
 
 def prose(text: str) -> str:

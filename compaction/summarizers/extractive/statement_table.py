@@ -9,8 +9,8 @@ from typing import Final
 import attrs
 
 from .kinds import Kind
-from .statements import Statement
-from .subjects import begins_with_pronoun
+from .statements import SYSTEM, Statement
+from .subjects import begins_with_pronoun, is_name
 
 MOST: Final = 1_500
 """The most statements, actions, files or rows that a memory holds."""
@@ -20,6 +20,7 @@ MOST: Final = 1_500
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
 _MOST_HOLDERS: Final = 40  # statements that have a word; more frequent ones say nothing
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
+_NEAR: Final = 12  # messages, and statements, after which a correction without a subject refers to no earlier value
 _MOST_OLDER: Final = 4  # statements that one may replace
 
 _LEAST_CHARS: Final = 12  # added to the length of a statement, so that a single rare word is not the best of all
@@ -30,7 +31,7 @@ class Remembered:
     """A statement of the conversation."""
 
     statement: Statement
-    text: str  # its words, with the value that held before
+    text: str  # its words, with what a later or an earlier value adds
     place: int  # the number of its message
     older: tuple[str, ...] = ()  # the words of older statements that may be about the same thing, the newest first
 
@@ -41,7 +42,7 @@ class Remembered:
 
     @property
     def has_note(self) -> bool:
-        """Whether its words are followed by the value that held before."""
+        """Whether its words are followed by an earlier or a later value."""
         return self.text != self.statement.text
 
 
@@ -60,6 +61,8 @@ class StatementTable:
         self.place = 0
         self._frequency: Counter[str] = Counter()
         self._with_stem: dict[str, dict[str, None]] = {}  # statements with values, by their stems
+        self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
+        self._recent: list[str] = []
 
     def copy(self) -> StatementTable:
         """Return a memory of the same statements, which grows by itself. O(what it holds) in C."""
@@ -86,35 +89,70 @@ class StatementTable:
         if known is not None:
             self.current[statement.text] = attrs.evolve(known, place=self.place)
             return
+        if statement.by == SYSTEM:
+            before = self._instructed.get(statement.stems)
+            if before in self.current:
+                self._drop(before)
+            self._instructed[statement.stems] = statement.text
         text, older = statement.text, tuple[str, ...]()
         self._frequency.update(statement.stems)
         if statement.values:
             alike = self._alike(statement)
-            if alike and _is_replaced(alike[0], statement):
+            if alike and self._is_replaced(alike[0], statement):
                 text = self._replace(alike.pop(0), statement)
             older = tuple([old.statement.text for old in alike[:_MOST_OLDER]])
             for stem in statement.stems:
                 self._with_stem.setdefault(stem, {})[statement.text] = None
+            self._recent = [*self._recent[1 - _NEAR :], statement.text]
         self.current[statement.text] = Remembered(statement, text, self.place, older)
+
+    def _is_replaced(self, old: Remembered, statement: Statement) -> bool:
+        """Return whether two statements with values of one shape are certainly about one thing.
+
+        All words that could tell two things apart are in both, and the value is not the name of one of them ("Invoice 4411 is
+        paid"). The older one names the thing. If the newer one says that something changed, it may have further words.
+        """
+        before, now = old.statement.stems, statement.stems
+        return (
+            bool(before)
+            and old.statement.text[0] not in "(["  # a remark of a program, such as the size of what it left out
+            and len(differing := _differ(old.statement, statement)) == 1
+            and not begins_with_pronoun(old.statement.text)
+            and not is_name(statement.text, differing[0][1])
+            and (before == now or (statement.changes and before < now))
+        )
 
     def _alike(self, statement: Statement) -> list[Remembered]:
         """Return the statements that this one may be about, with another value of the same shape, the likeliest first.
 
-        They share words that few others have.
+        They share words that few others have. One that says that something changed, and shares no word with any, may refer to
+        the latest value of that shape.
         """
+        if statement.kind is Kind.SUPPOSED:
+            return []
+        found = [(weight / len(each.statement.stems), each) for weight, each in self._sharing(statement)]
+        differing = [each for each in found if each[0] >= _LEAST_COVERED and _differ(each[1].statement, statement)]
+        if differing or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
+            return [each for _, each in sorted(differing, key=lambda each: (-each[0], -each[1].place))]
+        near = (self.current[text] for text in reversed(self._recent) if text in self.current)
+        return [each for each in near if self.place - each.place <= _NEAR and _differ(each.statement, statement)][:1]
+
+    def _sharing(self, statement: Statement) -> list[tuple[float, Remembered]]:
+        """Return the statements that share words with this one that few others have, each with the weight of these words."""
         weights = dict[str, float]()
         for stem in sorted(statement.stems):  # sums of floats depend on their order
             holders = self._with_stem.get(stem, {})
             for text in holders if len(holders) <= _MOST_HOLDERS else ():
                 weights[text] = weights.get(text, 0.0) + 1 / self._frequency[stem]
-        shared = [(weight, self.current[text]) for text, weight in weights.items() if weight >= _LEAST_SHARED]
-        found = [(weight / len(each.statement.stems), each.place, each) for weight, each in shared]
-        differing = [each for each in found if each[0] >= _LEAST_COVERED and _differ(each[2].statement, statement)]
-        return [each for *_, each in sorted(differing, key=lambda each: each[:2], reverse=True)]
+        return [(weight, self.current[text]) for text, weight in weights.items() if weight >= _LEAST_SHARED]
 
     def _replace(self, old: Remembered, statement: Statement) -> str:
         """Note that a statement replaces the value of an older one; return its words with the value that held before."""
         [(before, now)] = _differ(old.statement, statement)
+        if old.is_rule or len(old.statement.values) > 1:
+            text = f"{old.statement.text} (now {now}, since message {self.place})"
+            self.current[old.statement.text] = attrs.evolve(old, text=text)
+            return statement.text
         self._drop(old.statement.text)
         self.replaced.update({old.statement.text: None, before: None})
         self.replaced.pop(now, None)
@@ -139,25 +177,9 @@ class StatementTable:
                 self._drop(text)
 
 
-def _is_replaced(old: Remembered, statement: Statement) -> bool:
-    """Return whether a statement certainly replaces an older one: it says that something changed, and one value differs.
-
-    All words that could tell two things apart are in both; the newer one may have more. A rule is only replaced by a rule.
-    """
-    before = old.statement.stems
-    return (
-        statement.changes
-        and bool(before)
-        and before <= statement.stems
-        and not begins_with_pronoun(old.statement.text)
-        and len(old.statement.values) == len(_differ(old.statement, statement)) == 1
-        and (statement.kind >= Kind.DUTY or not old.is_rule)
-    )
-
-
 def _differ(old: Statement, new: Statement) -> list[tuple[str, str]]:
     """Return the values of two statements that have one shape and differ."""
     shown = {value for _, value in new.values}
-    if Kind.SUPPOSED in (old.kind, new.kind):
+    if old.kind is Kind.SUPPOSED:
         return []
     return [(one, other) for shape, one in old.values if one not in shown for like, other in new.values if like == shape]

@@ -18,6 +18,7 @@ _LETTERS: Final = re.compile(r"[A-Za-z]+")
 _HANGUL: Final = re.compile(r"[가-힣]{2,}")
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_NAME: Final = re.compile(r"(?:[A-Za-z]+-?)?\d+(?:-\d+)*")  # "4411", "BX-1008"
 _PRONOUN: Final = re.compile(
     r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
     r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|da\w*|deren|dessen|hier\w*|solche\w*)\b",
@@ -66,6 +67,10 @@ def _shape_of(value: str) -> str:
     return _LETTERS.sub("a", _DIGITS.sub("0", value.replace(",", "")))
 
 
+def _is_closed(word: str) -> bool:
+    return len(word) < 2 or word.lower() in _CLOSED
+
+
 def stems_of(sentence: str) -> frozenset[str]:
     """Return the beginnings of the words that may name a thing.
 
@@ -83,6 +88,22 @@ def stems_of(sentence: str) -> frozenset[str]:
 def points_back(sentence: str) -> bool:
     """Whether a sentence may mean something that the one before it names; Korean and Chinese may leave out the pronoun."""
     return is_eastern(sentence) or _PRONOUN.search(sentence) is not None
+
+
+def is_name(sentence: str, value: str) -> bool:
+    """Whether a number or an id names what a sentence is about: the one of "Invoice 4411 is paid", not of "The port is 8080".
+
+    It follows the first word that says something, and more such words follow. Not judged in Korean and Chinese.
+    """
+    before, _, after = sentence.partition(value)
+    *articles, label = _WORD.findall(before) or [""]
+    return (
+        _NAME.fullmatch(value) is not None
+        and not is_eastern(sentence)
+        and before.rstrip().endswith(label)
+        and [*map(_is_closed, [*articles, label])] == [True] * len(articles) + [False]
+        and not all(map(_is_closed, _WORD.findall(after)))
+    )
 
 
 def begins_with_pronoun(sentence: str) -> bool:

@@ -25,9 +25,9 @@ from .memory import ConversationMemory, Memories
 from .page import Item, SummaryPage
 from .reading import Redact
 from .sections import Section
-from .sentences import clipped
+from .sentences import clipped, one_line
 from .statement_table import Remembered
-from .statements import SYSTEM
+from .statements import ASSISTANT, SYSTEM
 from .talk import Utterance, chosen, lines_of, talk_in
 
 _SECTIONS: Final[Mapping[Kind, Section]] = {
@@ -160,6 +160,15 @@ class SummaryWriter:
                 Item(Section.FILES, path, label=label, place=place), upto=upto
             ):
                 return
+
+    def add_last_words(self, upto: float) -> None:
+        """Add the assistant's last text, and the number of texts that were not read whole."""
+        memory = self._memory
+        if memory.last_words:
+            self.page.add(Item(Section.IN_PROGRESS, one_line(memory.last_words, _LINE_CHARS), by=ASSISTANT), upto=upto)
+        if memory.unread:
+            line = f"({memory.unread} texts were so long that only both ends were read)"
+            self.page.add(Item(Section.CONTEXT, line), upto=upto)
 
     # ---------------------------------------------------------------- statements
 

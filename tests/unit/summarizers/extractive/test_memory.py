@@ -77,6 +77,12 @@ def test_values_are_joined_only_if_both_sentences_name_the_same_thing(old: str, 
     assert words(memory_of(said(old, new))) == [old, new]
 
 
+def test_a_correction_without_a_subject_refers_to_the_last_value() -> None:
+    """A correction without a subject is linked to the statement before it, which stays."""
+    memory = memory_of(said("The bus comes at 14:35.", "Make that 15:20."))
+    assert memory.statements.current["Make that 15:20."].older == ("The bus comes at 14:35.",)
+
+
 def test_a_demonstration_is_nobodys_words() -> None:
     """A long user message full of program output, before another user message, is an example: it has no statements."""
     log = "\n".join(f"2026-01-03 10:11:{n:02} INFO step {n} of the build" for n in range(60))
@@ -143,7 +149,7 @@ def everything(memory: ConversationMemory) -> tuple[object, ...]:
         list(memory.actions.values()),
         list(memory.rows.items()),
     ]
-    return (*known, memory.files, memory.facts.best(10_000))
+    return (*known, memory.files, memory.last_words, memory.facts.best(10_000))
 
 
 def test_another_history_is_another_memory() -> None:

@@ -14,14 +14,14 @@ from compaction.summarizers.extractive.sentences import sentences
         "Nimm z. B. die blaue Kiste.|Dann geh.",
         "Das Haus Nr. 12 ist frei.|Melde dich.",
         "Frag Dr. Meier.|Er weiß es.",
-        "Es sind 2.|Danke.",
-        "Es sind ca. 30 Stück, d. h. zwei Kisten.|Danke.",
+        "Am 3. Oktober ist zu.|Das gilt im 2. Stock.|Es sind 2.|Danke.",
+        "Es sind ca. 30 Stück, d. h. zwei Kisten, usw. und so fort.|Danke.",
         "Lies Abb. 3, Kap. 4 und S. 12.|Gut.",
-        "Mr. Smith met Dr. Jones, e.g. in Fig. 3.|They ate etc.|Nobody knows.",
-        "I said I don't.|That is all.",
+        "Mr. Smith met Prof. Jones, e.g. in Fig. 3.|They ate etc.|Nobody knows.",
+        "I said no.|That is all.",
         "यह ठीक है।|फिर मत करो।",
     ],
 )
 def test_an_abbreviation_ends_no_sentence(text: str) -> None:
-    """A dot after one letter or a short title, or before a number, belongs to the sentence; marks of other scripts end one."""
+    """A dot after an abbreviation or an ordinal belongs to the sentence; marks of other scripts end one."""
     assert list(sentences(text.replace("|", " "))) == text.split("|")
