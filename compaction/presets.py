@@ -385,7 +385,7 @@ def langgraph_summary(
         trigger=tokens_exceed(max_tokens_before_summary),
         keep=last(messages=keep_recent_messages),
         budget=summarizers.SummaryBudget(ratio=1.0, floor=1, ceiling=max_summary_tokens, room_ratio=1.0),
-        template=summarizers.SummaryTemplate() if template is None else template,
+        template=summarizers.default_template() if template is None else template,
         on_failure=on_failure,
     )
 

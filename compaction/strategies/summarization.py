@@ -29,6 +29,7 @@ from ..summarizers import (
     SummaryTemplate,
     as_summarizer,
     as_template,
+    default_template,
 )
 from ..triggers import always, never
 from .base import Failed, Steps, group_tokens, tokens_in
@@ -90,7 +91,7 @@ class Summarization(SummaryStrategy):
     on_failure: OnFailure = attrs.field(default="keep", validator=one_of("keep", "digest", "drop", "raise"), kw_only=True)
     least_share: float = attrs.field(default=0.1, kw_only=True)
     focus: str | None = attrs.field(default=None, kw_only=True)
-    template: SummaryTemplate = attrs.field(factory=SummaryTemplate, converter=as_template, kw_only=True)
+    template: SummaryTemplate = attrs.field(factory=default_template, converter=as_template, kw_only=True)
     language: str | None = attrs.field(default=None, kw_only=True)
     system_note: str | None = attrs.field(default=None, kw_only=True)
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .redaction import redact
     from .templates import PromptLoader, SummaryTemplate
     from .templates import as_template as as_template
+    from .templates import default_template as default_template
     from .transcript import Entry as Entry
     from .transcript import entries_of as entries_of
     from .transcript import fenced as fenced
@@ -68,7 +69,7 @@ export_lazily(
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
         "redaction": "redact",
-        "templates": "PromptLoader SummaryTemplate as_template",
+        "templates": "PromptLoader SummaryTemplate as_template default_template",
         "transcript": "Entry entries_of fenced record_key rendered",
     },
 )

@@ -18,7 +18,7 @@ from ..errors import SummaryFailed
 from ..index import MessageGroup, Notes, Request
 from ..messages import Message
 from ..tokens import TokenCounter
-from .templates import SummaryTemplate
+from .templates import SummaryTemplate, default_template
 
 TIMEOUT_SECONDS: Final = 60.0
 """Seconds that an awaited summarizer may take by default."""
@@ -122,7 +122,7 @@ class SummaryRequest(Request):
     kept: tuple[MessageGroup, ...] = attrs.field(default=(), eq=False, repr=False)
     said: str = attrs.field(default="", eq=False, repr=False)
     focus: str | None = None
-    template: SummaryTemplate = attrs.field(factory=SummaryTemplate)
+    template: SummaryTemplate = attrs.field(factory=default_template)
     language: str | None = None
     notes: Notes = attrs.field(factory=Notes, eq=False, repr=False)
     failures: list[Exception] = attrs.field(factory=list[Exception], init=False, eq=False, repr=False)

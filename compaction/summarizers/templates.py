@@ -187,6 +187,11 @@ class SummaryTemplate:
         return "\n\n".join([_filled(prompt, values), *homeless])
 
 
+def default_template() -> SummaryTemplate:
+    """Return the template with the prompts and sections of `compaction.summarizers.prompts`."""
+    return SummaryTemplate()
+
+
 def as_template(template: SummaryTemplate | str | os.PathLike[str]) -> SummaryTemplate:
     """Return the template itself, that of a prompt with placeholders, of an instruction without any, or of a file.
 

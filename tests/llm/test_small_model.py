@@ -21,7 +21,7 @@ from compaction import CompactionResult, GroupKind, MessageIndex, last, presets,
 from compaction.index.marks import read_mark
 from compaction.session import CompactionSession
 from compaction.strategies import OnFailure, Summarization
-from compaction.summarizers import CachedSummarizer, OpenAISummarizer, SummaryBudget, SummaryTemplate
+from compaction.summarizers import CachedSummarizer, OpenAISummarizer, SummaryBudget, default_template
 from compaction.tokens import Usage
 from compaction.triggers import always
 from tests.llm.llama_server import CONTEXT_TOKENS
@@ -33,7 +33,7 @@ Chat = list[dict[str, Any]]
 WINDOW = CONTEXT_TOKENS * 3 // 4  # counted by this package; the model's own tokenizer gives more tokens
 BUDGET = SummaryBudget(ratio=1.0, floor=1, ceiling=320)
 POINT = '"- " [A-Za-z] [A-Za-z ,.\'-]{20,60} "\\n"'
-HEADINGS = [line for line in SummaryTemplate().sections.splitlines() if line.startswith("#")]
+HEADINGS = [line for line in default_template().sections.splitlines() if line.startswith("#")]
 SHAPED = {"grammar": "root ::= " + " ".join(f'"{heading}\\n" {POINT}' for heading in HEADINGS)}
 APOLOGY = {"grammar": 'root ::= "I am sorry, I cannot help with that."'}
 ENDLESS = {"ignore_eos": True}

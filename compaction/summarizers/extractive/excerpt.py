@@ -247,15 +247,16 @@ class _Room:
         self._put(task, task.words(task.own(prose=True)), most_of_task)
         for entry in others[:1]:
             self._put(entry, entry.words(entry.own()), tokens)
-        # what else the user said: all of it, or what matters most
+        # what else the user said: all of it, or what matters most, and of each message at least a part
         if sum(self._size(entry.words(entry.own())) for entry in others[1:]) > self._left:
             self._put_weightiest(task, others)
-        for entry in others[1:]:
-            self._put(entry, entry.words(entry.own()))
-        # what belongs to it: questions, sentences inside long prose, and what was pasted
+        for most in (None, tokens):
+            for entry in others[1:]:
+                if most is None or entry.place not in self._quoted:
+                    self._put(entry, entry.words(entry.own()), most)
+        # what belongs to it
         self._put_questions(entries)
-        for entry in others:
-            self._put(entry, entry.words(entry.own(prose=True)), tokens)
+        self._put_prose(others, tokens)
         self._put_pasted(entries, tokens)
         # messages without words of the user, and those that repeat the words of another one
         for entry in entries:
@@ -309,6 +310,17 @@ class _Room:
                     self._asked[entry.place] = question
                     break
                 chars = len(question) // 2
+
+    def _put_prose(self, entries: Sequence[_Entry], tokens: int) -> None:
+        """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
+        found = [entry for entry in entries if any(line.is_prose and line.is_own for line in entry.lines)]
+        for entry in found:
+            if self._left < _LEAST_ROOM:
+                return
+            heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
+            self._put(entry, entry.words(heavy | entry.own()))
+        for entry in found:
+            self._put(entry, entry.words(entry.own(prose=True)), tokens)
 
     def _put_pasted(self, entries: Sequence[_Entry], tokens: int) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""

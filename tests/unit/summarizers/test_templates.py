@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.errors import ConfigurationError
-from compaction.summarizers import SummaryTemplate, as_template
+from compaction.summarizers import SummaryTemplate, as_template, default_template
 from compaction.summarizers.prompts import FIRST, UPDATE
 
 BLOG = "{max_summary_tokens} 토큰 이내로 요약해주세요.\n\n{existing_summary_section}새로운 대화:\n{messages_text}\n\n요약:"
@@ -39,11 +39,11 @@ class Loader:
 
 def test_default_sections() -> None:
     """The default template has the sections of the Hermes documentation, in the same order."""
-    assert SummaryTemplate().headings == SECTIONS
+    assert default_template().headings == SECTIONS
 
 
 def test_first_round() -> None:
-    prompt = SummaryTemplate().render("THE RECORD", max_summary_tokens=1_234)
+    prompt = default_template().render("THE RECORD", max_summary_tokens=1_234)
     assert [section for section in SECTIONS if section not in prompt] == []
     assert "THE RECORD" in prompt
     assert "1234 tokens" in prompt
@@ -53,7 +53,7 @@ def test_first_round() -> None:
 
 
 def test_focus_and_language() -> None:
-    prompt = SummaryTemplate().render("X", max_summary_tokens=500, focus="the {failing} tests", language="Korean")
+    prompt = default_template().render("X", max_summary_tokens=500, focus="the {failing} tests", language="Korean")
     assert "brief about the rest: the {failing} tests" in prompt
     assert "Write in this language: Korean." in prompt
     assert "language in which the user writes" not in prompt
@@ -81,7 +81,7 @@ def test_focus_without_a_place_is_not_lost() -> None:
 @given(st.text(alphabet="{}ab_messages_text\\", max_size=60))
 def test_what_is_put_in_is_never_filled(text: str) -> None:
     """A record, a summary or a focus full of braces and placeholders arrives as it was."""
-    prompt = SummaryTemplate().render(f"<{text}>", existing_summary=f"[{text}]", max_summary_tokens=9, focus=f"({text})")
+    prompt = default_template().render(f"<{text}>", existing_summary=f"[{text}]", max_summary_tokens=9, focus=f"({text})")
     assert f"<{text}>" in prompt
     assert f"[{text}]" in prompt
     assert f"({text})" in prompt
@@ -168,7 +168,7 @@ def test_template_from_files(tmp_path: Path) -> None:
 def test_template_from_a_loader() -> None:
     loader = Loader({("summarization", "context_compress"): BLOG})
     assert SummaryTemplate.load(loader) == SummaryTemplate(BLOG)
-    assert SummaryTemplate.load(loader, name="unknown") == SummaryTemplate()
+    assert SummaryTemplate.load(loader, name="unknown") == default_template()
 
 
 def test_loader_that_fails() -> None:

@@ -20,7 +20,7 @@ def judged(reply: ModelReply | str, *, template: SummaryTemplate | None = None, 
     check = AnswerCheck(
         record=RECORD,
         key=KEY,
-        template=template or SummaryTemplate(),
+        template=template or default_template(),
         limit=limit,
         counter=counter("chars/4"),
         redact=redact,
@@ -54,11 +54,11 @@ def test_headings_in_other_dress(decorated: str) -> None:
         (ModelReply(text="Error: 502 Bad Gateway", finish="stop"), "without the sections"),
         (ModelReply(text="Sure! I moved the blog and copied the database.", finish="stop"), "without the sections"),
         (ModelReply(text="## Goal\n(none)\n## Done\n(none)\n## Next Steps\n- None", finish="stop"), "nothing under them"),
-        (ModelReply(text=SummaryTemplate().sections, finish="stop"), "nothing under them"),
+        (ModelReply(text=default_template().sections, finish="stop"), "nothing under them"),
     ],
 )
 def test_answers_worth_a_second_try(reply: ModelReply, why: str) -> None:
-    verdict = judged(reply, limit=1_000 if reply.text == SummaryTemplate().sections else 100)
+    verdict = judged(reply, limit=1_000 if reply.text == default_template().sections else 100)
     assert isinstance(verdict, ModelFault)
     assert why in verdict.says
     assert verdict.again
