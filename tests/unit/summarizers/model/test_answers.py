@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.summarizers import SummaryTemplate, redact
+from compaction.summarizers import SummaryTemplate, default_template, redact
 from compaction.summarizers.model.answers import AnswerCheck, cleaned
 from compaction.summarizers.model.model_calls import ModelFault, ModelReply
 from compaction.tokens import counter
