@@ -248,7 +248,7 @@ def test_the_latest_plan_of_the_agent_is_told(summarizer: DigestSummarizer | Fac
 
 
 def test_a_list_with_other_states_is_no_plan() -> None:
-    """What a tool hands over as data is not what the agent wants to do."""
+    """Data that a tool hands over is not a plan of the agent."""
     chat = [said("user", "Go."), *planned("a", Box_7="shipped", Box_9="pending")]
     assert "Next Steps" not in digest_of(chat)
 

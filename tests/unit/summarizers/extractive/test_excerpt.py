@@ -211,7 +211,7 @@ def test_a_short_answer_stands_with_its_question(asked: str, answer: str, is_quo
 
 @pytest.mark.parametrize("question", ["Shall I run it?", "Shall I?", "要运行吗？"], ids=["a pronoun", "bare", "Chinese"])
 def test_a_question_that_names_nothing_stands_with_the_sentence_before_it(question: str) -> None:
-    """What a "yes" allows must be clear."""
+    """The question stays with a "yes", so that it is clear how much it allows."""
     asked = f"I read the plan. Migration 0142 deletes a column. {question}"
     index = indexed([user("Ship it."), assistant(asked), user("yes, but only for staging"), assistant("ok")])
     entry = f'- yes, but only for staging (the assistant had said: "Migration 0142 deletes a column. {question}")'
