@@ -287,7 +287,7 @@ def _that_demonstrate(index: MessageIndex) -> list[int]:
 
 
 def spoken() -> Selector:
-    """Return a selector of the groups in which the user says something, also beside the results of tools; O(groups).
+    """Return a selector of the groups in which the user says something, also beside or through the results of tools; O(groups).
 
     >>> said = [{"role": "user", "content": "Fix the test."}, {"role": "assistant", "content": "Done."}]
     >>> spoken()(MessageIndex(said, counter="chars/4"))
@@ -302,7 +302,7 @@ def _that_speak(index: MessageIndex) -> list[int]:
     for id in index.included_ids:
         kind = columns.kind(id)
         turn = columns.turn(id) or before
-        if kind is user or (kind is calls and turn > before and any(message.said for message in index.group(id).messages)):
+        if kind is user or (kind is calls and (columns.asks_user(id) or (turn > before and index.group(id).is_spoken))):
             found.append(id)
         before = max(before, turn)
     return found

@@ -48,7 +48,7 @@ from .dry_runs import CutWorth, dry_run
 from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, named, rewritten_parts, written
 from .following import HostChanges
 from .grouping import Grouping
-from .groups import NO_CALL, GroupKind, MessageGroup, collapsed_text, only_reasoning
+from .groups import NO_CALL, GroupKind, MessageGroup, asks_user, collapsed_text, only_reasoning
 from .identity import as_given, same_beginning
 from .joins import opening
 from .keys import UNKNOWN_KEY, known_key, lookup_key, message_key
@@ -96,6 +96,7 @@ __all__ = [
     "Together",
     "UselessRuns",
     "as_given",
+    "asks_user",
     "collapsed_text",
     "dry_run",
     "known_key",

@@ -17,7 +17,7 @@ from ..formats import MessageFormat
 from ..messages import Message, Outline
 from .edits import Applied, Shown
 from .grouping import Grouping
-from .groups import GroupKind, MessageGroup
+from .groups import GroupKind, MessageGroup, asks_user
 from .marks import COLLAPSED_BY, Marks
 from .metrics import Tally
 from .reading import NewMessages
@@ -140,6 +140,10 @@ class Columns:
     def kind(self, id: int) -> GroupKind:
         """Return the kind of a group."""
         return GroupKind.SUMMARY if id < 0 else self.grouping.kinds[id]
+
+    def asks_user(self, id: int) -> bool:
+        """Return `MessageGroup.asks_user` of a group that calls tools; O(its messages), of which none is read completely."""
+        return any(asks_user(name) for at in self.grouping.ordinals(id) for name in _names_called(self.reads[at]))
 
     def turn(self, id: int) -> int | None:
         """Return the turn of a group."""
@@ -351,6 +355,12 @@ def calls_in(read: Outline | Message) -> int:
     if isinstance(read, tuple):
         return len(read[2])
     return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())
+
+
+def _names_called(read: Outline | Message) -> list[str]:
+    if isinstance(read, tuple):
+        return [name for _, name, _ in read[2]] if read[2] else []
+    return [] if read.role == "tool" else [call.name for call in read.tool_calls()]
 
 
 def runs_of(ordinals: Iterable[int]) -> list[range]:

@@ -7,7 +7,9 @@ result that answers them and the reasoning around them are therefore one `Messag
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -19,6 +21,11 @@ NO_CALL: Final = "result"
 """The text in place of the tool name, for a result without a call."""
 
 _HEAD: Final = "[Tool results]"
+_ASKS_USER: Final = re.compile(
+    r"^(?:ask|clarify|human)(?:[_-]?(?:user|human|person|question|for|followup|clarif|approval)\w*)?$"
+    r"|(?:user|human)[_-]?(?:input|question|feedback|approval|answer|response)|request[_-]?approval",
+    re.IGNORECASE,
+)
 
 
 class GroupKind(enum.Enum):
@@ -93,6 +100,26 @@ class MessageGroup:
         if self.is_collapsed:
             return tools_of(self.messages[0].text)
         return tuple(call.name for message in self.messages for call in message.tool_calls())
+
+    @property
+    def asks_user(self) -> bool:
+        """Whether it calls a tool whose result is what the user answers, see `asks_user`; not if it is collapsed."""
+        return self.kind is GroupKind.TOOL_CALL and any(map(asks_user, self.tool_names))
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether the user says something in it, in a message or through a tool that asks; in a summary nobody does."""
+        return self.kind is not GroupKind.SUMMARY and (any(message.said for message in self.messages) or self.asks_user)
+
+
+@lru_cache(maxsize=1_024)
+def asks_user(tool: str) -> bool:
+    """Whether the result of a tool with this name is what the user answers; no text of a conversation decides that.
+
+    >>> [name for name in ("ask_user", "AskUserQuestion", "request_user_input", "read_file", "task") if asks_user(name)]
+    ['ask_user', 'AskUserQuestion', 'request_user_input']
+    """
+    return _ASKS_USER.search(tool) is not None
 
 
 def says_nothing(message: Message) -> bool:

@@ -11,7 +11,7 @@ from ..index import MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..selectors import Selector, as_selector, last, spoken
 from .base import Steps, gain
 from .questions import questions_of
-from .summaries import SummaryStrategy, is_content, is_spoken
+from .summaries import SummaryStrategy, is_content
 
 _FRAME = 100  # tokens of the text around it, with a margin for differences between counters
 _REASON = "old messages make room; the user's own words stay"
@@ -56,8 +56,8 @@ class Excerpt(SummaryStrategy):
             id for id, text in questions_of(index, spoken()(index)).items() if text == index.group(id).messages[-1].text
         }
         choices: tuple[Callable[[MessageGroup], bool], ...] = (
-            lambda group: group.made_by == self.name or is_spoken(group) or group.id in questions,
-            lambda group: not is_content(group) or is_spoken(group),
+            lambda group: group.made_by == self.name or group.is_spoken or group.id in questions,
+            lambda group: not is_content(group) or group.is_spoken,
             lambda group: True,
         )
         for choose in choices:

@@ -20,7 +20,7 @@ from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excer
 from ..triggers import always, tokens_exceed
 from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
-from .summaries import WORDS_OF_ROOM, SummaryStrategy, is_content, is_extractive, is_own, is_spoken, own_words, replaced_by
+from .summaries import WORDS_OF_ROOM, SummaryStrategy, is_content, is_extractive, is_own, own_words, replaced_by
 
 _LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
@@ -253,7 +253,7 @@ class _NextPart:
     def planned(self) -> tuple[list[MessageGroup], int]:
         """Return the groups that the part replaces, and the tokens planned for it."""
         growing, index = self._growing, self._index
-        planned = self.facts + min(self.words, group_tokens(filter(is_spoken, self.others)))
+        planned = self.facts + min(self.words, group_tokens(group for group in self.others if group.is_spoken))
         replaced = self.leaving(self.stay_beside(planned))
         if growing.slack == 1:  # a shorter part leaves more groups
             planned = min(planned, _largest_part(replaced))
@@ -308,7 +308,7 @@ def _largest_part(replaced: Sequence[MessageGroup]) -> int:
 
 def _quoted_size(groups: Iterable[MessageGroup]) -> int:
     """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
-    said = group_tokens(filter(is_spoken, groups))
+    said = group_tokens(group for group in groups if group.is_spoken)
     return int(1.1 * said) + _HEADING if said else 0
 
 
@@ -329,5 +329,5 @@ def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int)
 
 def _drop_silent(request: SummaryRequest) -> Generator[Any, Any, bool]:
     """Drop the groups of a request in which the user says nothing; return whether any was dropped."""
-    silent = [group for group in request.groups if not is_spoken(group)]
+    silent = [group for group in request.groups if not group.is_spoken]
     return bool(silent and (yield Drop(silent, "the oldest make room; the user said nothing in them")))

@@ -175,11 +175,6 @@ def is_content(group: MessageGroup) -> bool:
     return group.kind is not GroupKind.SUMMARY or group.is_collapsed
 
 
-def is_spoken(group: MessageGroup) -> bool:
-    """Return whether the user says something in a group of the view that is not a summary."""
-    return group.kind is not GroupKind.SUMMARY and any(message.said for message in group.messages)
-
-
 def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the source messages of these groups (of a summary, those that it replaced) without summaries."""
     return tuple(index.read_originals(*groups, summaries=False))

@@ -315,3 +315,24 @@ def test_what_the_assistant_said_does_not_count_as_quoted() -> None:
     [edit, *_] = cut([user("Plan it."), *talk, assistant("Done."), user("Fine.")], excerpt(300)).edits
     quoted, said = map(int, re.findall(r"(\d+) of (\d+)", edit.reason)[0])
     assert quoted < said
+
+
+@pytest.mark.parametrize("make", [presets.adaptive, presets.context_window, presets.hermes, presets.token_budget])
+def test_an_answer_to_a_tool_that_asks_is_the_users(make: Callable[[int], Strategy]) -> None:
+    """It is not shortened like a result of a tool, and is quoted with its question once the call leaves."""
+    asked = call("a", name="ask_user", arguments='{"question": "May I change send()?"}')
+    told = "Edit: keep the old signature of send(). " + "The mobile app calls it with two arguments. " * 8
+    messages = [
+        system("You are an agent."),
+        user(RULES),
+        asked,
+        result("a", told),
+        *work("Go on.", "And the rest.", turns=60)[1:],
+    ]
+    once = sent(messages, make(4_000))
+    session = CompactionSession(make(4_000), counter="chars/4")
+    for end in range(2, len(messages) + 1, 5):
+        session.view_sync(messages[:end])
+    view = " ".join(str(message["content"]) for message in session.view_sync(messages))
+    for text in (once, view):
+        assert told.strip() in text

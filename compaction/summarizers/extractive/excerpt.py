@@ -28,6 +28,7 @@ from typing import Final
 
 import attrs
 
+from ...index import asks_user
 from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
 from .actions import argument_values
@@ -56,11 +57,6 @@ _ENTRY: Final = 4  # tokens of the mark and the indents of an entry
 _LEAST_QUESTION: Final = 60  # characters below which a shortened question says too little
 _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
 _WORTH_OF_VALUE: Final = 500  # per mille: less is small talk with a number in it
-_ASKS_USER: Final = re.compile(  # the name of a tool whose result is what a person answers
-    r"^(?:ask|clarify|human)(?:[_-]?(?:user|human|person|question|for|followup|clarif|approval)\w*)?$"
-    r"|(?:user|human)[_-]?(?:input|question|feedback|approval|answer|response)|request[_-]?approval",
-    re.IGNORECASE,
-)
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
 _TIERS: Final = (Kind.TASK, Kind.VALUE, Kind.PLAIN, Kind.SMALL_TALK)
 _LEAST_REPEATED: Final = 24  # characters of a line that is quoted once, in whatever long messages it stands
@@ -137,7 +133,7 @@ def _spoken(messages: Iterable[Message], before: Mapping[int, Message]) -> Itera
     asking = dict[str, Message]()  # what such a call asks, by its id
     for message in messages:
         for call in message.tool_calls():
-            if _ASKS_USER.search(call.name):
+            if asks_user(call.name):
                 question = TextPart("\n".join(argument_values(call.arguments)))
                 asking[call.id] = attrs.evolve(message, role="assistant", parts=(question,))
         for result in message.tool_results() if asking else ():
