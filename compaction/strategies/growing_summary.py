@@ -213,8 +213,10 @@ class GrowingSummary(SummaryStrategy):
                     fuller = self._request(index, tokens_in(index, part) + _OVERHEAD)
                     if fuller is None or len(fuller.groups) >= len(request.groups):
                         break
-                    request = fuller
-                    part = self.answered(index, request, (yield request))
+                    better = self.answered(index, fuller, (yield fuller))
+                    if better is None:
+                        break
+                    request, part = fuller, better
             policy = "facts were listed without a model" if asks_model else "only the user's own words were kept"
             for failure in failed or request.failures:
                 yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")

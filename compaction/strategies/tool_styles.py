@@ -153,7 +153,8 @@ def cut_middle(text: str, chars: int, *, values: int = 0) -> str:
     A text that is only slightly longer than ``chars``, or that was cut before, is returned unchanged; so is one that would
     become less than a fifth shorter because of the values in its note.
     """
-    if len(text) <= chars + _LEAST_CUT or (values and _VALUES in text):
+    note = _LEAST_CUT + (len(_VALUES) + 2 * values if values and _VALUES in text else 0)
+    if len(text) <= chars + note:
         return text
     slack = min(_LINE_SLACK, chars // 6)
     head_end = _line_end(text, chars * 2 // 3, -slack)

@@ -375,7 +375,7 @@ def _weight(judgement: Judgement, line: WrittenLine) -> float:
 
 
 def _as_entry(text: str) -> str:
-    first, *others = text.split("\n")
+    first, *others = text.rstrip().split("\n")
     return "\n".join([f"- {first}", *[f"  {line}" if line.strip() else "" for line in others]])
 
 
@@ -385,19 +385,22 @@ def _as_entry(text: str) -> str:
 def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
     r"""Return the entries of the excerpts in a summary, and the rest of the summary.
 
+    A blank line stands inside an entry or ends the excerpt: a list behind it is not the user's.
+
     >>> split_excerpt("The user's messages, word for word:\n- Fix X.\n  Not Y.\n\n## Done\n- X")
     (('Fix X.\nNot Y.',), '## Done\n- X')
     """
     entries: list[list[str]] = []
     rest: list[str] = []
-    inside = False
+    inside = blank = False
     for line in text.split("\n"):
         if line == _HEADING:
-            inside = True
-        elif inside and line.startswith("- "):
+            inside, blank = True, False
+        elif inside and line.startswith("- ") and not blank:
             entries.append([line[2:]])
         elif inside and entries and (line.startswith("  ") or not line):
             entries[-1].append(line[2:])
+            blank = not line
         else:
             inside = False
             rest.append(line)

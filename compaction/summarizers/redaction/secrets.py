@@ -175,7 +175,7 @@ def _named(text: str, spots: list[int]) -> Iterator[SecretSpan]:
             end = start + len(found[group].rstrip(".?:*")) if group == "bare" else end
             yield start, end, "secret" if kind == "weak" else kind
             done = end
-        elif end - start > _LONG_CHARS:  # names in it are not judged: they would all have the same end
+        elif group == "bare" and end - start > _LONG_CHARS:  # one long word: names in it would all have the same end
             judged = end
 
 

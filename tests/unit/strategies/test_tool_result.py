@@ -233,6 +233,10 @@ class TestHeadTail:
         assert "; values in them: src/second.py src/third.py ...]" in cut
         assert self.cut(cut, 200, 30) == cut
 
+    def test_a_text_that_only_looks_cut_is_cut(self) -> None:
+        """What a tool returned may hold the words of the note."""
+        assert len(self.cut("x" * 3_000 + "; values in them: " + "y" * 3_000, 500, 60)) < 700
+
     def test_a_text_of_values_is_not_cut(self) -> None:
         """If it would be less than a fifth shorter, it stays whole."""
         text = "\n".join(f"src/file_{n}.py" for n in range(40))

@@ -218,6 +218,13 @@ def test_each_of_several_card_numbers_is_judged() -> None:
     assert redact("4111 1111 1111 1111 5500 0055 5555 5559 4111 1111 1111 1112") == f"{mark} {mark} 4111 1111 1111 1112"
 
 
+@pytest.mark.parametrize("name", ["key", "token"])
+def test_a_secret_inside_a_long_value_goes(name: str) -> None:
+    """A value in quotation marks that is itself no secret, because it is a text, may hold one."""
+    text = "The parts are on the shelf near the door. " * 9 + "DB_PASSWORD=hunter2x9Q, password: hunter2x9Q, and more."
+    assert "hunter2x9Q" not in redact(json.dumps({name: text}))
+
+
 def test_a_name_of_one_language_beside_the_value_of_another() -> None:
     """The value ends where a sentence in Chinese ends."""
     assert redact("账号名为Grace，密码为hunter789。你会做出反应") == "账号名为Grace，密码为[REDACTED:password]。你会做出反应"

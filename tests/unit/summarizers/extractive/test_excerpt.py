@@ -140,9 +140,11 @@ def test_an_excerpt_is_read_as_it_was_written(said: str) -> None:
     assert quoted(user(said), user("Next.")) == [said.strip(), "Next."]
 
 
-def test_the_rest_of_a_summary_is_read_apart() -> None:
-    text = f"{HEADING}\n- Fix X.\n\n## Done\n- X is fixed"
-    assert split_excerpt(text) == (("Fix X.",), "## Done\n- X is fixed")
+@pytest.mark.parametrize("rest", ["## Done\n- X is fixed", "- X is fixed\n- Y is next", "X is fixed."])
+def test_the_rest_of_a_summary_is_read_apart(rest: str) -> None:
+    """A model's summary may begin with a list: its lines never become words of the user."""
+    said = excerpt([openai_chat.read(user("Fix X.\n\nNot Y.\n\n"))], 100, len)
+    assert split_excerpt(f"{said}\n\n{rest}") == (("Fix X.\n\nNot Y.",), rest)
 
 
 @pytest.mark.parametrize("tokens", [60, 70, 90, 1_000])
