@@ -234,7 +234,7 @@ class TestHeadTail:
         assert self.cut(cut, 200, 30) == cut
 
     def test_a_text_that_only_looks_cut_is_cut(self) -> None:
-        """What a tool returned may hold the words of the note."""
+        """The words of the note may stand in what a tool returned."""
         assert len(self.cut("x" * 3_000 + "; values in them: " + "y" * 3_000, 500, 60)) < 700
 
     def test_a_text_of_values_is_not_cut(self) -> None:
