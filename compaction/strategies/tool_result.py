@@ -51,7 +51,7 @@ class ToolResult(CompactionStrategy):
         for group in self.rewritable(index, GroupKind.TOOL_CALL):
             if not held and self.target(index):
                 return
-            edit = None if group.asks_user else shorten(group)  # what a person answers is no result of a tool
+            edit = None if group.asks_user else shorten(group)  # what a person answers is not shortened
             if edit is None:
                 continue
             freed = gain(index, [group], edit.messages)

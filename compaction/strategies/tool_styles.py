@@ -150,8 +150,8 @@ class HeadTail:
 def cut_middle(text: str, chars: int, *, values: int = 0) -> str:
     """Return a text without its middle, and with a note of how much was cut; see `HeadTail`.
 
-    A text that is only slightly longer than ``chars``, or that was cut before, is returned unchanged; so is one that would
-    become less than a fifth shorter because of the values in its note.
+    A text that is only slightly longer than ``chars`` is returned unchanged, and so is one that was cut with the same
+    arguments. One that would become less than a fifth shorter because of the values in its note is, too.
     """
     note = _LEAST_CUT + (len(_VALUES) + 2 * values if values and _VALUES in text else 0)
     if len(text) <= chars + note:

@@ -326,7 +326,7 @@ SHAPES: dict[str, tuple[MessageFormat, list[Raw], list[tuple[GroupKind, int, int
         [ASKED, call("a"), WORDS, answer(FOUND, TEXT)],
         [(U, 1, 1), (T, 2, 2), (A, 1, 2)],
     ),
-    "an answer that continues from thoughts is no thought": (
+    "thoughts and the answer that continues them are one group": (
         anthropic,
         [ASKED, answer(THOUGHT), answer(FOUND, TEXT), call("a"), results("a")],
         [(U, 1, 1), (A, 2, 1), (T, 2, 1)],

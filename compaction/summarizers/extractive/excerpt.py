@@ -204,15 +204,14 @@ def _read(said: Sequence[_Entry], task: int, chars: int, redact: Callable[[str],
             continue
         text = redact(each.text)
         is_labelled = place != task and is_handed_over(each.text) and not each.text.startswith(_HANDED_OVER)
-        found[key] = _Entry(
-            place,
-            text,
-            each.speaker,
-            each.number,
-            redact(question),
-            redact(each.attached),
-            f"{_HANDED_OVER} " if is_labelled else "",
-            lines_by_writer(text),
+        found[key] = attrs.evolve(
+            each,
+            place=place,
+            text=text,
+            question=redact(question),
+            attached=redact(each.attached),
+            label=f"{_HANDED_OVER} " if is_labelled else "",
+            lines=lines_by_writer(text),
         )
         chars -= min(len(text), _MOST_READ)
         if chars < 0:
@@ -358,12 +357,14 @@ class _Room:
 def _each_once(entries: Sequence[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
     """Return the entries, in long messages each line once; and apart those with the same words of the user as another one."""
     lines, words = set[str](), set[str]()
-    found: tuple[list[_Entry], list[_Entry]] = [], []
+    once, repeated = list[_Entry](), list[_Entry]()
     for number, entry in enumerate(each.without(lines) for each in entries):
         own = entry.words(entry.own())
-        found[number > 1 and own in words].append(entry)
-        words.update(filter(None, [own]))
-    return found
+        is_repeated = number > 1 and own in words  # the task and the newest message are quoted in any case
+        (repeated if is_repeated else once).append(entry)
+        if own:
+            words.add(own)
+    return once, repeated
 
 
 def _weight(judgement: Judgement, line: WrittenLine) -> float:
@@ -413,7 +414,7 @@ def quoted_words(text: str) -> tuple[str, ...]:
 
 
 def _parted(entry: str) -> tuple[str, str]:
-    """Return an entry without what it answers, and this."""
+    """Return the words of an entry, and the question behind them, which is empty if there is none."""
     words, found, question = entry.rpartition(_SAID)
     return (words, question.removesuffix('")')) if found and question.endswith('")') else (entry, "")
 

@@ -66,7 +66,7 @@ def test_claude_code(tmp_path: Path) -> None:
 
 
 def test_claude_code_words_of_the_client_are_left_out(tmp_path: Path) -> None:
-    """The agent's own summary would be in it twice; an error that the client shows as an answer is no model call."""
+    """Left out are the agent's own summaries, whose messages the log still has, and errors that a client shows as answers."""
     lines = [*CLAUDE, claude("user", "This session continues ...", 7, isCompactSummary=True), claude("user", "And now?", 8)]
     recording = only(written(tmp_path, *lines))
     assert recording.messages[-1] == {"role": "user", "content": "And now?"}

@@ -137,7 +137,7 @@ class TestProgress:
         assert progress.waits(5_000, 4_000, window=8_000) is False
 
     def test_no_op_and_no_report_are_no_strike(self) -> None:
-        """A run that changed nothing is no compaction without effect, and a response without usage changes nothing."""
+        """A run that changed nothing does not count as useless; a response without usage changes no count."""
         made = engine(SMALL, context_length=8_000)
         short = CHAT[:3]
         for _ in range(5):

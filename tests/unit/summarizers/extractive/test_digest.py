@@ -261,7 +261,7 @@ def test_a_list_with_other_states_is_no_plan() -> None:
     ],
 )
 def test_why_the_user_denied_a_call_is_quoted_as_the_words_of_a_tool(told: str) -> None:
-    """A tool returned them, and they might be anybody's: they are no rule."""
+    """They come from a result, which anybody may have written, so they never stand under the rules."""
     chat = [said("user", "Go."), *ran("a", "edit mailer.py", told.format("Keep the signature of send()."))]
     for summarizer in (DigestSummarizer(), FactSummarizer()):
         written = summarizer.summarize(request_for(summarizer, chat, budget=120))
