@@ -14,7 +14,7 @@ from .facts import FactSource, facts_in, is_telling
 from .passages import Passage, passages
 from .sentences import READ_CHARS, both_ends
 from .statements import SYSTEM, Statement, assistant_statements, speaker_of, user_statements
-from .voices import Voice
+from .voices import Voice, is_output
 
 Redact: TypeAlias = Callable[[str], str]
 """Removes from a text what must not be shown; `str` if nothing is removed."""
@@ -64,7 +64,7 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
     unread = int(len(text) > READ_CHARS)
     text = redact(both_ends(text))
-    source = _source(message)
+    source = _source(message, text)
     facts = dict.fromkeys(facts_in(text), source.value)
     calls, results = _exchanges(message, facts, redact)
     unread += sum(len(part.text) > READ_CHARS for part in message.parts if isinstance(part, ToolResultPart))
@@ -110,11 +110,11 @@ def _shows_work(text: str, spoken: Iterable[Passage]) -> bool:
     return printed > _PRINTED_SHARE * len(text)
 
 
-def _source(message: Message) -> FactSource:
+def _source(message: Message, text: str) -> FactSource:
     if message.role == "assistant":
         return FactSource.ASSISTANT
-    is_machine = _MACHINE.search(message.name or "") is not None
-    return FactSource.RESULT if is_machine or message.role != "user" else FactSource.USER
+    machine = _MACHINE.search(message.name or "") or is_output(text)
+    return FactSource.RESULT if machine or message.role != "user" else FactSource.USER
 
 
 def _add(facts: dict[str, int], more: Iterable[str], source: FactSource) -> None:

@@ -175,22 +175,27 @@ def _alike(layout: _Layout) -> Iterator[range]:
 
 _SPEAKER_CHARS: Final = 60
 _LEAST_SPEAKERS: Final = 2
+_LEAST_TIMES: Final = 3
 _TOP_LINES: Final = 20
 _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")  # "Ann  0:12"
+_TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
 
 
 def _below_speakers(layout: _Layout) -> Iterator[range]:
-    """Yield the message from the first speaker on, each in a line of its own above what is said.
+    """Yield the message from the first speaker or time on, each in a line of its own above what is said.
 
     Further down it may be part of a demonstration, with the task below it.
     """
+    lines = layout.lines
     speakers = [
         at
-        for at, (line, after) in enumerate(itertools.pairwise(layout.lines))
+        for at, (line, after) in enumerate(itertools.pairwise(lines))
         if _is_speaker(line) and after.strip() and not _is_speaker(after)
     ]
-    if len(speakers) >= _LEAST_SPEAKERS and speakers[0] < _TOP_LINES:
-        yield range(speakers[0], len(layout.lines))
+    times = [start for start, end in blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
+    starts = [found[0] for found, least in ((speakers, _LEAST_SPEAKERS), (times, _LEAST_TIMES)) if len(found) >= least]
+    if starts and min(starts) < _TOP_LINES:
+        yield range(min(starts), len(lines))
 
 
 def _is_speaker(line: str) -> bool:
@@ -198,7 +203,7 @@ def _is_speaker(line: str) -> bool:
 
 
 # How agents' frameworks, browsers and retrieval hand texts of programs to a model in a user's message.
-_GIVEN: Final = r"(?:outputs?|results?|responses?|std(?:out|err)|observations?|returned|(?:return|exit) ?code|url|logs?)"
+_GIVEN: Final = r"(?:outputs?|results?|responses?|std(?:out|err)|observations?|returned|return ?code|url|logs?)"
 _HANDED_OVER: Final = re.compile(
     r"\s*(?:"
     rf"\[(?:tool|function|mcp|browser|terminal|command|event|{_GIVEN})\b[^\]\n]{{0,80}}\]"  # "[Tool: fetch]"
@@ -214,6 +219,10 @@ _PROMPT_LINE: Final = re.compile(  # how SWE-agent and OpenHands end what a comm
     r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\]"
 )
 _PROMPT_AFTER: Final = re.compile(rf"\n(?:{_PROMPT_LINE.pattern})\s*\Z")
+_OUTPUT: Final = re.compile(
+    r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
+    re.IGNORECASE,
+)
 
 
 def is_handed_over(text: str) -> bool:
@@ -223,6 +232,15 @@ def is_handed_over(text: str) -> bool:
     (True, True, False)
     """
     return _HANDED_OVER.match(text) is not None or _PROMPT_AFTER.search(text[-400:]) is not None
+
+
+def is_output(text: str) -> bool:
+    r"""Return whether a user's message is a result alone, in a form that only programs write.
+
+    >>> is_output('{"result": "Always pay."}'), is_output('{"result": 1}\nIs this right?')
+    (True, False)
+    """
+    return _OUTPUT.match(text) is not None and (text.lstrip()[0] not in "{[" or _end_of_json(text) in (None, len(text)))
 
 
 def _handed_over(layout: _Layout) -> Iterator[range]:
