@@ -22,6 +22,7 @@ from .memory import ConversationMemory, Memories
 from .writer import SummaryWriter
 
 _TURNOVER: Final = 0.04  # the share of the budget that new facts may always have
+_LEAST_FINDINGS: Final = 30  # tokens of findings in any case: one sentence
 _OF_A_PERSON: Final = 1 / 3  # of what is said in a conversation between two people, at the least
 
 
@@ -32,6 +33,7 @@ class _Shares:
     request: float = 0.12  # the user's first message
     said: float = 0.5  # rules and other statements
     plan: float = 0.3  # the agent's tasks
+    findings: float = 0.06  # sentences in which the assistant tells a value
     foreign: float = 0.3  # lines of an earlier summary that another summarizer wrote
     failed: float = 0.2  # failed calls, and rows of results that the user asked for
     calls: float = 0.04  # other calls, and files
@@ -172,6 +174,8 @@ def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign
     if foreign:
         writer.add_foreign(start + (shares.said + shares.foreign) * limit)
     writer.add_plans(page.used + shares.plan * limit)
+    if not writer.talk:  # in which they are chosen as all other sentences are
+        writer.add_findings(page.used + max(_LEAST_FINDINGS, shares.findings * limit))
     writer.add_found(page.used + shares.failed * limit)
     writer.add_calls(min(filled, page.used + shares.calls * limit))
     writer.add_talk(filled)

@@ -30,8 +30,8 @@ class Kind(float, enum.Enum):
     VALUE = 3.9  # states a value, such as a date or a number
     PLAIN = 3.0  # any other plain statement
     SMALL_TALK = 1.6  # small talk that sounds like a rule
-    FINDING = 1.25  # a value that the assistant tells
     REQUEST = 1.2
+    FINDING = 1.0  # a value that the assistant tells
     ANSWER = 0.9  # something that the assistant says it did
     QUESTION = 0.6
     SUPPOSED = 0.5  # only assumed

@@ -179,6 +179,10 @@ class SummaryWriter:
             self._add(each, upto) for each in some if each.statement.kind >= least and (not held or self._is_in_previous(each))
         )
 
+    def add_findings(self, upto: float) -> None:
+        """Add the sentences in which the assistant tells a value."""
+        _until_full(self._add(each, upto) for each in self._said if each.statement.kind is Kind.FINDING)
+
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
         known = self._repeated | self._told
