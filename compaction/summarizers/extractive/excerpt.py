@@ -239,16 +239,17 @@ class _Room:
         newest = min(self._size(others[0].text) + _ENTRY, int((1 - _TASK_SHARE) * tokens)) if others else 0
         most_of_task = max(self._left - newest, min(self._left, int(_TASK_SHARE * tokens)))
         # what always stays
-        self._put(task, task.words(task.own(prose=True)), most_of_task)
+        self._put_shortened(task, task.words(task.own(prose=True)), most_of_task)
         for entry in others[:1]:
-            self._put(entry, entry.words(entry.own()), tokens)
+            self._put_shortened(entry, entry.words(entry.own()), tokens)
         # what else the user said: all of it, or what matters most, and of each message at least a part
         if sum(self._size(entry.words(entry.own())) for entry in others[1:]) > self._left:
             self._put_weightiest(task, others)
-        for most in (None, tokens):
-            for entry in others[1:]:
-                if most is None or entry.place not in self._quoted:
-                    self._put(entry, entry.words(entry.own()), most)
+        for entry in others[1:]:
+            self._put(entry, entry.words(entry.own()))
+        for entry in others[1:]:
+            if entry.place not in self._quoted:
+                self._put_shortened(entry, entry.words(entry.own()), tokens)
         # what belongs to it
         self._put_questions(entries)
         self._put_prose(others, tokens)
@@ -256,7 +257,7 @@ class _Room:
         # messages without words of the user, and those that repeat the words of another one
         for entry in entries:
             if entry.place not in self._quoted:
-                self._put(entry, entry.text, most_of_task if entry is task else tokens)
+                self._put_shortened(entry, entry.text, most_of_task if entry is task else tokens)
         for entry in repeated:
             self._put(entry, entry.text)
         return self._quoted
@@ -315,7 +316,7 @@ class _Room:
             heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
             self._put(entry, entry.words(heavy | entry.own()))
         for entry in found:
-            self._put(entry, entry.words(entry.own(prose=True)), tokens)
+            self._put_shortened(entry, entry.words(entry.own(prose=True)), tokens)
 
     def _put_pasted(self, entries: Sequence[_Entry], tokens: int) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
@@ -324,27 +325,28 @@ class _Room:
             if entry.place in self._quoted:
                 self._put(entry, entry.text)
                 before = self._left
-                self._put(entry, entry.text, self._size(self._quoted[entry.place]) + more)
+                self._put_shortened(entry, entry.text, self._size(self._quoted[entry.place]) + more)
                 more -= before - self._left
 
-    def _put(self, entry: _Entry, text: str, most: int | None = None, *, question: str = "") -> bool:
-        """Quote a message with this text instead of what is quoted of it, and return whether it fits.
+    def _put_shortened(self, entry: _Entry, text: str, most: int) -> None:
+        """Quote these lines of a message in at most so many tokens, and what belongs to them: its question and its speaker."""
+        question, stands = self._asked.get(entry.place, ""), self._quoted.get(entry.place, "")
+        around = self._size(entry.quoted(text, question)) - self._count(text)
+        tokens = min(most, self._left + self._size(stands)) - around
+        self._put(entry, shortened(text, tokens, self._count, self._judged))
+
+    def _put(self, entry: _Entry, text: str, *, question: str = "") -> bool:
+        """Quote these lines of a message in place of what is quoted of it, unless that is the whole; return whether they fit.
 
         Args:
             entry: The message.
             text: Its text, or lines of it.
-            most: Tokens to which the text is shortened.
             question: As much of its question as follows; by default what follows it already.
         """
         question, stands = question or self._asked.get(entry.place, ""), self._quoted.get(entry.place, "")
-        if stands and stands == entry.quoted(entry.text, question):
-            return False
-        room = self._left + self._size(stands)
-        if most is not None:
-            around = self._size(entry.quoted(text, question)) - self._count(text)
-            text = shortened(text, min(most, room) - around, self._count, self._judged)
-        shown = entry.quoted(text, question)
-        if not shown or shown == stands or self._size(shown) > room:
+        shown, room = entry.quoted(text, question), self._left + self._size(stands)
+        is_whole = bool(stands) and stands == entry.quoted(entry.text, question)
+        if is_whole or shown in ("", stands) or self._size(shown) > room:
             return False
         self._left = room - self._size(shown)
         self._quoted[entry.place] = shown
