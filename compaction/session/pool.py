@@ -17,18 +17,9 @@ from ..index import lookup_key, same_beginning, written
 from ..stores import ForgettingStore, StoredRecord, copied
 from ..strategies import Failed, Rehearsed, Strategy, StrategyLike, as_strategy, forgetting_stores, storing_parts
 from .ahead import BackgroundTasks
-from .directory import (
-    Forked,
-    KnownConversation,
-    KnownLine,
-    ListRequest,
-    PooledSession,
-    SessionDirectory,
-    id_keys,
-    keys_of_saved,
-    whole_key,
-)
+from .directory import Forked, ListRequest, PooledSession, SessionDirectory, id_keys, keys_of_saved, whole_key
 from .events import EventReporter, Evicted, OnEvent, SaveFailed
+from .host_lists import HostList, KnownConversation
 from .lock import Unawaited, unawaited_calls
 from .session import CompactionSession, settled
 
@@ -375,9 +366,9 @@ class SessionPool:
             name = self._new_name(request, is_taken=is_taken)
             options: dict[str, Any] = {**self._options, "id": name}
             made, fork = CompactionSession(self._strategy, **options), origin
-        given, line = request.given, KnownLine.of(map(request.digest, range(len(request.given))))
-        is_named = request.id is not None
-        known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, lines=(line,))
+        given, is_named = request.given, request.id is not None
+        source = HostList.of(map(request.digest, range(len(given))))
+        known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, host_lists=(source,))
         pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)
         if self._store is not None:
             pooled.store = self._store.keyed(pooled.saved_keys)

@@ -291,7 +291,7 @@ def test_a_pool_finds_the_list_without_one_of_its_newest_messages() -> None:
     left = [*chat[:2], chat[3]]
     other = SessionPool(Truncation(trigger=tokens_exceed(9_000)), counter="chars/4")
     other.view_sync(left)
-    assert pool._directory._places.keys() == other._directory._places.keys()  # nor does a digest of it stay
+    assert pool._directory._by_key.keys() == other._directory._by_key.keys()  # nor does a digest of it stay
     pool.view_sync(left)
     assert len(pool) == 1
 

@@ -101,7 +101,7 @@ def test_identical_short_messages_are_told_apart_by_the_rest() -> None:
         assert session_of(pool, [*rebuilt(chats[name]), answer("ok")]) is session
         assert pool.discard(session.id)
     assert pool.discard(pool.trial([*chats["1"], answer("bye"), user("bye")]).id)
-    assert not pool._directory._places
+    assert not pool._directory._by_key
 
 
 def test_a_message_that_the_host_alters_in_place_keeps_its_session(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_sub_agents_fork_from_a_shared_beginning() -> None:
         task += [answer("done"), user("more")]
         pool.view_sync(rebuilt(task))
     assert len(pool) == 5
-    assert max(map(len, pool._directory._places.values())) == 4  # of the sessions that left a place, some lead to it
+    assert max(map(len, pool._directory._by_key.values())) == 4  # of the sessions that left a place, some lead to it
 
 
 def test_a_fork_of_a_view_takes_over_its_summary() -> None:
@@ -715,7 +715,7 @@ def test_a_conversation_is_found_at_each_of_many_calls() -> None:
         view = pool.view_sync(rebuilt(chat))
         assert view[-1] == chat[-1]
     assert len(pool) == 1
-    assert len(pool._directory._places) <= 512
+    assert len(pool._directory._by_key) <= 512
 
 
 @pytest.mark.parametrize("id", [None, 5, "auto:else"])

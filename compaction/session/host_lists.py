@@ -1,0 +1,142 @@
+"""The lists that a host may send next for one conversation, and how much of one a given list contains.
+
+After a compaction, some hosts go on with their own list, and others with the view that was sent for it::
+
+    source   u1 a1 u2 a2 u3             the host's own list
+    view     [summary]   a2 u3          what the last compaction sent; it stands for all five messages
+
+    next     u1 a1 u2 a2 u3 | a3 u4     continues the source
+    next     [summary]   a2 u3 | a3 u4  continues the view
+    next     u1 a1 u9                   shares two messages with the source: a fork
+
+So a conversation is known by its source and its last few views. Each is a `HostList`, which grows with the source.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..formats import MessageFormat, same
+from ..index import MessageIndex, Saved, known_key, lookup_key
+
+NEWEST: Final = 3
+"""The number of newest messages by which the end of a list is looked up."""
+
+_MOST_VIEWS: Final = 4
+
+
+@attrs.frozen
+class ListEnd:
+    """The end of a list, by which it is looked up."""
+
+    newest: tuple[str, ...] = ()  # the digests of its newest messages
+    whole: str = ""  # one digest of all its messages
+
+    def then(self, digest: str) -> ListEnd:
+        """Return the end of the list with one more message."""
+        return ListEnd((*self.newest, digest)[-NEWEST:], lookup_key(self.whole, digest))
+
+
+@attrs.define(eq=False, kw_only=True)
+class HostList:
+    """A list that a host may continue: the source, or a view with the source's later messages. Holds state: its end."""
+
+    view: Sequence[Any] = ()  # empty for the source
+    replaced: int = 0  # the number of source messages that the view stands for
+    end: ListEnd = ListEnd()
+    before: ListEnd = ListEnd()  # the end without the newest message
+    is_specific: bool = True  # whether no other conversation can have a list that begins with this one
+
+    @classmethod
+    def of(cls, digests: Iterable[str]) -> HostList:
+        """Return the list of a source whose messages have these digests."""
+        found = cls()
+        for digest in digests:
+            found.add(digest)
+        return found
+
+    @classmethod
+    def of_view(cls, view: Sequence[Any], source: Sequence[Any], format: MessageFormat) -> HostList:
+        """Return the list of a new view; O(contents)."""
+        found = cls.of(known_key(raw, format) for raw in view)
+        known = set(map(id, source))
+        is_ours = any(id(raw) not in known for raw in view)
+        same_beginning = itertools.takewhile(lambda pair: pair[0] is pair[1], zip(view, source, strict=False))
+        others = len(view) - sum(1 for _ in same_beginning)
+        return attrs.evolve(found, view=view, replaced=len(source), is_specific=is_ours or others >= NEWEST)
+
+    def add(self, digest: str) -> None:
+        """Append a message of the source."""
+        self.before, self.end = self.end, self.end.then(digest)
+
+    def overlap(self, source: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> Overlap:
+        """Return how much of this list a given list contains from its beginning; O(contents that both share).
+
+        Args:
+            source: The messages of the conversation.
+            given: The list.
+            format: The format, which compares messages.
+        """
+        if not self.view:
+            return Overlap(self, format.common_prefix(source, given))
+        if len(given) < len(self.view) or format.common_prefix(self.view, given) < len(self.view):
+            return Overlap(self, 0)
+        later = format.common_prefix(source[self.replaced :], given[len(self.view) :])
+        return Overlap(self, self.replaced + later)
+
+
+@attrs.frozen(eq=False)
+class Overlap:
+    """The messages that a given list shares with one of a known conversation."""
+
+    host_list: HostList
+    sources: int  # the first source messages that the given list contains, or a view in it stands for
+
+    @property
+    def given(self) -> int:
+        """The first messages of the given list that are known; 0 or less if it does not begin with the whole view."""
+        return self.sources - self.host_list.replaced + len(self.host_list.view)
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class KnownConversation:
+    """A conversation as it was after the last call. Immutable, so the pool can read it while another call runs."""
+
+    source: Sequence[Any]  # its messages. A running call may append to this list
+    count: int  # the number of messages that belong to this record
+    format: MessageFormat
+    is_named: bool  # whether the host names the conversation by an id
+    host_lists: tuple[HostList, ...]  # the source, and then the last few views
+    saved: Saved | None = None  # the messages and edits; ``None`` before the first call
+
+    def followed(self, index: MessageIndex) -> KnownConversation:
+        """Return the record of an index as it is now. Cost: O(new messages), and O(view) after a compaction."""
+        source, saved = index.columns.source, index.snapshot
+        edited = self.saved is None or not same(self.saved.journal, saved.journal)
+        grew = source is self.source or (
+            not index.changes and index.format.common_prefix(self.source[: self.count], source) == self.count
+        )
+        found = [attrs.evolve(each) for each in self.host_lists] if grew else [HostList()]
+        for raw in source[self.count if grew else 0 :]:
+            digest = known_key(raw, index.format)
+            for each in found:
+                each.add(digest)
+        if saved.journal and (edited or not grew):
+            views = [*found[1:], HostList.of_view(index.messages(), source, index.format)]
+            found = [found[0], *views[-_MOST_VIEWS:]]
+        return attrs.evolve(self, source=source, count=len(source), format=index.format, host_lists=tuple(found), saved=saved)
+
+    @property
+    def specific_lists(self) -> list[HostList]:
+        """The lists that only this conversation has: one that continues them belongs to it."""
+        return [each for each in self.host_lists if each.is_specific or self.is_named]
+
+    def overlap(self, given: Sequence[Any]) -> Overlap:
+        """Return the largest overlap of a given list with one of the specific lists."""
+        source = self.source if len(self.source) == self.count else self.source[: self.count]
+        found = [each.overlap(source, given, self.format) for each in self.specific_lists]
+        return max(found, key=lambda each: each.sources)
