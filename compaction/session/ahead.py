@@ -4,7 +4,11 @@ If the strategy made no edit in a call, but the ``ahead`` trigger fires, the ses
 index as if the limits of the strategy's triggers were reached, notes the first summary request, and undoes everything. A
 background task sends that request to the summarizer. The next call picks up the answer. When the strategy's own trigger fires,
 the strategy uses the prepared summary, provided that the groups it covers are unchanged and can still be removed. Otherwise the
-session discards it, and the strategy calls the summarizer as usual.
+session discards it, and the strategy calls the summarizer as usual::
+
+    idle --the trigger fires--> requested --an answer--> arrived --the next call--> prepared --the strategy uses it--> idle
+                                    |                       |                           |
+                                    +---- the groups it covers change, or the strategy has called the summarizer ----> idle
 """
 
 from __future__ import annotations
@@ -154,8 +158,8 @@ class SummariesAhead:
         self._tasks = BackgroundTasks() if tasks is None else tasks
         self.prepared = PreparedSummaries(self._stop)  # the prepared summary, for the context of a run
         self._guard = threading.Lock()  # held only while the next two are read or changed
-        self._asked: _Asked | None = None
-        self._arrived: _Asked | None = None  # with its answer
+        self._requested: _BackgroundRequest | None = None
+        self._arrived: _BackgroundRequest | None = None  # with its answer
         self._failed: list[Failed] = []  # for the next result
         self._closed = False
 
@@ -171,30 +175,38 @@ class SummariesAhead:
             return strategy
         self._tasks.require()
         self.prepared.is_due = False  # the strategy sets it when it needs a summary in this run
-        with self._guard:
-            arrived, self._arrived = self._arrived, None
-        if arrived is not None and isinstance(arrived.answer, Exception) and not arrived.is_due:
-            step = cast("Strategy", arrived.summary.strategy)
-            index.context.pauses.record_failure(step, index.context.now)
-            self._failed.append(Failed(step.name, arrived.answer, "no summary was prepared in the background"))
-        elif arrived is not None:  # if it is an exception, the strategy's on_failure decides
-            self.prepared.summary = attrs.evolve(arrived.summary, text=arrived.answer)
+        self._pick_up(index)
         try:
-            return Pipeline() if self._goes_as_it_is(index, strategy) else strategy
+            return Pipeline() if self._may_wait(index, strategy) else strategy
         except Exception:  # probably raised by a trigger; `end` evaluates it again and reports the exception
             return strategy
 
-    def _goes_as_it_is(self, index: MessageIndex, strategy: Strategy) -> bool:
-        """Request a summary that the strategy already needs, and return whether to send this call's view without compaction."""
+    def _pick_up(self, index: MessageIndex) -> None:
+        """Prepare the summary that has arrived, if any, or record that it failed."""
+        with self._guard:
+            arrived, self._arrived = self._arrived, None
+        if arrived is None:
+            return
+        if isinstance(arrived.answer, Exception) and not arrived.is_due:
+            step = cast("Strategy", arrived.summary.strategy)
+            index.context.pauses.record_failure(step, index.context.now)
+            self._failed.append(Failed(step.name, arrived.answer, "no summary was prepared in the background"))
+        else:  # an exception that the strategy needed now is handled by its on_failure
+            self.prepared.summary = attrs.evolve(arrived.summary, text=arrived.answer)
+
+    def _may_wait(self, index: MessageIndex, strategy: Strategy) -> bool:
+        """Return whether this call's view may be sent without compaction, because a summary is being prepared.
+
+        If the strategy needs one now, it is requested here.
+        """
         window = index.context.window
         if window is None or 10 * index.tokens > _ROOM * window:
             return False
-        if self._is_under_way or not self._is_idle or not self._trigger(index):
-            return self._is_under_way
-        due = summary_ahead(index, strategy, is_due=True)
-        if due is not None:
-            self._ask(*due, is_due=True)
-        return self._is_under_way
+        if not self._is_requested and self._is_idle and self._trigger(index):
+            due = summary_ahead(index, strategy, is_due=True)
+            if due is not None:
+                self._ask(*due, is_due=True)
+        return self._is_requested
 
     def end(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> CompactionResult:
         """Request the next summary if the trigger fires, and add a failure in the background to the result."""
@@ -208,39 +220,38 @@ class SummariesAhead:
         return result.with_failures(*failures)
 
     def _look_ahead(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> None:
+        """Drop what does not fit the conversation any more, and request the next summary if it is time."""
         prepared = self.prepared
         if prepared.is_due or (prepared.summary is not None and not may_stand(index, prepared.summary)):
             prepared.summary = None
-        asked = self._asked
-        if asked is not None and self._tasks.is_open:
-            if not may_stand(index, asked.summary):
+        requested = self._requested
+        if requested is not None and self._tasks.is_open:
+            if not may_stand(index, requested.summary):
                 self._stop()
-            return
-        if not self._is_idle or result.outcome != "unchanged" or not self._trigger(index):
-            return
-        found = summary_ahead(index, strategy)
-        if found is not None:
-            self._ask(*found)
+        elif self._is_idle and result.outcome == "unchanged" and self._trigger(index):
+            found = summary_ahead(index, strategy)
+            if found is not None:
+                self._ask(*found)
 
     # ---------------------------------------------------------------- asking
 
     @property
-    def _is_under_way(self) -> bool:
-        return self._asked is not None and self._tasks.is_open
+    def _is_requested(self) -> bool:
+        return self._requested is not None and self._tasks.is_open
 
     @property
     def _is_idle(self) -> bool:
         """Whether a summary may be requested: there is none, no request for one, and this object is not closed."""
-        return self._asked is None and self._arrived is None and self.prepared.summary is None and not self._closed
+        return self._requested is None and self._arrived is None and self.prepared.summary is None and not self._closed
 
     def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
-        asked = _Asked(request, summary, is_due)
+        asked = _BackgroundRequest(request, summary, is_due)
         with self._guard:  # the answer arrives later
             task = self._tasks.start(lambda: self._answer(asked))
             if task is not None:
-                asked.task, self._asked = task, asked
+                asked.task, self._requested = task, asked
 
-    async def _answer(self, asked: _Asked) -> None:
+    async def _answer(self, asked: _BackgroundRequest) -> None:
         """Call the summarizer in the background, and keep its answer unless the request was dropped meanwhile."""
         try:
             asked.answer = await _called(asked.request)
@@ -248,14 +259,14 @@ class SummariesAhead:
             asked.answer = error
         finally:
             with self._guard:
-                if self._asked is asked:
-                    self._asked = None
+                if self._requested is asked:
+                    self._requested = None
                     self._arrived = None if asked.answer is None else asked
 
     def _stop(self) -> None:
         """Cancel the running request and ignore its answer."""
         with self._guard:
-            asked, self._asked = self._asked, None
+            asked, self._requested = self._requested, None
         if asked is not None:
             asked.task.cancel()
 
@@ -286,7 +297,7 @@ class SummariesAhead:
 
 
 @attrs.define(eq=False)
-class _Asked:
+class _BackgroundRequest:
     """A request in the background."""
 
     request: SummaryRequest
@@ -304,4 +315,4 @@ async def _called(request: SummaryRequest) -> object:
         answer = await anyio.to_thread.run_sync(request.call, abandon_on_cancel=True)
     if inspect.isawaitable(answer):
         answer = await request.wait(answer)
-    return "" if answer is None else answer  # in `_Asked`, None stands for a request without an answer
+    return "" if answer is None else answer  # in `_BackgroundRequest`, None stands for a request without an answer

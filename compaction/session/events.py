@@ -196,11 +196,11 @@ _NEAR: Final = 9  # tenths of the window
 
 
 @attrs.frozen(eq=False)
-class Reported:
-    """The totals of the events so far."""
+class LastSent:
+    """The last request, with which the next one is compared."""
 
-    sent: tuple[Any, ...] = ()
-    is_near: bool = False  # whether that request was near the limit
+    view: tuple[Any, ...] = ()  # its messages; empty before the first one
+    is_near: bool = False  # whether it was near the limit
 
 
 class EventReporter:
@@ -213,7 +213,7 @@ class EventReporter:
         self._session = session
         self._on_event = on_event
         self._failures: list[Failed] = []
-        self.reported = Reported()
+        self.last_sent = LastSent()
 
     def tell(self, event: Event) -> None:
         """Report one event. What the function raises becomes a failure in the next result, except a `Veto` of `Compacting`."""
@@ -233,18 +233,18 @@ class EventReporter:
             self.tell(HostChanged(session=self._session, changes=index.changes, undone=index.undone))
 
     def forgot(self, index: MessageIndex) -> None:
-        """Report the broken prompt cache after messages were forgotten, and discard the last view."""
-        if self.reported.sent:
-            self._sent_now(index.messages(), index, "forget")
+        """Report the broken prompt cache after messages were forgotten."""
+        if self.last_sent.view:
+            self._compare(index.messages(), index, "forget")
 
-    def settled(self, result: CompactionResult, index: MessageIndex, start: int) -> CompactionResult:
+    def run_ended(self, result: CompactionResult, index: MessageIndex, start: int) -> CompactionResult:
         """Report the result of a run that began after ``start`` edits; return it, without its edits after a veto."""
         result = self._allowed(result, index, start)
         for failure in result.failures:
             self.tell(StepFailed(session=self._session, failure=failure))
         if result.edits:
             self.tell(Compacted(session=self._session, result=result))
-        self._sent_now(result.messages, index, "compaction" if result.edits else "the host")
+        self._compare(result.messages, index, "compaction" if result.edits else "the host")
         tokens, window = max(0, index.tokens), index.context.window
         self.tell(ContextUsed(session=self._session, tokens=tokens, window=window, triggered=result.triggered))
         failures, self._failures = (*result.failures, *self._failures), []
@@ -262,11 +262,11 @@ class EventReporter:
             return attrs.evolve(result, messages=index.messages(), notes=(*result.notes, f"vetoed: {veto}"), **undone)
         return result
 
-    def _sent_now(self, view: Sequence[Any], index: MessageIndex, why: str) -> None:
+    def _compare(self, view: Sequence[Any], index: MessageIndex, why: str) -> None:
         """Compare the view with the last one and the request with the window, and report both; O(view)."""
         if self._on_event is None:
             return
-        sent, format = self.reported.sent, index.format
+        sent, format = self.last_sent.view, index.format
         same = format.common_prefix(sent, view)
         before = set(map(id, sent[same:]))  # the messages that were sent last time and now follow a changed beginning
         broken = sum(index.measure(format.read(raw))[0] for raw in view[same:] if id(raw) in before)
@@ -274,6 +274,6 @@ class EventReporter:
             self.tell(CacheBroken(session=self._session, tokens=broken, why=why))
         window, tokens = index.context.window, index.tokens
         is_near = 10 * tokens >= _NEAR * (window or inf)
-        if window and is_near and not self.reported.is_near:
+        if window and is_near and not self.last_sent.is_near:
             self.tell(NearLimit(session=self._session, tokens=tokens, window=window))
-        self.reported = Reported(tuple(view), is_near)
+        self.last_sent = LastSent(tuple(view), is_near)

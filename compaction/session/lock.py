@@ -25,7 +25,7 @@ class _OfThread(threading.local):
     def __init__(self) -> None:
         self.calls: dict[_Call, CallLock] = {}
 
-    def release_but(self, before: Iterable[_Call]) -> None:
+    def release_all_but(self, before: Iterable[_Call]) -> None:
         """Let all other calls leave: they were interrupted while they took or released their locks."""
         for call, lock in [*self.calls.items()]:
             if call not in before:
@@ -44,7 +44,7 @@ def unawaited_calls(coroutine: Coroutine[Any, Any, _T]) -> _T:
     try:
         return unawaited(coroutine)
     except BaseException:
-        _of_thread.release_but(before)
+        _of_thread.release_all_but(before)
         raise
 
 
@@ -80,7 +80,7 @@ class CallLock:
     @property
     def task(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task. Other tasks of its event loop run while it waits."""
-        return _AwaitedCall(self._enter, self._left)
+        return _AwaitedCall(self._enter, self._leaving)
 
     @property
     @contextlib.contextmanager
@@ -89,7 +89,7 @@ class CallLock:
         admitted = threading.Event()
         call = _Call(admitted.set)
         _of_thread.calls[call] = self
-        with self._left(call):
+        with self._leaving(call):
             if not self._enter(call):
                 admitted.wait()
             yield
@@ -103,7 +103,7 @@ class CallLock:
         """Hold the lock if it is free, and return whether it was. Never waits."""
         call = _Call(bool)  # nobody wakes it: it never waits
         _of_thread.calls[call] = self
-        with self._left(call):
+        with self._leaving(call):
             with self._guard:
                 self._holder = self._holder or call
                 free = self._holder is call
@@ -125,8 +125,13 @@ class CallLock:
             return False
 
     @contextlib.contextmanager
-    def _left(self, call: _Call) -> Generator[None]:
-        """Run the block, then `leave`; once more if that is interrupted."""
+    def _leaving(self, call: _Call) -> Generator[None]:
+        """Run the block, then `leave`.
+
+        A ``KeyboardInterrupt`` may come inside `leave`, before the lock is passed on or after it; a second `leave` does what is
+        left of the first. It may also come before this method begins or after it has ended; `unawaited_calls` handles that,
+        with the calls of the thread that have not left.
+        """
         try:
             yield
         finally:
@@ -159,10 +164,10 @@ class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
     """
 
     def __init__(
-        self, enter: Callable[[_Call], bool], left: Callable[[_Call], contextlib.AbstractContextManager[None]]
+        self, enter: Callable[[_Call], bool], leaving: Callable[[_Call], contextlib.AbstractContextManager[None]]
     ) -> None:
         self._enter = enter
-        self._left = left
+        self._leaving = leaving
 
     async def __aenter__(self) -> None:
         await anyio.lowlevel.checkpoint()
@@ -170,7 +175,7 @@ class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
         schedule = loop_scheduler()
         call = _Call(lambda: schedule(admitted.set), task=anyio.get_current_task().id)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._left(call))
+            stack.enter_context(self._leaving(call))
             if not self._enter(call):
                 await admitted.wait()
             self._stack = stack.pop_all()
@@ -211,7 +216,7 @@ class Unawaited(contextlib.AbstractContextManager[_T]):
         try:
             return unawaited(step)
         except BaseException:
-            _of_thread.release_but(self._before)
+            _of_thread.release_all_but(self._before)
             raise
 
 

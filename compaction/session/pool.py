@@ -21,7 +21,7 @@ from .directory import Forked, ListRequest, PooledSession, SessionDirectory, id_
 from .events import EventReporter, Evicted, OnEvent, SaveFailed
 from .host_lists import HostList, KnownConversation
 from .lock import Unawaited, unawaited_calls
-from .session import CompactionSession, settled
+from .session import CompactionSession, await_all
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -223,7 +223,7 @@ class SessionPool:
             try:
                 if (state := self._state(name)) is not None:
                     session = self._resumed(state, name)
-                    await settled(session.forget_stored(given), sync=sync)
+                    await await_all(session.forget_stored(given), sync=sync)
                     count += self._forget_saved(session, given, space, keys)
             except StateError as error:
                 failures.append(error)
@@ -271,7 +271,7 @@ class SessionPool:
             wanted = set(id_keys(space, id))
             names.update(name for name, keys in self._store.in_scope(space).items() if wanted.issubset(keys))
         for name, store in itertools.product(sorted(names), stores):
-            await settled(_emptied(store, name), sync=sync)
+            await await_all(_emptied(store, name), sync=sync)
         if self._store is not None:
             for name in sorted(names):
                 self._store.delete(name)
@@ -440,7 +440,7 @@ class SessionPool:
             return
         try:
             if found.fork.parent:
-                await settled(_copies(self._strategy, found.fork, found.session.id), sync=sync)
+                await await_all(_copies(self._strategy, found.fork, found.session.id), sync=sync)
             found.session.begin_with(found.fork.saved)
         except Exception as error:
             _logger.warning("a fork could not take over the edits of its parent (%r)", error)
@@ -475,7 +475,7 @@ class SessionPool:
         for each in self._in_memory(space, done):
             async with each.session.lock.held(sync=sync):
                 if each.has_begun:
-                    await settled(each.session.forget_stored(given), sync=sync)
+                    await await_all(each.session.forget_stored(given), sync=sync)
                     count += self._forget_in(each, given)
                 else:  # with the state that it would have taken over
                     with self._lock:

@@ -10,7 +10,7 @@ import attrs
 from ..json_data import natural_number, shown
 from ..tokens import LengthError, Usage
 
-_MOST_RATIO: Final = 3  # the largest ratio of the provider's token count of the messages to ours; chosen, not measured
+_MOST_FACTOR: Final = 3  # the provider's tokens of the messages for each of ours, at most; chosen, not measured
 # If an error names no limit, the window is assumed to be this share of the refused request. Chosen, not measured.
 _WITHOUT_FIGURES: Final = 0.75
 
@@ -42,13 +42,25 @@ class SentView:
 
 
 class ProviderReports:
-    """The provider's figures for one session. Holds state: the usage anchor and the learned window."""
+    """The provider's figures for one session. Holds state: the usage anchor and the learned window.
 
-    # our count of the messages that the anchor belongs to
-    counted: int  # set together with `least`
+    It assumes that the provider's count of a request is ``overhead + factor * our count of its messages``. The *anchor* is the
+    provider's count of the last request minus ours, so ``our count + anchor`` is exact for that request, and close while the
+    conversation grows.
+
+    >>> figures = ProviderReports()
+    >>> [figures.record(Usage(400 + counted // 2, 0), counted) for counted in (200, 2_000)]
+    [True, True]
+    >>> figures.anchor
+    -600
+    >>> figures.cut(400)  # to 400 tokens by our count: the two reports show that the provider counts half of ours, and 400 more
+    >>> 400 + figures.anchor == 400 + 400 // 2
+    True
+    """
 
     def __init__(self) -> None:
         self.anchor: int | None = None  # reported tokens minus our count of the same messages; ``None`` before the first report
+        self.counted = 0  # our count of the messages that the anchor belongs to
         # the shortest report: our count and the reported tokens, or 0 and the overhead that the host names
         self.least: tuple[int, int] | None = None
         self.learned = LearnedWindow()
@@ -77,9 +89,9 @@ class ProviderReports:
     def cut(self, counted: int) -> None:
         """Correct the anchor after a cut that left ``counted`` tokens by our count.
 
-        Assumption: the provider's count is an overhead plus a factor times ours. A long and a short report give the factor;
-        without both, the anchor stays as it is. So it does if the factor is above 1, because the long report may have
-        contained more than the messages: a count that is too high until the next report costs less than a refused request.
+        A long and a short report give the factor; without both, the anchor stays as it is. So it does if the factor is above 1,
+        because the long report may have contained more than the messages: a count that is too high until the next report costs
+        less than a refused request.
         """
         if self.anchor is None or self.least is None:
             return
@@ -87,16 +99,17 @@ class ProviderReports:
         grown = self.counted - least
         if not counted < self.counted <= 2 * grown:
             return
-        ratio = (self.counted + self.anchor - reported) / grown
-        ratio = min(1.0, max(1 / _MOST_RATIO, ratio))
-        self.anchor -= round((ratio - 1) * (self.counted - counted))
+        factor = (self.counted + self.anchor - reported) / grown
+        factor = min(1.0, max(1 / _MOST_FACTOR, factor))
+        self.anchor -= round((factor - 1) * (self.counted - counted))
         self.counted = counted
 
     def refused(self, error: LengthError, counted: int, overhead: int, *, own: int) -> tuple[int, int]:
         """Record a length error, and return the tokens of the refused request and the window.
 
-        Assumption: the provider's count is an overhead plus a factor times our count of the messages, and the factor is at most
-        3. This gives the largest number of tokens, by our count, that fits. Until the next report, that is the window.
+        The factor is assumed to be at most 3, so the overhead is at least ``tokens - 3 * own``. The rest of the request is its
+        messages: ``tokens - overhead`` of the provider's tokens for ``own`` of ours. So of the window, ``(window - overhead) *
+        own / (tokens - overhead)`` tokens by our count fit beside the overhead. Until the next report, that is the window.
 
         Args:
             error: The error.
@@ -108,10 +121,9 @@ class ProviderReports:
         tokens = error.tokens or max(counted, (error.window or 0) + 1)
         self.learned = self.learned.taught(error, tokens)
         window = self.learned.window or tokens
-        beside = min(max(0, overhead), tokens - 1)  # the overhead
-        beside = max(beside, tokens - _MOST_RATIO * own)
-        fits = max(0, (window - beside) * own // (tokens - beside))  # the most tokens, by our count, that fit beside it
-        self.anchor, self.counted, self.least = min(beside, window), fits, (0, beside)
+        overhead = max(min(max(0, overhead), tokens - 1), tokens - _MOST_FACTOR * own)
+        fits = max(0, (window - overhead) * own // (tokens - overhead))
+        self.anchor, self.counted, self.least = min(overhead, window), fits, (0, overhead)
         self.fitting = self.anchor + fits
         return tokens, min(window, self.fitting)
 

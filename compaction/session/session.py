@@ -39,7 +39,7 @@ from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, 
 from ..tokens import LengthError, TokenCounter, Usage
 from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
-from .events import EventReporter, LittleSaved, OnEvent, Overflowed, Reported, SaveFailed
+from .events import EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
 from .lock import CallLock, unawaited_calls
 from .provider_reports import ProviderReports, SentView
 
@@ -92,7 +92,7 @@ class _Committed:
     messages: int  # the number of messages
     state: _State
     useless: UselessRuns
-    reported: Reported
+    last_sent: LastSent
 
 
 class CompactionSession:
@@ -105,6 +105,13 @@ class CompactionSession:
 
     Any number of threads and event loops may call it. It runs one call at a time; see `CallLock`. If a call is
     interrupted, at whatever point, the next one starts from the state before it.
+
+    A caller that holds `lock` for more than a call, as a pool does, uses the parts of the calls instead, which do not take it::
+
+        view         follow, compact_due
+        compact      follow, compact_now
+        overflowed   compact_refused
+        forget       forget_stored, forget_known
 
     Args:
         strategy: The strategy. Its trigger decides when it runs.
@@ -174,7 +181,7 @@ class CompactionSession:
         if store is not None and not hasattr(store, "load"):
             raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
         self._store = store
-        self._version = self._saved = object()  # two objects while there are unsaved changes
+        self._changes = self._saved_changes = 0  # how often it changed in a way that is saved, and how many of them are saved
         self._save_failure: Failed | None = None  # of the last save
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
@@ -360,7 +367,7 @@ class CompactionSession:
         """
         given = as_list(messages)
         async with self.lock.held(sync=sync):
-            await settled(self.forget_stored(given), sync=sync)
+            await await_all(self.forget_stored(given), sync=sync)
             count = self.forget_known(given)
             if self._store is not None:
                 self._store.scrub()
@@ -393,13 +400,13 @@ class CompactionSession:
             if free:
                 self._save(self._index.context.overhead_tokens)
             else:
-                self._version = object()
+                self._changes += 1
 
     def recall_usage(self, usages: Sequence[Any]) -> None:
         """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
 
         The newest reply belongs to the view that the saved edits give. If nothing was edited or saved, an earlier process may
-        have sent less than the whole list. So the newest reply counts before which the reported tokens only grew.
+        have sent less than the whole list. Then the last reply counts up to which the reported tokens never fell.
 
         Args:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
@@ -502,7 +509,7 @@ class CompactionSession:
         if result.edits or result.failures:
             return result
         waiting = ", ".join(dict.fromkeys(forced.waiting(self._index)))
-        why = f"these parts obey their triggers also when compaction is asked for: {waiting}" if waiting else _NOTHING_TO_DO
+        why = f"these parts run only when their own trigger fires: {waiting}" if waiting else _NOTHING_TO_DO
         result = attrs.evolve(result, notes=(*result.notes, f"nothing was compacted; {why}"))
         self._set(last=result)
         return result
@@ -520,7 +527,7 @@ class CompactionSession:
             )
             self._index.context = self._context()
             self._useless = UselessRuns()
-            self._version = object()
+            self._changes += 1
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
         if self._index.tokens > window:
@@ -535,7 +542,7 @@ class CompactionSession:
             running = begin()
             result = run_sync(index, running, **options) if sync else await run(index, running, **options)
             result = self._ahead.end(index, self._strategy, result)
-            result = self._reporter.settled(result, index, start)
+            result = self._reporter.run_ended(result, index, start)
             self._remember(result)
         self._save()
         return self._with_save_failure(result)
@@ -554,22 +561,22 @@ class CompactionSession:
                 self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), *attrs.astuple(result.after))
-            self._version = object()
+            self._changes += 1
 
     def _save(self, anchor: int | None = None) -> None:
         """Save the unsaved changes: the whole session, or only a new usage anchor. If that fails, the next call tries again."""
-        version = self._version
-        if self._store is None or (version is self._saved and anchor is None):
+        changes, is_saved = self._changes, self._changes == self._saved_changes
+        if self._store is None or (is_saved and anchor is None):
             return
         try:
-            if version is not self._saved or not self._store.save_anchor(self._id, cast("int", anchor)):
+            if not is_saved or not self._store.save_anchor(self._id, cast("int", anchor)):
                 self._store.save(self._id, self.to_dict())
         except Exception as error:
             failed = Failed(type(self._store).__name__, error, "the session is not saved; the next call tries again")
-            self._save_failure, self._saved = failed.logged(), object()
+            self._save_failure, self._saved_changes = failed.logged(), -1
             self._reporter.tell(SaveFailed(session=self._id, failure=failed))
         else:
-            self._saved, self._save_failure = version, None
+            self._saved_changes, self._save_failure = changes, None
 
     def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
         return result if self._save_failure is None else result.with_failures(self._save_failure)
@@ -612,7 +619,7 @@ class CompactionSession:
                 self._set(last=None, sent=sent)
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
-                self._version = object()
+                self._changes += 1
         self._save()
         if self._save_failure is not None:
             raise self._save_failure.error
@@ -630,7 +637,7 @@ class CompactionSession:
         """
         if self._is_torn:
             self._state, self._useless = self._committed.state, self._committed.useless
-            self._reporter.reported = self._committed.reported
+            self._reporter.last_sent = self._committed.last_sent
             self._ahead.drop()
             self._index = self._index_at(self._committed)
         self._is_torn = True
@@ -646,8 +653,8 @@ class CompactionSession:
 
     def _whole(self) -> _Committed:
         """Return the session as it is now; O(edits) after a change, otherwise O(1)."""
-        messages, reported = len(self._index.columns.source), self._reporter.reported
-        return _Committed(self._index.snapshot, messages, self._state, self._useless, reported)
+        messages, last_sent = len(self._index.columns.source), self._reporter.last_sent
+        return _Committed(self._index.snapshot, messages, self._state, self._useless, last_sent)
 
     def _index_at(self, point: _Committed) -> MessageIndex:
         """Return a new index of the messages and edits of a state. O(messages)."""
@@ -716,7 +723,7 @@ class CompactionSession:
         return session
 
 
-async def settled(answers: Iterable[Any], *, sync: bool) -> None:
+async def await_all(answers: Iterable[Any], *, sync: bool) -> None:
     """Await the answers of stores that are awaitable; if ``sync``, raise a `SyncDriverError` instead."""
     for answer in answers:
         if inspect.isawaitable(answer):
