@@ -104,7 +104,7 @@ def redacted_json(text: str, redact: Callable[[str], str]) -> str:
     waiting: list[Any] = [holder]
     while waiting:
         inner = waiting.pop()
-        keys: Iterable[Any] = range(len(inner)) if hasattr(inner, "append") else tuple(inner)
+        keys: Iterable[Any] = range(len(inner)) if isinstance(inner, list) else tuple(inner)
         for key in keys:
             value: Any = inner[key]
             if isinstance(value, str):

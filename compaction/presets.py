@@ -86,6 +86,8 @@ def context_window(
             f"tool_batch={tool_batch}): 0 < tool_threshold <= threshold <= 1, 0 < target < threshold, and 0 <= tool_batch < 1"
         )
     enough = tokens_below(int(budget * target) + 1)
+    still_too_much = (2 * target + threshold) / 3  # dropping alone has come less than two thirds of the way to the target
+    worth_a_rewrite = (threshold - target) / 2  # an excerpt changes the oldest messages, and so breaks the whole cached prefix
     return Pipeline(
         ToolResult(
             trigger=tokens_exceed(int(budget * tool_threshold)),
@@ -97,10 +99,10 @@ def context_window(
             Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True),
             strategies.Excerpt(
                 tokens=max(1, int(budget * target / 4)),
-                trigger=tokens_exceed(int(budget * (2 * target + threshold) / 3)),
+                trigger=tokens_exceed(int(budget * still_too_much)),
                 target=enough,
                 keep=last(groups=keep_groups),
-                at_least=int(budget * (threshold - target) / 2),
+                at_least=int(budget * worth_a_rewrite),
             ),
             trigger=tokens_exceed(int(budget * threshold)),
         ),
@@ -185,17 +187,19 @@ def adaptive(
     cut = strategies.GrowingSummary(
         summarizers.FactSummarizer() if summarizer is None else summarizer,
         tokens=part(target),
-        initial_tokens=part(0.16),
-        added_tokens=part(0.065),
-        max_tokens=part(0.36),
-        user_tokens=part(0.09),
-        keep_tokens=part(0.13),
+        # the other shares were chosen together, by replaying recorded sessions: docs/explanation/adaptive.md
+        initial_tokens=part(0.16),  # of the first part of the summary
+        added_tokens=part(0.065),  # of each later part
+        max_tokens=part(0.36),  # of all parts; above it, they are written again as one
+        user_tokens=part(0.09),  # of the user's own words in a part
+        keep_tokens=part(0.13),  # of the newest messages, which stay
         target=~tokens_exceed(part(target)),
         keep=before_task,
     )
     if budget < _LEAST_WINDOW:
         raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
+    # not before it is nearly full: each cut loses something, also one that saves money
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
     examples = Clip(tokens=part(0.5 * largest), keep=~before_task)
     shorten = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))
@@ -276,8 +280,8 @@ def hermes(
     it keeps first only as many of these messages as fit into half of the threshold; then, only the tail; finally, the first
     messages are summarized, too. As a last resort, if a request still exceeds the window, `LastResort` runs.
 
-    Unlike Hermes Agent's, each summary begins with what the user said in the messages that it replaces, word for word, in at
-    most a tenth of the window and 2,000 tokens, or in as many as the rest of the summary may have if that is more.
+    Unlike Hermes Agent's, each summary begins with what the user said in the messages that it replaces, word for word. This
+    excerpt may have a tenth of the window, at most 2,000 tokens; or as many tokens as the rest of the summary, if that is more.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -307,20 +311,20 @@ def hermes(
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
     newest = last(messages=protect_last_n)
     ceiling = max(1, min(int(context_length * 0.05), 12_000))
-    capped = newest & last(tokens=threshold_tokens // 2)
+    documented = head | tail | newest  # what a summary leaves, and what it leaves where that is too much, largest first
+    less = head | tail | (newest & last(tokens=threshold_tokens // 2)), head | tail, tail
 
     def part(of: float) -> int:
         return int(threshold_tokens * of)
 
-    less = head | tail | capped, head | tail, tail
     if trigger is None:
         clearing = ToolResult(
             Clear(min_chars=200), keep=fitting(part(_CLEARED_TO), tail | newest, tail), at_least=part(_LEAST_FREED)
         )
-        keep = fitting(part(_SUMMARIZED_TO), head | tail | newest, *less)
+        keep = fitting(part(_SUMMARIZED_TO), documented, *less)
     else:  # the caller asks for it: it clears and summarizes all that the documents say
         clearing = ToolResult(Clear(min_chars=200), keep=tail | newest)
-        keep = fitting(threshold_tokens, head | tail | newest, fitting(part(1 - _LEAST_FREED), *less))
+        keep = fitting(threshold_tokens, documented, fitting(part(1 - _LEAST_FREED), *less))
     return Pipeline(
         clearing,
         strategies.Summarization(

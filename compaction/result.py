@@ -99,6 +99,16 @@ Observer: TypeAlias = Callable[[Step], object]
 """A function that is called after each strategy that ran, with its `Step`."""
 
 
+@attrs.frozen(eq=False)
+class _OpenStep:
+    """A step that has begun, and where it began."""
+
+    began: StepBegan
+    before: Metrics
+    edits: int  # the number of edits before it
+    start: float  # seconds
+
+
 class RunRecorder:
     """Collects the reports of a running strategy. Holds state: the open steps, the failures and the missed targets.
 
@@ -126,14 +136,14 @@ class RunRecorder:
         self._on_step = on_step
         self._is_watched = on_step is not None or _logger.isEnabledFor(logging.INFO)
         self._clock = clock
-        self._open: list[tuple[StepBegan, Metrics, int, float]] = []
-        self._told: dict[int, Edit] = {}  # the edits in the steps so far, by identity
+        self._open: list[_OpenStep] = []
+        self._announced: dict[int, Edit] = {}  # the edits of the steps that ended, by identity
 
     def note(self, report: Report) -> None:
         """Record a strategy's report."""
         if isinstance(report, StepBegan):
             self._index.begin_step(report.strategy)
-            self._open.append((report, self._index.included, self._index.edit_count, self._clock()))
+            self._open.append(_OpenStep(report, self._index.included, self._index.edit_count, self._clock()))
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
@@ -144,13 +154,13 @@ class RunRecorder:
         if self._index.end_step(ended.strategy) and not ended.reached:  # refused drops were applied: evaluate the target again
             ended = attrs.evolve(ended, reached=ended.target != never and ended.target(self._index))
         while self._open:
-            began, before, mark, start = self._open.pop()
-            mine = began.strategy is ended.strategy
-            if self._index.edit_count > mark:
-                self.triggered.append(f"{began.strategy.name}: {began.why}")
+            step = self._open.pop()
+            is_own = step.began.strategy is ended.strategy
+            if self._index.edit_count > step.edits:
+                self.triggered.append(f"{step.began.strategy.name}: {step.began.why}")
             if self._is_watched:
-                self._report(began, before, mark, start, reached=ended.reached if mine else None)
-            if mine:
+                self._announce(step, reached=ended.reached if is_own else None)
+            if is_own:
                 break
         if self._open:
             return
@@ -159,21 +169,21 @@ class RunRecorder:
         elif ended.target != never:
             self.missed = [each for each in self.missed if self._fires(each[0])]
 
-    def _report(self, began: StepBegan, before: Metrics, mark: int, start: float, *, reached: bool | None) -> None:
-        """Log a step that ended, and pass it to ``on_step``."""
-        own = {id(edit): edit for edit in self._index.edits_since(mark) if id(edit) not in self._told}
-        self._told |= own
+    def _announce(self, ended: _OpenStep, *, reached: bool | None) -> None:
+        """Log a step that ended, and pass it to ``on_step``, with the edits that no step inside it made."""
+        own = {id(edit): edit for edit in self._index.edits_since(ended.edits) if id(edit) not in self._announced}
+        self._announced |= own
         step = Step(
-            strategy=began.strategy.name,
-            configured=repr(began.strategy),
-            why=began.why,
-            before=before,
+            strategy=ended.began.strategy.name,
+            configured=repr(ended.began.strategy),
+            why=ended.began.why,
+            before=ended.before,
             after=self._index.included,
             edits=tuple(own.values()),
-            seconds=self._clock() - start,
+            seconds=self._clock() - ended.start,
             reached=reached,
         )
-        sizes = (before.tokens, step.after.tokens, before.messages, step.after.messages)
+        sizes = (step.before.tokens, step.after.tokens, step.before.messages, step.after.messages)
         _logger.info("%s: %d edits, tokens %d to %d, messages %d to %d (%s)", step.strategy, len(step.edits), *sizes, step.why)
         if self._on_step is not None:
             self._on_step(step)
