@@ -14,7 +14,7 @@ from ..checks import count
 from ..index import GroupKind, MessageIndex, Rewrite
 from ..messages import Message, Part, TextPart, ToolResultPart
 from .base import CompactionStrategy, Steps
-from .tool_styles import cut_middle
+from .cut_middle import cut_middle
 
 _MIN_CHARS: Final = 120
 
