@@ -177,15 +177,14 @@ class _NamedValue:
         value, operator, is_quoted = self._value, self._operator, self._is_quoted
         if operator == "says" and not is_quoted and not self._sign.isascii():
             value = _FOREIGN.split(value, maxsplit=1)[0]  # a language without blanks goes on behind the password
-        has_digits = any(character.isdigit() for character in value)
         is_one = not any(character.isspace() for character in value)
         if operator == "says" and not is_quoted:
-            return has_digits and (len(value) >= 6 or not value.isdecimal())
+            return any(character.isdigit() for character in value) and (len(value) >= 6 or not value.isdecimal())
         if operator in ("cell", "field", "gap") and not is_quoted:
             return is_strong(value)
         if operator in ("cell", "comma", "gap", "call"):
-            return is_one and (has_digits or not value.isalnum()) and not is_words(value)
-        return has_digits or ((is_quoted or self._is_shouted()) and is_one) or not is_words(value)
+            return is_one and not is_words(value)
+        return ((is_quoted or self._is_shouted()) and is_one) or not is_words(value)
 
     def _is_key(self) -> bool:
         """Return whether the value looks like a key or token: these hold digits, and are not names of things."""
