@@ -60,7 +60,7 @@ def _cells(line: str, separator: str) -> list[tuple[int, str]]:
 
 def _is_for_secrets(head: str) -> bool:
     """Return whether a head names secrets."""
-    found = _NAME_ALONE.fullmatch(head.strip(" \t\"'")) if len(head) <= _NAME_CHARS else None
+    found = _NAME_ALONE.fullmatch(head.strip(" \t\\\"'")) if len(head) <= _NAME_CHARS else None
     return found is not None and name_kind(found, found.start("name")) is not None
 
 
@@ -74,7 +74,7 @@ def _cells_under(text: str, start: int, separator: str, width: int, columns: lis
         if not _RULE.fullmatch(row) and (len(cells) != width or not row.strip()):
             break
         for number in columns:
-            word = cells[number][1].strip(" \t`*\"'") if len(cells) == width else ""
+            word = cells[number][1].strip(" \t\\`*\"'") if len(cells) == width else ""
             if is_strong(word) and " " not in word:
                 begins = start + cells[number][0] + cells[number][1].index(word)
                 yield begins, begins + len(word), "column"
@@ -91,11 +91,13 @@ _LIST_LINES: Final = re.compile(r"(?:\n[ \t]{0,32}(?:-[ \t]|[ \t][\w-]{1,64}:)[^
 """The lines of a YAML list."""
 
 _LIST_ITEM: Final = re.compile(
-    r"""\n[ \t]{0,32}(?:-[ \t]{1,4})?(?:value:[ \t]{1,4})?["']?(?P<line>[^\s"':]{6,512})["']?[ \t]*(?=\n|\Z)"""
+    r"""\n[ \t]{0,32}(?:-[ \t]{1,4})?(?:value:[ \t]{1,4})?\\{0,3}["']?(?P<line>[^\s"':\\]{6,512})\\{0,3}["']?[ \t]*(?=\n|\Z)"""
 )
 """A line of a YAML list with one word."""
 
-_BRACKET_ITEM: Final = re.compile(r"""["'`](?P<quoted>[^"'`\s]{6,512})["'`]|(?<=[\s,\[(])(?P<plain>[^\s,"'`\[\](){}]{6,512})""")
+_BRACKET_ITEM: Final = re.compile(
+    r"""["'`](?P<quoted>[^"'`\s\\]{6,512})\\{0,3}["'`]|(?<=[\s,\[(])(?P<plain>[^\s,"'`\[\](){}]{6,512})"""
+)
 """A word in brackets."""
 
 _LIST_CHARS: Final = 8_192

@@ -18,8 +18,8 @@ _WALLET_KEY_LABEL: Final = re.compile(
     r"""|\bprivate keys?\b[^\n]{0,24})\s{0,4}\\?["']?\Z"""
 )
 _CODE_ITEM: Final = re.compile(
-    r"""(?:[\s,;:=：*•>"'`\[(-]|\\n|is |are |ist |sind |lautet ){0,24}(?:[0-9]{1,2}[.)][ \t]{1,4})?["'`]?"""
-    r"""(?P<code>[0-9]{3,5}(?: [0-9]{3,5}){1,3}|[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,9})(?=["'`\s,;\].)]|\Z)"""
+    r"""(?:[\s,;:=：*•>"'`\[(\\-]|is |are |ist |sind |lautet ){0,24}(?:[0-9]{1,2}[.)][ \t]{1,4})?["'`]?"""
+    r"""(?P<code>[0-9]{3,5}(?: [0-9]{3,5}){1,3}|[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,9})(?=["'`\s,;\].)\\]|\Z)"""
 )
 """A recovery code with what separates it from the one before."""
 

@@ -9,7 +9,7 @@ from .columns import secrets_in_columns, secrets_in_lists
 from .names import NAME_WORDS, name_places, named_secrets, secrets_in_variables
 from .numbers import LABELLED, secret_numbers
 from .places import PLACES, without_placed_secrets
-from .table import SecretSpan, WordScan, in_small_letters, replaced
+from .table import SecretSpan, WordScan, in_small_letters, replaced, with_blanks
 from .tokens import without_tokens
 
 _SHORTEST: Final = 7  # characters of a name, an operator and a password
@@ -44,8 +44,8 @@ def redact(text: str) -> str:
     if words.isdisjoint(NAME_WORDS):
         words.discard(" as ")  # "use hunter2 as the password" has a name, too
     text = without_placed_secrets(text, small, words)
-    text = replaced(text, secret_numbers(text, data, words))
-    return replaced(text, _beside_names(text, words))
+    text = replaced(text, secret_numbers(with_blanks(text), data, words))
+    return replaced(text, _beside_names(with_blanks(text), words))
 
 
 def _beside_names(text: str, words: set[str]) -> Iterator[SecretSpan]:

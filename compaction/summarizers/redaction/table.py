@@ -34,6 +34,11 @@ def in_small_letters(text: str) -> str:
     return "".join(one if len(one := character.lower()) == 1 else character for character in text)
 
 
+def with_blanks(text: str) -> str:
+    r"""Return the text with blanks for ``\n``, ``\r`` and ``\t`` written as two characters, each character in its place."""
+    return text.replace(r"\n", " \n").replace(r"\r", " \n").replace(r"\t", " \t") if "\\" in text else text
+
+
 # ---------------------------------------------------------------- searches
 
 Judge: TypeAlias = Callable[[str, re.Match[str]], Iterator[tuple[int, int]]]

@@ -74,7 +74,7 @@ def _private_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
-    r"|Private-Lines: [0-9]{1,4}(?=\s)"
+    r"|Private-Lines: [0-9]{1,4}(?=\s|\\[nr])"
 )
 """The first line of a private key."""
 
