@@ -52,8 +52,8 @@ Examples: pair ``"name": "password", "value": "x"``; assign ``password = x``; fi
 ``password("x")``; gap ``--password x``."""
 
 _OPERATOR: Final = "(?:" + "|".join(f"(?P<{name}>{shape})" for name, shape in _OPERATORS.items()) + ")"
-_DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["nrt\\])[^\n]){4,4096})\\{0,3}"'
-_SINGLE: Final = r"\\{0,3}'(?P<single>(?:[^'\n\\]|\\(?!['nrt\\])[^\n]){4,4096})\\{0,3}'"
+_DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["\\])[^\n]){4,4096})\\{0,3}"'
+_SINGLE: Final = r"\\{0,3}'(?P<single>(?:[^'\n\\]|\\(?!['\\])[^\n]){4,4096})\\{0,3}'"
 _TICKED: Final = r"`(?P<ticked>[^`\n]{4,4096})`"
 _BARE: Final = r"""(?P<bare>[^\s。，、；！？「」【】（）"'`\\,;&<>(){}\[\]|│┃║]{4,4096})(?P<code>[(\[])?"""
 _VALUE: Final = f"(?:{_DOUBLE}|{_SINGLE}|{_TICKED}|{_BARE})"
@@ -198,7 +198,7 @@ class _NamedValue:
         return any(character.isdigit() for character in value) or (self._is_shouted() and not is_words(value))
 
     def _is_shouted(self) -> bool:
-        """Return whether the name is a variable in capitals, which is no part of a sentence."""
+        """Return whether the name is a variable in capitals, as in ``DB_PASSWORD=``."""
         key = self._found["key"] if self._kind == "secret" else None
         name = self._found["password"] or self._found["secret"] or key or ""
         return self._operator == "assign" and "=" in self._sign and name.isupper()

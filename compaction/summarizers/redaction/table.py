@@ -1,4 +1,4 @@
-"""The table ``secrets.toml``, how its rows become searches, and in which texts a search is worth its time."""
+"""The table ``secrets.toml``: how its rows become searches, and in which form of which texts these search."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def in_small_letters(text: str) -> str:
 
 
 def with_blanks(text: str) -> str:
-    r"""Return the text with blanks for ``\n``, ``\r`` and ``\t`` written as two characters, each character in its place."""
+    r"""Return the text with blanks for ``\n``, ``\r`` and ``\t`` written as two characters, each in its place: they end a word."""
     return text.replace(r"\n", " \n").replace(r"\r", " \n").replace(r"\t", " \t") if "\\" in text else text
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from .table import TABLE, Search, WordScan, replaced, run_of
+from .table import TABLE, Search, WordScan, replaced, run_of, with_blanks
 
 
 def without_tokens(text: str, data: bytes) -> str:
@@ -16,13 +16,13 @@ def without_tokens(text: str, data: bytes) -> str:
     words = _WORDS.perhaps_in(text) if _may_hold_token(data) else set[str]()
     for search in _TOKENS if words else ():
         if search.may_find(words, text):
-            text = replaced(text, search.spans(text))
+            text = replaced(text, search.spans(with_blanks(text)))
     return text
 
 
 # ---------------------------------------------------------------- tokens
 
-_BEFORE: Final = r"(?:(?<![A-Za-z0-9_-]{0})|(?<=\\[nrt]{0}))"
+_BEFORE: Final = "(?<![A-Za-z0-9_-]{0})"
 """The place before a token that starts with a text: no other part of the same word."""
 
 
