@@ -35,7 +35,7 @@ def in_small_letters(text: str) -> str:
 
 
 def with_blanks(text: str) -> str:
-    r"""Return the text with blanks for ``\n``, ``\r`` and ``\t`` written as two characters, each in its place: they end a word."""
+    r"""Return the text with blanks for ``\n``, ``\r`` and ``\t`` written as two characters, each in its place."""
     return text.replace(r"\n", " \n").replace(r"\r", " \n").replace(r"\t", " \t") if "\\" in text else text
 
 
