@@ -14,7 +14,7 @@ from ..checks import count
 from ..index import GroupKind, MessageIndex, Rewrite
 from ..messages import Message, Part, TextPart, ToolResultPart
 from .base import CompactionStrategy, Steps
-from .tool_styles import cut_middle
+from .cut_middle import cut_middle
 
 _MIN_CHARS: Final = 120
 
@@ -49,9 +49,8 @@ class Clip(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         kept: frozenset[int] | None = None  # evaluated at most once, and only if a group is too large
-        tokens = index.columns.tokens
         for id in index.included_ids:
-            if tokens(id) <= self.tokens or (group := index.group(id)).kind is GroupKind.SYSTEM:
+            if index.columns.tokens(id) <= self.tokens or (group := index.group(id)).kind is GroupKind.SYSTEM:
                 continue
             if self.target(index):
                 return

@@ -52,11 +52,11 @@ class Excerpt(SummaryStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         tried: set[tuple[int, ...]] = set()
-        questions = {
+        whole_questions = {
             id for id, text in questions_of(index, spoken()(index)).items() if text == index.group(id).messages[-1].text
         }
-        choices: tuple[Callable[[MessageGroup], bool], ...] = (
-            lambda group: group.made_by == self.name or group.is_spoken or group.id in questions,
+        choices: tuple[Callable[[MessageGroup], bool], ...] = (  # each replaces more than the one before
+            lambda group: group.made_by == self.name or group.is_spoken or group.id in whole_questions,
             lambda group: not is_content(group) or group.is_spoken,
             lambda group: True,
         )

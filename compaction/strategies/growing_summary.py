@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -20,12 +20,12 @@ from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excer
 from ..triggers import always, tokens_exceed
 from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
-from .summaries import WORDS_OF_ROOM, SummaryStrategy, is_content, is_extractive, is_own, own_words, replaced_by
+from .summaries import SummaryStrategy, is_content, is_extractive, is_own, own_words, replaced_by
 
 _LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
-_TRIES: Final = 3  # more requests to a summarizer that asks no model, until the part uses the room
+_MOST_ANSWERS: Final = 4  # of a summarizer that asks no model, until its part uses the room
 
 # Sizes of a part, in tokens, and shares of them.
 _ENOUGH: Final = 0.65  # of the strategy's tokens: if less remains beside what lasts, all sizes shrink
@@ -38,6 +38,10 @@ _ANY_PART: Final = 160  # a part of so few need not be that much shorter than wh
 _HEADING: Final = 20  # of the heading of an excerpt
 _OVERHEAD: Final = 8  # that stay free, for differences in the text around a part
 _LEAST_FACTS: Final = 16  # fewer say nothing, as a list of facts
+
+
+_Written: TypeAlias = tuple[Message, ...] | None
+"""A part as messages; ``None`` if it failed, or would not be shorter than what it replaces."""
 
 
 @attrs.frozen
@@ -70,9 +74,10 @@ class GrowingSummary(SummaryStrategy):
             by default a quarter of ``tokens``. A part may always add a tenth of them; when the parts have twice as many, they
             are rewritten as one.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
-        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. If a part written without a model is so short
-            that more would stay unused, it is written again for fewer groups, so that more of the newest groups stay. Below 1,
-            the part may also use the room that is too small for one more group.
+        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1; ``None`` for parts that have their own sizes,
+            whatever stays unused. With a share, the sizes only decide which groups leave: the part may fill the room beside the
+            others. If one that is written without a model is so short that more than the share would stay unused, it is written
+            again for fewer groups, so that more of the newest groups stay.
         trigger: When to run. Set it well above ``tokens``; otherwise every turn cuts again.
         target: When to stop; evaluated before each cut.
         keep: Other groups that stay.
@@ -104,7 +109,7 @@ class GrowingSummary(SummaryStrategy):
     max_tokens: int = attrs.field(kw_only=True, validator=count(1))
     user_tokens: int = attrs.field(default=_A_QUARTER, kw_only=True, validator=count())
     keep_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
-    slack: float = attrs.field(default=1.0, kw_only=True, validator=share)
+    slack: float | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(share))
     focus: str | None = attrs.field(default=None, kw_only=True)
 
     @property
@@ -132,54 +137,105 @@ class GrowingSummary(SummaryStrategy):
 
     def _cut(self, index: MessageIndex) -> Generator[Any, Any, bool]:
         """Let the oldest groups leave once; return whether to cut again if the target does not hold yet."""
-        request = self._request(index)
+        planner = _PartPlanner(self, index)
+        request = self._request(planner, planner.plan())
         if request is None:
             return False
         if not _holds_words(self, index, replaced_by(index, request), self.user_tokens):
             return (yield from _drop_silent(request))
         ready = None
-        if not is_extractive(self.summarizer) and not self.is_paused(index):
-            ready = prepared_answer(self, index, request, self.candidates(index))
-        if ready is None:
-            return (yield from self._replace(index, request))
-        quoting = self.with_excerpt(index, ready[0], self.user_tokens)
-        # what came since the summary was asked for leaves in the next turn
-        return (yield from self._replace(index, quoting, ready[1])) and self.trigger(index)
+        if is_extractive(self.summarizer):
+            request, part = yield from self._listed(planner, request)
+        else:
+            ready = None if self.is_paused(index) else prepared_answer(self, index, request, self.candidates(index))
+            if ready is not None:
+                request = self.with_excerpt(index, ready[0], self.user_tokens)
+            part = yield from self._answer_of_model(index, request, None if ready is None else ready[1])
+        replaced = yield from self._replace(index, request, part)
+        # what came since a prepared summary was asked for leaves in the next turn
+        return replaced and (ready is None or self.trigger(index))
 
-    def _request(self, index: MessageIndex, written: int | None = None) -> SummaryRequest | None:
-        """Return the request for the next part; ``None`` if no group has to leave.
-
-        If a part was ``written`` already, for more groups, the request is for a part of as many tokens.
-        """
-        part = _NextPart(self, index)
-        replaced, planned = part.planned() if written is None else (part.leaving(part.stay_beside(written)), written)
-        gone = {group.id for group in replaced}
-        new = tuple([group for group in part.others if group.id in gone])
+    def _request(self, planner: _PartPlanner, plan: _Plan) -> SummaryRequest | None:
+        """Return the request for a part as planned; ``None`` if no group has to leave."""
+        index, gone = planner.index, {group.id for group in plan.replaced}
+        new = tuple([group for group in planner.content if group.id in gone])
         if not new:
             return None
         kept = tuple([group for group in index.included_groups if group.id not in gone])
-        unused = part.room - group_tokens(group for group in part.others if group.id not in gone) - _OVERHEAD
         request = SummaryRequest(
             summarizer=self.summarizer,
             groups=new,
-            previous=self.earlier([group for group in part.mine if group.id in gone]),
-            originals=own_words(index, part.mine),
+            previous=self.earlier([group for group in planner.earlier if group.id in gone]),
+            originals=own_words(index, planner.earlier),
             sources=own_words(index, new) + _next_sources(index, kept, max(group.id for group in new)),
             kept=kept,
-            budget=max(1, unused if self.slack < 1 else part.facts),
+            budget=max(1, plan.answer_tokens),
             counter=index.counter,
             focus=self.focus,
             notes=index.notes,
         )
-        return self.with_excerpt(index, request, part.words, most=unused if self.slack < 1 else planned)
+        return self.with_excerpt(index, request, planner.words, most=plan.tokens)
 
-    def _replace(self, index: MessageIndex, request: SummaryRequest, answer: object = None) -> Generator[Any, Any, bool]:
+    def _listed(self, planner: _PartPlanner, request: SummaryRequest) -> Generator[Any, Any, tuple[SummaryRequest, _Written]]:
+        """Ask a summarizer without a model; return the request that was answered last, and its part.
+
+        While a part leaves too much room unused, it is asked again, for a part that replaces fewer groups. If that fails, or
+        would not be shorter than what it replaces, the part before it counts.
+        """
+        if request.said and request.budget < _LEAST_FACTS:
+            return request, None
+        part: _Written = None
+        asked = request
+        with self.failures(planner.index, pauses=False) as failed:
+            for _ in range(_MOST_ANSWERS):
+                answer = self.answered(planner.index, asked, (yield asked))
+                if answer is None:
+                    break
+                request, part = asked, answer
+                fewer = self._request_for_fewer(planner, request, part)
+                if fewer is None:
+                    break
+                asked = fewer
+        policy = "only the user's own words were kept" if part is None else "the list before it was kept"
+        yield from self._reported(failed, request, policy)
+        return request, part
+
+    def _request_for_fewer(
+        self, planner: _PartPlanner, request: SummaryRequest, part: Sequence[Message]
+    ) -> SummaryRequest | None:
+        """Return the request for a part of the same size that replaces fewer groups.
+
+        ``None`` if the given part leaves no more room unused than ``slack`` allows, or if no fewer groups can leave.
+        """
+        index = planner.index
+        unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
+        if self.slack is None or unused <= self.slack * self.tokens:
+            return None
+        fewer = self._request(planner, planner.filling(tokens_in(index, part) + _OVERHEAD))
+        return None if fewer is None or len(fewer.groups) >= len(request.groups) else fewer
+
+    def _answer_of_model(
+        self, index: MessageIndex, request: SummaryRequest, answer: object = None
+    ) -> Generator[Any, Any, _Written]:
+        """Return the part that a model writes, or has written already; after a failure, a list of facts without a model."""
+        part: _Written = None
+        if not self.is_paused(index):
+            with self.failures(index) as failed:
+                part = self.answered(index, request, (yield request) if answer is None else answer)
+            yield from self._reported(failed, request, "facts were listed without a model")
+        return self.without_model(index, request, summarizers.FactSummarizer()) if part is None else part
+
+    def _reported(self, failed: Sequence[Exception], request: SummaryRequest, policy: str) -> Steps:
+        """Report a failure and the reaction to it, or else the summarizers that failed before another one answered."""
+        for failure in failed or request.failures:
+            yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
+
+    def _replace(self, index: MessageIndex, request: SummaryRequest, part: _Written) -> Generator[Any, Any, bool]:
         """Replace the groups with the part; return whether any edit was applied.
 
         Without a part, the user's words alone replace the groups. Where they save nothing, only groups in which the user says
         nothing are dropped.
         """
-        request, part = yield from self._part(index, request, answer)
         replaced = replaced_by(index, request)
         why = partial(self.why, index, replaced, request.said)
         if part is not None and (yield Replace(replaced, part, why("the oldest make room; a summary grows"))):
@@ -189,117 +245,117 @@ class GrowingSummary(SummaryStrategy):
             return True
         return (yield from _drop_silent(request))
 
-    def _part(
-        self, index: MessageIndex, request: SummaryRequest, answer: object
-    ) -> Generator[Any, Any, tuple[SummaryRequest, tuple[Message, ...] | None]]:
-        """Return the part, and the request that it answers; ``None`` if it failed, or would not be shorter.
 
-        The summarizer is asked for the part unless there is an answer already. One that asks no model is asked again, for fewer
-        groups, while its part is so short that too much room stays unused.
-        """
-        part: tuple[Message, ...] | None = None
-        asks_model = not is_extractive(self.summarizer)
-        if not asks_model and request.said and request.budget < _LEAST_FACTS:
-            return request, None
-        if not asks_model or not self.is_paused(index):
-            with self.failures(index, pauses=asks_model) as failed:
-                part = self.answered(index, request, (yield request) if answer is None else answer)
-                for _ in range(0 if asks_model else _TRIES):
-                    if part is None:
-                        break
-                    unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
-                    if unused <= self.slack * self.tokens:
-                        break
-                    fuller = self._request(index, tokens_in(index, part) + _OVERHEAD)
-                    if fuller is None or len(fuller.groups) >= len(request.groups):
-                        break
-                    better = self.answered(index, fuller, (yield fuller))
-                    if better is None:
-                        break
-                    request, part = fuller, better
-            policy = "facts were listed without a model" if asks_model else "only the user's own words were kept"
-            for failure in failed or request.failures:
-                yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
-        if part is None and asks_model:
-            part = self.without_model(index, request, summarizers.FactSummarizer())
-        return request, part
+@attrs.frozen
+class _Plan:
+    """A plan for the next part: what it replaces, and the most tokens of the part and of what the summarizer writes in it."""
+
+    replaced: Sequence[MessageGroup]
+    tokens: int
+    answer_tokens: int
 
 
-class _NextPart:
-    """The next part of a summary: its sizes, and the groups that it may replace. Read from the index when it is made."""
+class _PartPlanner:
+    """Plans the next part of a summary: its size, and what it replaces. It reads the index once, when it is made."""
 
     def __init__(self, growing: GrowingSummary, index: MessageIndex) -> None:
         self._growing = growing
-        self._index = index
+        self.index = index
         free = growing.candidates(index)
-        self.mine = [group for group in free if is_own(growing, group)]
-        self.others = list(filter(is_content, free))  # oldest first
-        ids = {group.id for group in free}
-        lasting = [group for group in index.included_groups if group.id not in ids and group.kind in _LASTING]
-        beside = growing.tokens - index.context.overhead_tokens - group_tokens(lasting)
-        least = max(_MIN_SCALE, min(0.75, _SMALL_PART / growing.initial_tokens))
-        scale = min(1.0, max(least, beside / (_ENOUGH * growing.tokens)))
-        read = [growing.text.read(group.messages[0]) or "" for group in self.mine]
-        quoted = sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
-        written, user_tokens = group_tokens(self.mine), growing.user_tokens
+        self.earlier = [group for group in free if is_own(growing, group)]  # parts
+        self.content = list(filter(is_content, free))  # oldest first
+        scale = _scale(growing, index, free)
+        written, quoted = group_tokens(self.earlier), _tokens_quoted_in(growing, index, self.earlier)
         too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
-        # whether the part replaces the earlier parts
-        self.rewrite = not self.mine or too_long or quoted > _MOST_WORDS * user_tokens
+        # whether the part replaces all earlier parts
+        self._rewrites = not self.earlier or too_long or quoted > _MOST_WORDS * growing.user_tokens
         # the most tokens of what the summarizer writes, and of the user's own words
-        self.facts = int(scale * (growing.initial_tokens if self.rewrite else growing.added_tokens))
-        self.words = user_tokens if self.rewrite else max(user_tokens - quoted, int(_ADDED_WORDS * user_tokens))
+        self._facts = int(scale * (growing.initial_tokens if self._rewrites else growing.added_tokens))
+        added_words = max(growing.user_tokens - quoted, int(_ADDED_WORDS * growing.user_tokens))
+        self.words = growing.user_tokens if self._rewrites else added_words
         # the tokens of the part together with all groups that can leave, and of the newest of these, which stay in any case
-        self.room = growing.tokens - index.tokens + group_tokens(self.others) + (written if self.rewrite else 0)
+        self._room = growing.tokens - index.tokens + group_tokens(self.content) + (written if self._rewrites else 0)
         self._newest = int(scale * growing.keep_tokens)
 
-    def planned(self) -> tuple[list[MessageGroup], int]:
-        """Return the groups that the part replaces, and the tokens planned for it."""
-        growing, index = self._growing, self._index
-        planned = self.facts + min(self.words, group_tokens(group for group in self.others if group.is_spoken))
-        replaced = self.leaving(self.stay_beside(planned))
-        if growing.slack == 1:  # a shorter part leaves more groups
-            planned = min(planned, _largest_part(replaced))
-            replaced = self.leaving(self.stay_beside(planned))
-            planned = min(planned, _largest_part(replaced))
-        if not _holds_words(growing, index, replaced, self.words, planned):  # they shall stand whole: more must leave
-            wanted = min(self.words, _quoted_size(replaced))
-            most = int(wanted / WORDS_OF_ROOM) - growing.room(index, []) + 2
-            stay = min(self.room - planned, group_tokens(self.others) - int(most / _LARGEST_PART))
-            replaced = self.leaving(max(0, stay))
-            planned = max(planned, min(most, _largest_part(replaced)))
-        return replaced, planned
+    def plan(self) -> _Plan:
+        """Return the plan for a part of the strategy's sizes, or, with a ``slack``, for one that fills the room."""
+        tokens = self._facts + min(self.words, group_tokens(group for group in self.content if group.is_spoken))
+        replaced = self._leaving_for(tokens)
+        if self._growing.slack is not None:
+            return self._filled(self._with_room_for_words(replaced, tokens)[0])
+        tokens = min(tokens, _largest_part(replaced))
+        replaced = self._leaving_for(tokens)  # a smaller part leaves more groups, and may have to be still smaller
+        tokens = min(tokens, _largest_part(replaced))
+        return _Plan(*self._with_room_for_words(replaced, tokens), self._facts)
 
-    def stay_beside(self, part: int) -> int:
-        """Return the tokens of the groups that stay beside a part of so many tokens."""
-        return max(self._newest, self.room - part)
+    def filling(self, tokens: int) -> _Plan:
+        """Return the plan for a part that replaces as few groups as one of so many tokens, and fills the room."""
+        return self._filled(self._leaving_for(tokens))
 
-    def leaving(self, stay: int) -> list[MessageGroup]:
+    def _filled(self, replaced: list[MessageGroup]) -> _Plan:
+        gone = {group.id for group in replaced}
+        unused = self._room - group_tokens(group for group in self.content if group.id not in gone) - _OVERHEAD
+        return _Plan(replaced, unused, unused)
+
+    def _with_room_for_words(self, replaced: list[MessageGroup], tokens: int) -> tuple[list[MessageGroup], int]:
+        """Return what a part replaces and its tokens; both grow if the user's words would not stand whole in it."""
+        growing, index = self._growing, self.index
+        if _holds_words(growing, index, replaced, self.words, tokens):
+            return replaced, tokens
+        needed = growing.tokens_around(index, min(self.words, _quoted_size(replaced)))
+        stay = min(self._room - tokens, group_tokens(self.content) - int(needed / _LARGEST_PART))
+        replaced = self._leaving(max(0, stay))
+        return replaced, max(tokens, min(needed, _largest_part(replaced)))
+
+    def _leaving_for(self, tokens: int) -> list[MessageGroup]:
+        """Return what a part of so many tokens replaces."""
+        return self._leaving(max(self._newest, self._room - tokens))
+
+    def _leaving(self, stay: int) -> list[MessageGroup]:
         """Return what the part replaces: the oldest groups, so many that at most ``stay`` tokens stay, and parts to rewrite.
 
         The cut is where the format prefers one, or, where it prefers none of the places, where it allows one.
         """
-        count = len(self.others)
-        while count and self.others[count - 1].tokens <= stay:
+        count = len(self.content)
+        while count and self.content[count - 1].tokens <= stay:
             count -= 1
-            stay -= self.others[count].tokens
+            stay -= self.content[count].tokens
         going: set[int] = set()
         for preferred_only in (True, False) if count else ():
-            for step in self._index.steps(self.others, preferred_only=preferred_only, replaced=True):
+            for step in self.index.steps(self.content, preferred_only=preferred_only, replaced=True):
                 if len(going) >= count:
                     break
                 going.update(step)
             if going:
                 break
-        if self.rewrite:
-            going.update([group.id for group in self.mine])
-        return self._index.replaceable([group for group in self._index.included_groups if group.id in going])
+        if self._rewrites:
+            going.update([group.id for group in self.earlier])
+        return self.index.replaceable([group for group in self.index.included_groups if group.id in going])
+
+
+def _scale(growing: GrowingSummary, index: MessageIndex, free: Sequence[MessageGroup]) -> float:
+    """Return the share of its sizes that a part has, at most 1: they shrink beside large groups that last."""
+    ids = {group.id for group in free}
+    lasting = [group for group in index.included_groups if group.id not in ids and group.kind in _LASTING]
+    beside = growing.tokens - index.context.overhead_tokens - group_tokens(lasting)
+    least = max(_MIN_SCALE, min(0.75, _SMALL_PART / growing.initial_tokens))
+    return min(1.0, max(least, beside / (_ENOUGH * growing.tokens)))
+
+
+def _tokens_quoted_in(growing: GrowingSummary, index: MessageIndex, parts: Iterable[MessageGroup]) -> int:
+    """Return how many tokens of the user's words are quoted in these parts."""
+    read = [growing.text.read(group.messages[0]) or "" for group in parts]
+    return sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
 
 
 def _holds_words(
     growing: GrowingSummary, index: MessageIndex, replaced: Sequence[MessageGroup], words: int, most: int | None = None
 ) -> bool:
-    """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole."""
-    return min(words, _quoted_size(replaced)) <= WORDS_OF_ROOM * max(0, growing.room(index, replaced, most))
+    """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole.
+
+    Of what they say, it is to hold at most ``words`` tokens.
+    """
+    return min(words, _quoted_size(replaced)) <= growing.excerpt_room(index, replaced, most)
 
 
 def _largest_part(replaced: Sequence[MessageGroup]) -> int:

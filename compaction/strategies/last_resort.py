@@ -105,7 +105,7 @@ class LastResort(CompactionStrategy):
     def _room(self, index: MessageIndex) -> int:
         """Return the tokens that the limit leaves beside the groups that stay and the text around an excerpt."""
         free = group_tokens(self._excerpt.candidates(index))
-        return self.tokens - (index.tokens - free) + self._excerpt.room(index, [])
+        return self.tokens - (index.tokens - free) - self._excerpt.frame_tokens(index)
 
 
 def within(strategy: Strategy, tokens: int) -> Strategy:

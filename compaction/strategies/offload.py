@@ -97,17 +97,7 @@ class Offload(CompactionStrategy):
         free = self.candidates(index)
         waiting = [group for group in free if group.kind is GroupKind.TOOL_CALL and index.is_rewritable(group)]
         while waiting and not self.target(index):
-            records: list[StoredRecord] = []
-            edits: list[Edit] = []
-            while waiting and len(edits) < size:
-                try:
-                    stubbed = self._stubbed(index, waiting.pop(0))
-                except StateError as error:  # a message cannot be written as JSON: it stays, the others are moved
-                    yield _failed(self.name, error, self.on_failure)
-                    continue
-                if stubbed is not None:
-                    records += stubbed[0]
-                    edits.append(stubbed[1])
+            records, edits = yield from self._batch(index, waiting, size)
             if not edits:
                 return
             size *= 2
@@ -117,6 +107,23 @@ class Offload(CompactionStrategy):
                 yield _failed(self.name, failed[0], self.on_failure)
                 return
             yield from (edit for edit in edits)
+
+    def _batch(
+        self, index: MessageIndex, waiting: list[MessageGroup], size: int
+    ) -> Generator[Any, Any, tuple[list[StoredRecord], list[Rewrite]]]:
+        """Take so many groups that can be moved from those that wait; return their records, and the edits that leave stubs."""
+        records: list[StoredRecord] = []
+        edits: list[Rewrite] = []
+        while waiting and len(edits) < size:
+            try:
+                stubbed = self._stubbed(index, waiting.pop(0))
+            except StateError as error:  # a message cannot be written as JSON: it stays, the others are moved
+                yield _failed(self.name, error, self.on_failure)
+                continue
+            if stubbed is not None:
+                records += stubbed[0]
+                edits.append(stubbed[1])
+        return records, edits
 
     def _stubbed(self, index: MessageIndex, group: MessageGroup) -> tuple[list[StoredRecord], Rewrite] | None:
         """Return the records of the large results, and the edit that replaces them; ``None`` if it would save nothing."""
@@ -180,7 +187,7 @@ class Lossless(Strategy):
 
         def answered(item: object) -> Any:
             if isinstance(item, Edit):
-                return self._stored(index, item, index.running_name or self.name, refusals, down)
+                return self._applied(index, item, index.running_name or self.name, refusals, down)
             if isinstance(item, StepBegan):
                 refusals.changed()
             return PASS_ON
@@ -188,32 +195,38 @@ class Lossless(Strategy):
         with contextlib.closing(self.strategy(index)) as steps:
             yield from relay(steps, answered)
 
-    def _stored(
+    def _applied(
         self, index: MessageIndex, edit: Edit, by: str, refusals: Refusals, down: list[Exception]
     ) -> Generator[Any, Any, bool]:
-        """Store the messages that the edit removes, then yield the edit; return whether it was applied.
+        """Store the messages that an edit removes, then yield the edit; return whether it was applied.
 
-        If a message cannot be written as JSON, its edit is refused. After the store has failed, every edit is refused.
+        If they cannot be stored, it is refused, and after the store has failed, every edit.
         """
+        if down or not (yield from self._stored(index, edit, by, down)):
+            refusals.note(edit, "its messages could not be stored", by)
+            return False
+        applied = bool((yield edit))
+        if applied:
+            refusals.changed()
+        return applied
+
+    def _stored(self, index: MessageIndex, edit: Edit, by: str, down: list[Exception]) -> Generator[Any, Any, bool]:
+        """Store the messages that an edit removes; return whether they were. A failure of the store is added to ``down``."""
+        session = _session(self, index)
         try:
-            records = () if down else _leaving(index, edit, salt=_session(self, index), by=by)
-        except StateError as error:
+            records = _leaving(index, edit, salt=session, by=by)
+        except StateError as error:  # a message cannot be written as JSON
             yield _failed(by, error, self.on_failure)
-        else:
-            if not down:
-                try:
-                    yield StoreRequest(store=self.store, session=_session(self, index), records=records)
-                except (ConfigurationError, SyncDriverError):
-                    raise
-                except Exception as error:
-                    down.append(error)
-                    yield _failed(by, error, self.on_failure)
-                else:
-                    if applied := bool((yield edit)):
-                        refusals.changed()
-                    return applied
-        refusals.note(edit, "its messages could not be stored", by)
-        return False
+            return False
+        try:
+            yield StoreRequest(store=self.store, session=session, records=records)
+        except (ConfigurationError, SyncDriverError):
+            raise
+        except Exception as error:
+            down.append(error)
+            yield _failed(by, error, self.on_failure)
+            return False
+        return True
 
 
 def _session(strategy: Offload | Lossless, index: MessageIndex) -> str:

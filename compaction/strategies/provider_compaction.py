@@ -8,7 +8,7 @@ Sources: the type definitions of the package openai 3.54, and https://developers
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, Final, cast
 
@@ -24,6 +24,7 @@ from ..messages import Message
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, Strategy, as_strategy, group_tokens
+from .summaries import is_content
 
 _FORMAT: Final = "openai-responses"
 
@@ -97,11 +98,7 @@ class ProviderCompaction(CompactionStrategy):
             return
         items: list[Message] = []
         with self.failures(index) as failed:
-            groups, ids = index.included_groups, {group.id for group in replaced}
-            end = max(place for place, group in enumerate(groups) if group.id in ids)
-            sent = {id(message.raw) for group in groups[: end + 1] for message in group.messages}
-            wires = [index.format.to_wire(raw) for raw in index.messages() if id(raw) in sent]
-            items = [_compaction_item(index, (yield _CompactRequest(self, wires)))]
+            items = [_compaction_item(index, (yield _CompactRequest(self, _wires_up_to(index, replaced))))]
         if items:
             yield Replace(replaced, items, "compacted by the provider")
         for error in failed:
@@ -119,14 +116,21 @@ class ProviderCompaction(CompactionStrategy):
         ids = set(self.free(index))
         if history is not None and history not in self.keep(index) | index.columns.pinned:
             ids.add(history)  # a newer item may replace it
-        view = [group for group in index.included_groups if group.id in ids and group.kind is not GroupKind.USER]
-        others = [group for group in view if group.kind is GroupKind.SUMMARY and group.made_by not in mine]
-        old = index.replaceable([group for group in view if group not in others or group.is_collapsed])
-        order = {group.id: place for place, group in enumerate(index.included_groups)}
-        items = [group.id for group in index.included_groups if any(message.holds_history for message in group.messages)]
-        newest = max((order[id] for id in items), default=-1)
-        fresh = group_tokens(group for group in old if order[group.id] > newest and group.made_by not in mine)
+        groups = index.included_groups
+        free = [group for group in groups if group.id in ids and group.kind is not GroupKind.USER]
+        old = index.replaceable([group for group in free if is_content(group) or group.made_by in mine])
+        items = [place for place, group in enumerate(groups) if any(message.holds_history for message in group.messages)]
+        since = {group.id for group in groups[max(items, default=-1) + 1 :]}
+        fresh = group_tokens(group for group in old if group.id in since and group.made_by not in mine)
         return old if fresh and fresh >= self.least_share * index.included.tokens else []
+
+
+def _wires_up_to(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[Any]:
+    """Return the messages of the view up to the last of these groups, as JSON-ready data."""
+    groups, ids = index.included_groups, {group.id for group in replaced}
+    end = max(place for place, group in enumerate(groups) if group.id in ids)
+    sent = {id(message.raw) for group in groups[: end + 1] for message in group.messages}
+    return [index.format.to_wire(raw) for raw in index.messages() if id(raw) in sent]
 
 
 def _compaction_item(index: MessageIndex, response: object) -> Message:

@@ -21,7 +21,8 @@ from .summary_text import SummaryText
 QUOTES_A_PART: Final = "; it quotes about"
 """The beginning of what the reason of an edit says if an excerpt does not quote all that the user said."""
 
-WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
+_WORDS_OF_ROOM: Final = 0.75  # of a summary: the most that an excerpt of the user's words may have
+_ROUNDED: Final = 2  # tokens that an excerpt may lack because its room is rounded
 _ALL: Final = 0.97  # of the tokens of what is quoted: redaction and joins change a few
 _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 
@@ -53,15 +54,27 @@ class SummaryStrategy(CompactionStrategy):
         replaced = replaced_by(index, request)
         room = self.room(index, replaced, most)
         numbers, tokens = summarizers.message_numbers(request), summarizers.quoted_tokens(request, tokens)
-        said = self.excerpt(index, replaced, min(tokens, int(WORDS_OF_ROOM * room)), numbers)
+        said = self.excerpt(index, replaced, min(tokens, self.excerpt_room(index, replaced, most)), numbers)
         left = room - index.counter.count_text(said) if said else room
         return attrs.evolve(request, said=said, budget=max(1, min(request.budget, left)))
 
     def room(self, index: MessageIndex, replaced: Sequence[MessageGroup], most: int | None = None) -> int:
         """Return how many tokens a summary of these groups may have beside the text around it; it may be below 0."""
-        empty = self.text.render("", originals="messages 1-999, 1000", by="GrowingSummary")
         tokens = group_tokens(replaced)
-        return (tokens if most is None else min(tokens, most)) - index.counter.count_text(empty) - _FRAME_TOKENS
+        return (tokens if most is None else min(tokens, most)) - self.frame_tokens(index)
+
+    def excerpt_room(self, index: MessageIndex, replaced: Sequence[MessageGroup], most: int | None = None) -> int:
+        """Return how many of these tokens an excerpt of the user's words may have."""
+        return int(_WORDS_OF_ROOM * max(0, self.room(index, replaced, most)))
+
+    def tokens_around(self, index: MessageIndex, words: int) -> int:
+        """Return how many tokens a summary needs to hold an excerpt of so many: the inverse of `excerpt_room`."""
+        return int(words / _WORDS_OF_ROOM) + _ROUNDED + self.frame_tokens(index)
+
+    def frame_tokens(self, index: MessageIndex) -> int:
+        """Return the most tokens of the text around a summary."""
+        empty = self.text.render("", originals="messages 1-999, 1000", by="GrowingSummary")
+        return index.counter.count_text(empty) + _FRAME_TOKENS
 
     def excerpt(
         self, index: MessageIndex, replaced: Sequence[MessageGroup], tokens: int, numbers: Mapping[int, int] | None = None

@@ -7,18 +7,17 @@ edit, or ``None`` if it cannot shorten the group.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 import attrs
 
-from .. import summarizers
 from ..checks import count
 from ..errors import ConfigurationError
 from ..index import COLLAPSED_BY, NO_CALL, MessageGroup, MessageIndex, Replace, Rewrite, collapsed_text, marked, rewritten_parts
 from ..messages import Part, TextPart, ToolCallPart, ToolResultPart
+from .cut_middle import cut_middle
 
 Shorten: TypeAlias = Callable[[MessageGroup], Replace | Rewrite | None]
 """A function that returns the edit that shortens a tool-call group; ``None`` if it cannot be shortened."""
@@ -37,11 +36,15 @@ def _rewritten(group: MessageGroup, change: Callable[[ToolResultPart], ToolResul
     return rewritten_parts(group, lambda part: change(part) if isinstance(part, ToolResultPart) else part, reason)
 
 
-def _tool_names(value: object) -> tuple[str, ...]:
-    """Return names of tools as a tuple, whatever list they are in."""
+def _tool_patterns(value: object) -> tuple[str, ...]:
+    """Return names of tools, or patterns of names, as a tuple, whatever list they are in."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ConfigurationError(f"names of tools must be a list, such as ['read_file'] (got {value!r})")
     return tuple(map(str, cast("Iterable[object]", value)))
+
+
+def _calls_one_of(call: ToolCallPart, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(call.name, pattern) for pattern in patterns)
 
 
 _CLEARED_INPUT: Final = "[Old tool input cleared]"
@@ -72,24 +75,28 @@ class Clear:
 
     placeholder: str = "[Old tool output cleared to save context space]"
     min_chars: int = attrs.field(default=200, validator=count(1))
-    inputs: tuple[str, ...] = attrs.field(default=(), converter=_tool_names)
+    inputs: tuple[str, ...] = attrs.field(default=(), converter=_tool_patterns)
 
     def __call__(self, index: MessageIndex) -> Shorten:
         return self._shortened
 
     def _shortened(self, group: MessageGroup) -> Rewrite | None:
-        messages = [
-            message.with_parts(partial(self._cleared_part, inputs=not (message.begins or message.resumes)))
-            for message in group.messages
-        ]
+        messages = [message.with_parts(self._cleared_result) for message in group.messages]
+        if self.inputs:
+            messages = [
+                message if message.begins or message.resumes else message.with_parts(self._cleared_call) for message in messages
+            ]
         changed = any(new is not old for new, old in zip(messages, group.messages, strict=True))
         return Rewrite(group, messages, "an old tool call" if self.inputs else "an old tool result") if changed else None
 
-    def _cleared_part(self, part: Part, *, inputs: bool) -> Part:
-        if isinstance(part, ToolResultPart):
-            is_short = len(part.text) <= self.min_chars and not part.media
-            return part if is_short or part.text == self.placeholder else attrs.evolve(part, text=self.placeholder, media=())
-        if not (inputs and isinstance(part, ToolCallPart) and any(fnmatchcase(part.name, name) for name in self.inputs)):
+    def _cleared_result(self, part: Part) -> Part:
+        if not isinstance(part, ToolResultPart) or part.text == self.placeholder:
+            return part
+        is_short = len(part.text) <= self.min_chars and not part.media
+        return part if is_short else attrs.evolve(part, text=self.placeholder, media=())
+
+    def _cleared_call(self, part: Part) -> Part:
+        if not isinstance(part, ToolCallPart) or not _calls_one_of(part, self.inputs):
             return part
         arguments = self._cleared_arguments(part.arguments)
         return part if arguments == part.arguments else attrs.evolve(part, arguments=arguments)
@@ -147,107 +154,68 @@ class HeadTail:
         return result if cut is result.text else attrs.evolve(result, text=cut)
 
 
-def cut_middle(text: str, chars: int, *, values: int = 0) -> str:
-    """Return a text without its middle, and with a note of how much was cut; see `HeadTail`.
-
-    A text that is only slightly longer than ``chars`` is returned unchanged, and so is one that was cut with the same
-    arguments. One that would become less than a fifth shorter because of the values in its note is, too.
-    """
-    note = _LEAST_CUT + (len(_VALUES) + 2 * values if values and _VALUES in text else 0)
-    if len(text) <= chars + note:
-        return text
-    slack = min(_LINE_SLACK, chars // 6)
-    head_end = _line_end(text, chars * 2 // 3, -slack)
-    tail_start = _line_end(text, len(text) - chars // 3, slack)
-    head, middle, tail = text[:head_end], text[head_end:tail_start], text[tail_start:]
-    found = _values_only_in(middle, (head, tail), values) if values else []
-    cut = head + _CUT.format(len(middle), f"{_VALUES}{summarizers.listed(found)}" if found else "") + tail
-    return text if found and len(cut) > _WORTH_CUTTING * len(text) else cut
-
-
-def _values_only_in(middle: str, others: Sequence[str], chars: int) -> list[str]:
-    """Return the exact values of a text that the others do not have, in at most so many characters."""
-    known = {value for other in others for value in summarizers.facts_in(other)}
-    shown: list[str] = []
-    for value in summarizers.facts_in(middle):
-        if value not in known:
-            chars -= len(value) + 1
-            if chars < 0:
-                break
-            shown.append(value)
-    return shown
-
-
-_CUT: Final = "\n[... {:,} characters cut{} ...]\n"
-_VALUES: Final = "; values in them: "
-_WORTH_CUTTING: Final = 0.8
-_LEAST_CUT: Final = 47  # characters, about as many as the note has
-_LINE_SLACK: Final = 200
-
-
-def _line_end(text: str, place: int, slack: int) -> int:
-    """Return the place of a line end within ``slack`` characters after ``place`` (before it, if negative), or ``place``."""
-    found = text.rfind("\n", place + slack, place) if slack < 0 else text.find("\n", place, place + slack)
-    return place if found < 0 else found + (slack > 0)
-
-
-_SAME: Final = "[Same output as the later "
-_OLDER: Final = "[Older than the output of the later "
+_SAME: Final = "[Same output as the later {}]"
+_OLDER: Final = "[Older than the output of the later {}]"
 
 
 @attrs.frozen(kw_only=True)
 class Dedupe:
-    """Replaces a result that a later call repeats exactly with a pointer to that call.
+    """Replaces a result that a later call repeats exactly with a note that names that call.
 
     With ``reads``, an older reading of the same thing is replaced too, though the thing has changed since.
 
     Args:
         min_chars: Results of fewer characters stay.
-        reads: The tools that read something, such as ``["read_file"]``: of their calls with equal arguments, the newest result
-            stays. A call for the same file with other arguments, such as other lines, is another one. A failed call replaces
-            no result.
+        reads: The tools that read something, by name or pattern: ``["read_file"]``. Of their calls with equal arguments, the
+            newest result stays. A call for the same file with other arguments, such as other lines, is another one. A failed
+            call replaces no result.
 
-    >>> Dedupe(reads=["read_file"])
-    Dedupe(min_chars=200, reads=('read_file',))
+    >>> Dedupe(reads=["read_*"])
+    Dedupe(min_chars=200, reads=('read_*',))
     """
 
     min_chars: int = attrs.field(default=200, validator=count(1))
-    reads: tuple[str, ...] = attrs.field(default=(), converter=_tool_names)
+    reads: tuple[str, ...] = attrs.field(default=(), converter=_tool_patterns)
 
     def __call__(self, index: MessageIndex) -> Shorten:
-        same: dict[str, tuple[ToolResultPart, str]] = {}
-        newest: dict[str, tuple[ToolResultPart, str]] = {}
-        for group in index.included_groups:
-            calls = calls_by_id(group)
-            for result in (result for message in group.messages for result in message.tool_results()):
-                call = calls.get(result.call_id)
-                about = (result, "tool result" if call is None else brief_call(call))
-                if self._is_long(result):
-                    same[result.text] = about
-                if call is not None and call.name in self.reads and not result.failed:
-                    newest[_identity(call)] = about
+        notes = self._notes(index)
 
-        def shortened(group: MessageGroup) -> Rewrite | None:
-            calls = calls_by_id(group)
+        def noted(result: ToolResultPart) -> ToolResultPart:
+            known, note = notes.get(id(result), (None, ""))
+            return attrs.evolve(result, text=note, media=()) if known is result else result
 
-            def repeated(result: ToolResultPart) -> ToolResultPart:
-                if not self._is_long(result):
-                    return result
-                call = calls.get(result.call_id)
-                for note, later in (
-                    (_SAME, same.get(result.text)),
-                    (_OLDER, None if call is None else newest.get(_identity(call))),
-                ):
-                    if later is not None and later[0] is not result:
-                        return attrs.evolve(result, text=f"{note}{later[1]}]", media=())
-                return result
+        return lambda group: _rewritten(group, noted, "a later call has the same result, or a newer one")
 
-            return _rewritten(group, repeated, "a later call has the same result, or a newer one")
+    def _notes(self, index: MessageIndex) -> dict[int, tuple[ToolResultPart, str]]:
+        """Return each result that is repeated or older, and the note in its place, by the identity of the result.
 
-        return shortened
+        The results are read from the newest on, so that all that is known of others is later.
+        """
+        notes: dict[int, tuple[ToolResultPart, str]] = {}
+        calls_with: dict[str, str] = {}  # a text: the last call with this result
+        readings: dict[str, str] = {}  # what is read: the last call that read it
+        possible: set[str] = set()  # notes: such a result is one already, or says as little
+        for result, call in reversed([pair for group in index.included_groups for pair in _results(group)]):
+            name = "tool result" if call is None else brief_call(call)
+            read = None if call is None or not _calls_one_of(call, self.reads) else _identity(call)
+            if len(result.text) >= self.min_chars and not result.media and result.text not in possible:
+                if result.text in calls_with:
+                    notes[id(result)] = result, _SAME.format(calls_with[result.text])
+                elif read in readings:
+                    notes[id(result)] = result, _OLDER.format(readings[read])
+                calls_with.setdefault(result.text, name)
+            if read is not None and not result.failed:
+                readings.setdefault(read, name)
+            possible |= {_SAME.format(name), _OLDER.format(name)}
+        return notes
 
-    def _is_long(self, result: ToolResultPart) -> bool:
-        return len(result.text) >= self.min_chars and not result.media and not result.text.startswith((_SAME, _OLDER))
+
+def _results(group: MessageGroup) -> Iterator[tuple[ToolResultPart, ToolCallPart | None]]:
+    """Yield the results of a group, each with the call that it answers."""
+    calls = calls_by_id(group)
+    for message in group.messages:
+        for result in message.tool_results():
+            yield result, calls.get(result.call_id)
 
 
 def calls_by_id(group: MessageGroup) -> dict[str, ToolCallPart]:

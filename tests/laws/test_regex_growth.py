@@ -217,8 +217,8 @@ def test_the_expressions_are_found() -> None:
     """`used_patterns` finds the package's expressions, also in tuples, and the methods that use them."""
     found = {each.name: each for each in used_patterns()}
     assert len(found) > 100
-    assert found["compaction.summarizers.redaction.secrets.NAMED"].methods == {"match"}
-    assert any(name.startswith("compaction.summarizers.redaction.secrets._PLACES[") for name in found)
+    assert found["compaction.summarizers.redaction.names._NAMED"].methods == {"match"}
+    assert any(name.startswith("compaction.summarizers.redaction.places.PLACES[") for name in found)
 
 
 @pytest.mark.parametrize("used", used_patterns(), ids=lambda used: used.name.removeprefix("compaction."))

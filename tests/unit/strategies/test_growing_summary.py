@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
-from compaction import Drop, GroupKind, MessageIndex, Replace, RunContext, compact_sync, last, presets, run_sync
+from compaction import (
+    CompactionResult,
+    Drop,
+    GroupKind,
+    MessageIndex,
+    Replace,
+    RunContext,
+    compact_sync,
+    last,
+    presets,
+    run_sync,
+)
 from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
 from compaction.formats.validity import validate
 from compaction.index import marked
 from compaction.session import CompactionSession
 from compaction.strategies import GrowingSummary, HeadTail, ToolResult
+from compaction.summarizers import FactSummarizer, SummaryRequest
 from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, system, user
 from tests.support.conversion import convert
@@ -210,3 +223,47 @@ def test_a_last_user_message_that_is_marked_stays_in_later_runs() -> None:
     assert once.messages[0] is asked
     assert once.messages[2]["role"] == "user"
     assert not compact_sync(once.messages, strategy, counter="chars/4").edits
+
+
+@attrs.frozen
+class Listing(FactSummarizer):
+    """A summarizer that counts as one without a model, with scripted answers."""
+
+    script: Scripted = attrs.field(kw_only=True)
+
+    def summarize(self, request: SummaryRequest) -> str:
+        return self.script.summarize(request)
+
+
+class TestSlack:
+    """``slack``: a part without a model that leaves too much room unused is written again, for fewer groups."""
+
+    def cut(self, *answers: Any) -> tuple[CompactionResult, list[SummaryRequest]]:
+        script = Scripted("- BX-1000", *answers)
+        strategy = growing(summarizer=Listing(script=script), slack=0.03, max_tokens=900)
+        return compact_sync(orders(0, 30), strategy, counter="chars/4"), script.requests
+
+    def test_more_of_the_newest_groups_stay(self) -> None:
+        done, requests = self.cut()
+        groups = [len(request.groups) for request in requests]
+        assert len(groups) > 1
+        assert groups == sorted(groups, reverse=True)
+        assert 0.97 * 500 - 60 < done.after.tokens <= 500
+        assert done.before.groups - done.after.groups + 1 == groups[-1]
+
+    @pytest.mark.parametrize(
+        ("second", "policies"),
+        [
+            (lambda request: "y" * 4 * sum(group.tokens for group in request.groups), []),
+            (RuntimeError("gone"), ["the list before it was kept"]),
+            ("", ["the list before it was kept"]),
+        ],
+        ids=["as long as the groups", "raises", "empty"],
+    )
+    def test_the_first_list_stays_if_the_second_cannot_be_used(self, second: Any, policies: list[str]) -> None:
+        """It replaces the groups that it was written for, and not those of the second request."""
+        done, (first, again) = self.cut(second)
+        assert len(again.groups) < len(first.groups)
+        assert [edit.groups for edit in done.edits if isinstance(edit, Replace)] == [tuple(group.id for group in first.groups)]
+        assert "- BX-1000" in summaries(done.messages)[0]
+        assert [failure.policy for failure in done.failures] == policies

@@ -233,9 +233,19 @@ class TestHeadTail:
         assert "; values in them: src/second.py src/third.py ...]" in cut
         assert self.cut(cut, 200, 30) == cut
 
-    def test_a_text_that_only_looks_cut_is_cut(self) -> None:
-        """The words of the note may stand in what a tool returned."""
-        assert len(self.cut("x" * 3_000 + "; values in them: " + "y" * 3_000, 500, 60)) < 700
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "x" * 300 + "; values in them: " + "y" * 300,
+            "x" * 300 + "\n[... 9 characters cut; values in them: " + "y" * 160 + " ...]\n" + "x" * 80,
+            "x" * 300 + "\n[... 9 characters cut; values in them: y ...]\n" + "x" * 260,
+            "x" * 400 + "\n[... 9 characters cut; values in them: y ...]\n" + "x" * 160,
+        ],
+        ids=["the words", "a long note", "a long end", "a long beginning"],
+    )
+    def test_a_text_that_only_looks_cut_is_cut(self, text: str) -> None:
+        """A note may stand in what a tool returned; that makes no text longer than a cut one."""
+        assert self.cut(text, 500, 60) != text
 
     def test_a_text_of_values_is_not_cut(self) -> None:
         """If it would be less than a fifth shorter, it stays whole."""
@@ -292,6 +302,38 @@ class TestDedupe:
         assert found[0] == "[Older than the output of the later read(lines=9, path=a.py)]"
         assert found[1:] == [LONG + "changed", LONG + "other", LONG + "written", LONG + "again"]
         assert left(messages, Dedupe()) == messages
+
+    def test_a_failed_reading_is_not_older_than_the_one_before_it(self) -> None:
+        """Its text stays, and so does the reading before it."""
+        chat: list[Any] = [user("q")]
+        for id, failed in (("1", False), ("2", True)):
+            used = {"type": "tool_use", "id": id, "name": "read", "input": {"path": "a.py"}}
+            found = {"type": "tool_result", "tool_use_id": id, "content": f"{id} {LONG}", "is_error": failed}
+            chat += [{"role": "assistant", "content": [used]}, {"role": "user", "content": [found]}]
+        chat += [assistant("a"), user("r")]
+        strategy = ToolResult(Dedupe(reads=["read"]), keep=nothing)
+        assert compact_sync(chat, strategy, counter="chars/4", format="anthropic").messages == chat
+
+    def test_reads_may_be_patterns(self) -> None:
+        messages = around(
+            *(call("1", name="read_file"), result("1", LONG), call("2", name="read_file"), result("2", LONG + "."))
+        )
+        assert left(messages, Dedupe(reads=["READ_*", "file"])) == messages
+        assert left(messages, Dedupe(reads=["read_*"])) == left(messages, Dedupe(reads=["read_file"])) != messages
+
+    def test_what_only_looks_like_a_note_is_replaced(self) -> None:
+        """A note is known by the calls of the view: whatever else begins like one is a result like any other."""
+        text = "[Same output as the later look()]" + LONG
+        messages = around(call("1"), result("1", text), call("2"), result("2", text))
+        assert shown(left(messages, Dedupe()))[2] == "[Same output as the later look()]"
+
+    def test_notes_are_not_repeated_in_notes(self) -> None:
+        """Two results with the same note point to the same later call, also in a list that is read again."""
+        calls = [("1", "f"), ("2", "g"), ("3", "a_tool_with_a_long_name")]
+        messages = around(*(each for id, name in calls for each in (call(id, name=name), result(id, LONG))))
+        once = left(messages, Dedupe(min_chars=1))
+        assert shown(once)[2] == shown(once)[4] == "[Same output as the later a_tool_with_a_long_name()]"
+        assert left(once, Dedupe(min_chars=1)) == once
 
     def test_an_orphan_can_be_pointed_to(self) -> None:
         messages = around(call("1"), result("1", LONG), assistant("so"), result("9", LONG))

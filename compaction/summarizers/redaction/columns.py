@@ -1,0 +1,125 @@
+"""Secrets under a name: in columns of tables and CSV files, and in lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from typing import Final
+
+from .names import NAME, NAME_ENDING, QUOTE, name_kind
+from .table import SecretSpan
+from .values import is_strong, looks_random
+
+# ---------------------------------------------------------------- columns
+
+_NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{NAME}){NAME_ENDING}[*`\"' ]{{0,4}}")
+"""The head of a column of secrets, if `name_kind` knows a name that ends in ``key``."""
+
+_SEPARATORS: Final = ("|", "│", "║", "┃", "\t", ";", ",")
+_SPACES: Final = re.compile(r"[ \t]{2,}")
+_RULE: Final = re.compile(r"[ \t]{0,8}[|+│├╟]?[ \t]{0,2}:?[-─═]{2}[-|+: \t─═┼┤╢│║╫]{0,4096}")
+_HEAD_CHARS: Final = 4_096
+_NAME_CHARS: Final = 64
+
+
+def secrets_in_columns(text: str, places: list[int]) -> Iterator[SecretSpan]:
+    """Yield each word that looks like a secret under a head such as ``password``.
+
+    A table is a head, perhaps a line of dashes, and rows with as many cells. Between the cells stand ``|``, tabs, semicolons,
+    commas, or two spaces and more. Cost: linear in the text.
+    """
+    read = 0
+    for place in places:
+        if place < read:
+            continue
+        start = text.rfind("\n", max(0, place - _HEAD_CHARS), place) + 1
+        end = text.find("\n", place, place + _HEAD_CHARS)
+        if end < 0 or start < read:
+            continue
+        read = end
+        head = text[start:end]
+        separator = next((each for each in _SEPARATORS if each in head), "  ")
+        if separator == "," and ", " in head:  # a sentence, or arguments
+            continue
+        cells = _cells(head, separator)
+        columns = [number for number, (_, cell) in enumerate(cells) if _is_for_secrets(cell)]
+        if columns and sum(bool(cell.strip()) for _, cell in cells) > 1:  # not a list with a comma at the end of each line
+            read = yield from _cells_under(text, end + 1, separator, len(cells), columns)
+
+
+def _cells(line: str, separator: str) -> list[tuple[int, str]]:
+    """Return the cells of a line and where each starts."""
+    if separator != "  ":
+        places = [0, *(place + 1 for place, character in enumerate(line) if character == separator)]
+        return list(zip(places, line.split(separator), strict=True))
+    gaps = [found.span() for found in _SPACES.finditer(line.rstrip()) if found.start()]
+    starts = [0, *(end for _, end in gaps)]
+    ends = [*(start for start, _ in gaps), len(line.rstrip())]
+    return [(start, line[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+
+def _is_for_secrets(head: str) -> bool:
+    """Return whether a head names secrets."""
+    found = _NAME_ALONE.fullmatch(head.strip(" \t\\\"'")) if len(head) <= _NAME_CHARS else None
+    return found is not None and name_kind(found, found.start("name")) is not None
+
+
+def _cells_under(text: str, start: int, separator: str, width: int, columns: list[int]) -> Generator[SecretSpan, None, int]:
+    """Yield the words that look like a secret in these columns of the rows from ``start``; return where the rows end."""
+    while start < len(text):
+        end = text.find("\n", start)
+        end = end if end >= 0 else len(text)
+        row = text[start:end]
+        cells = _cells(row, separator)
+        if not _RULE.fullmatch(row) and (len(cells) != width or not row.strip()):
+            break
+        for number in columns:
+            word = cells[number][1].strip(" \t\\`*\"'") if len(cells) == width else ""
+            if is_strong(word) and " " not in word:
+                begins = start + cells[number][0] + cells[number][1].index(word)
+                yield begins, begins + len(word), "column"
+        start = end + 1
+    return start
+
+
+# ---------------------------------------------------------------- lists
+
+_LISTED: Final = re.compile(f"(?i){NAME}(?:e?s)?(?:{QUOTE})?[ \\t]{{0,4}}[:=][ \\t]{{0,4}}(?:(?P<bracket>[\\[(])|(?=\\n))")
+"""A name for secrets at the head of a list."""
+
+_LIST_LINES: Final = re.compile(r"(?:\n[ \t]{0,32}(?:-[ \t]|[ \t][\w-]{1,64}:)[^\n]{0,4096}){1,256}")
+"""The lines of a YAML list."""
+
+_LIST_ITEM: Final = re.compile(
+    r"""\n[ \t]{0,32}(?:-[ \t]{1,4})?(?:value:[ \t]{1,4})?\\{0,3}["']?(?P<line>[^\s"':\\]{6,512})\\{0,3}["']?[ \t]*(?=\n|\Z)"""
+)
+"""A line of a YAML list with one word."""
+
+_BRACKET_ITEM: Final = re.compile(
+    r"""["'`](?P<quoted>[^"'`\s\\]{6,512})\\{0,3}["'`]|(?<=[\s,\[(])(?P<plain>[^\s,"'`\[\](){}]{6,512})"""
+)
+"""A word in brackets."""
+
+_LIST_CHARS: Final = 8_192
+
+
+def secrets_in_lists(text: str, places: list[int]) -> Iterator[SecretSpan]:
+    """Yield the items that look like secrets in a list under a name such as ``passwords``."""
+    read = 0
+    for place in places:
+        found = _LISTED.match(text, place) if place >= read else None
+        if found is None or found["short"]:
+            continue
+        kind = name_kind(found, place)
+        lines = None if found["bracket"] else _LIST_LINES.match(text, found.end())
+        if kind is None or (lines is None and not found["bracket"]):
+            continue
+        if lines is not None:
+            start, read, item = found.end(), lines.end(), _LIST_ITEM
+        else:
+            close = text.find("]" if found["bracket"] == "[" else ")", found.end(), found.end() + _LIST_CHARS)
+            start, read, item = found.end() - 1, max(found.end(), close), _BRACKET_ITEM
+        for each in item.finditer(text, start, read):
+            word = each[each.lastgroup or 0]
+            if is_strong(word) if kind == "password" else looks_random(word):
+                yield *each.span(each.lastgroup or 0), kind

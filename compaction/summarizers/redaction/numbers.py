@@ -1,0 +1,140 @@
+"""Secrets of digits, and those under a label: numbers with a checksum, PINs, recovery codes and word lists of wallets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from .table import TABLE, Judge, Search, SecretSpan, any_of, in_small_letters, run_of, whole_value
+
+_ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")
+_CARD_LABEL: Final = re.compile(any_of(TABLE["labels"]["card"]))
+_LABEL_CHARS: Final = 48
+_CARD_CHARS: Final = 32  # of the longest number, and of what may stand around it
+_IBAN_CHARS: Final = {word[:2]: int(word[2:]) for word in TABLE["iban"]["chars"].split()}
+_WALLET_KEY_LABEL: Final = re.compile(
+    r"""(?:wallet\(|from_?key\(|toaccount\(|\baccounts\\?["']?\s?[:=]\s?\[|(?:^|\n)[ \t]{0,4}\([0-9]{1,2}\)"""
+    r"""|\bprivate keys?\b[^\n]{0,24})\s{0,4}\\?["']?\Z"""
+)
+_CODE_ITEM: Final = re.compile(
+    r"""(?:[\s,;:=：*•>"'`\[(\\-]|is |are |ist |sind |lautet ){0,24}(?:[0-9]{1,2}[.)][ \t]{1,4})?["'`]?"""
+    r"""(?P<code>[0-9]{3,5}(?: [0-9]{3,5}){1,3}|[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,9})(?=["'`\s,;\].)\\]|\Z)"""
+)
+"""A recovery code with what separates it from the one before."""
+
+_WALLET_WORDS: Final = re.compile(r"(?<!\w)(?:[a-z]{3,8}(?:,?[ ]|\s{1,2}(?:[0-9]{1,2}[.)][ ]?)?)){11,23}[a-z]{3,8}(?!\w)")
+"""Twelve to twenty-four words such as a wallet's."""
+
+_NEVER_IN_WALLETS: Final = frozenset(TABLE["labels"]["never_words"])
+_MOST_CODES: Final = 64
+_WORDS_WITHIN: Final = 320
+
+
+def _card(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield a number whose checksum is a card's, and those that follow it after a blank."""
+    start, number = found.start(), found[0]
+    while number and _is_card(number, text[max(0, start - _LABEL_CHARS) : start].lower()):
+        end = start + len(number)
+        yield start, end
+        following = found.re.match(text[end + 1 : end + _CARD_CHARS]) if text[end : end + 1] == " " else None
+        start, number = end + 1, following[0] if following else ""
+
+
+def _is_card(number: str, before: str) -> bool:
+    """Return whether a number has a card's checksum; one without groups must be said to be a card's."""
+    digits = [int(character) for character in number if character.isdigit()]
+    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
+    if (sum(digits[-1::-2]) + sum(doubled)) % 10 or _ISSUER.match(number) is None or len(set(digits)) == 1:
+        return False
+    return not number.isdigit() or _CARD_LABEL.search(before) is not None
+
+
+def _iban(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield an account number, if it is as long as those of its country and its checksum is right."""
+    needed = _IBAN_CHARS.get(found[0][:2], 0)
+    chars = ""
+    for end, character in enumerate(found[0], found.start() + 1):
+        chars += character.strip()
+        if len(chars) == needed:
+            number = "".join(str(int(each, 36)) for each in chars[4:] + chars[:4])
+            if int(number) % 97 == 1 and not text[end : end + 1].isalnum():
+                yield found.start(), end
+            return
+
+
+def _wallet_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield a key of an Ethereum account, if the words before it say so: it may be a hash."""
+    if _WALLET_KEY_LABEL.search(found.string, max(0, found.start() - _LABEL_CHARS), found.start()):
+        yield found.span("value")
+
+
+def _pin(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield a number that belongs to its name: a short one in small letters needs a sign between them."""
+    short = text[slice(*found.span("short"))] if found["short"] else ""
+    if found["sign"] is not None or not short or (short.isupper() and found.end("short") < found.start("value")):
+        yield found.span("value")
+
+
+def _codes(text: str, label: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the codes that follow a label one after another."""
+    place = label.end()
+    for _ in range(_MOST_CODES):
+        found = _CODE_ITEM.match(text, place)
+        if found is None or len(found["code"]) < 6 or not any(character.isdigit() for character in found["code"]):
+            return
+        yield found.span("code")
+        place = found.end()
+
+
+def _wallet_words(text: str, label: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the first run of words of a wallet after a label, unless the words are a sentence's."""
+    found = _WALLET_WORDS.search(text, label.end(), label.end() + _WORDS_WITHIN)
+    if found is not None and _NEVER_IN_WALLETS.isdisjoint(found[0].split()):
+        yield found.span()
+
+
+_JUDGES: Final = {"value": whole_value, "card": _card, "iban": _iban, "wallet_key": _wallet_key}
+_LABELS: Final = TABLE["labels"]
+_PINS: Final = TABLE["pins"]
+_PIN: Final = re.compile(
+    rf"""(?:(?<![\w-])(?:(?:sms-)?(?P<short>{any_of(_PINS["names"])}))|{any_of(_PINS["long"])})"""
+    rf"""(?: {any_of(TABLE["sentences"]["for"])} (?:\w{{1,12}} ){{0,3}}\w{{1,24}}?)?"""
+    r"""["'`]?(?P<sign>[ \t]?[:=：]|[ ](?:is|ist|lautet|war|es|est)|は|은|는)?"""
+    r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
+)
+"""A number that belongs to its name, such as a PIN or a TAN, with or without a sign between them."""
+
+
+def _number(row: dict[str, Any]) -> Search:
+    """Return the search for a row of the table's numbers."""
+    judge = _JUDGES[row.get("judge", "value")]
+    return Search(tuple(row.get("words", ())), re.compile(row["shape"]), row["kind"], judge, is_small=row.get("small", False))
+
+
+def _after_label(labels: list[str], ending: str, kind: str, judge: Judge) -> Search:
+    """Return the search for what follows one of these labels."""
+    return Search(tuple(labels), re.compile(any_of(labels) + ending), kind, judge, is_small=True)
+
+
+_RUNS: Final = tuple([(run_of(row["run"].encode(), row["length"]), _number(row)) for row in TABLE["numbers"] if "run" in row])
+"""Whether a text has characters of a number, and the search for it."""
+
+LABELLED: Final = (
+    *[_number(row) for row in TABLE["numbers"] if "words" in row],
+    Search((*[name.partition(" ")[0] for name in _PINS["names"]], *_PINS["long"]), _PIN, "pin", _pin, is_small=True),
+    _after_label(_LABELS["codes"], "(?:e?s|n)?", "recovery_code", _codes),
+    _after_label(_LABELS["words"], "", "wallet_words", _wallet_words),
+)
+"""The searches for a text with one of their words."""
+
+
+def secret_numbers(text: str, data: bytes, words: set[str]) -> Iterator[SecretSpan]:
+    """Yield these secrets in a text, given in UTF-8 too; O(characters). These words may be in it."""
+    small = in_small_letters(text)
+    for has_run, search in _RUNS:
+        if has_run(data):
+            yield from search.spans(text, small)
+    for search in LABELLED:
+        if search.may_find(words, small):
+            yield from search.spans(text, small)

@@ -1,0 +1,135 @@
+"""The table ``secrets.toml``: how its rows become searches, and in which form of which texts these search."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+TABLE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text("utf-8"))
+
+SecretSpan: TypeAlias = tuple[int, int, str]
+"""Where a secret starts and ends, and its kind."""
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Return an expression for the words, letter by letter, so that it fails early; a space in a word is any blank."""
+    tails: dict[str, set[str]] = {}
+    for word in words:
+        tails.setdefault(word[0], set()).add(word[1:])
+    branches = ["[ _-]" if first == " " else re.escape(first) for first in tails]
+    for number, rest in enumerate(tails.values()):
+        longer = rest - {""}
+        branches[number] += (any_of(sorted(longer)) + "?" * (len(longer) < len(rest))) if longer else ""
+    return f"(?:{'|'.join(branches)})"
+
+
+def in_small_letters(text: str) -> str:
+    """Return the text in small letters, each character in its place."""
+    small = text.lower()
+    if len(small) == len(text):
+        return small  # no capital becomes two letters
+    return "".join(one if len(one := character.lower()) == 1 else character for character in text)
+
+
+def with_blanks(text: str) -> str:
+    r"""Return the text with blanks for ``\n``, ``\r`` and ``\t`` written as two characters, each in its place."""
+    return text.replace(r"\n", " \n").replace(r"\r", " \n").replace(r"\t", " \t") if "\\" in text else text
+
+
+# ---------------------------------------------------------------- searches
+
+Judge: TypeAlias = Callable[[str, re.Match[str]], Iterator[tuple[int, int]]]
+"""A function that yields where the secrets in a match start and end, given the text too, in its own letters."""
+
+
+def whole_value(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the group ``value`` of a match is: all of it is a secret."""
+    yield found.span("value")
+
+
+class Search(NamedTuple):
+    """A search for secrets of one kind."""
+
+    words: tuple[str, ...]  # of which a text with such a secret has one; in small letters, except for tokens
+    shape: re.Pattern[str]
+    kind: str
+    judge: Judge = whole_value
+    is_small: bool = False  # whether the expression is for a text in small letters
+
+    def may_find(self, words: set[str], text: str) -> bool:
+        """Return whether a text, in which these words may be, has one of its words."""
+        return not words.isdisjoint(self.words) and any(word in text for word in self.words)
+
+    def spans(self, text: str, small: str = "") -> Iterator[SecretSpan]:
+        """Yield the secrets in a text, which is also given in small letters if the expression needs these."""
+        for found in self.shape.finditer(small if self.is_small else text):
+            for start, end in self.judge(text, found):
+                yield start, end, self.kind
+
+
+def replaced(text: str, spans: Iterable[SecretSpan]) -> str:
+    """Return the text with a mark in place of each span; of spans that overlap, the first to start stays."""
+    pieces: list[str] = []
+    done = 0
+    for start, end, kind in sorted(spans):
+        if start >= done:
+            pieces += [text[done:start], f"[REDACTED:{kind.replace('_', '-')}]"]
+            done = end
+    return "".join([*pieces, text[done:]]) if pieces else text
+
+
+# ---------------------------------------------------------------- which searches a text needs
+
+
+class WordScan:
+    """Finds which of many words may be in a text, in one scan that misses none.
+
+    A scan is quick where few letters stop it. So each word is looked for from one of its rare letters on.
+
+    Args:
+        words: The words; a space in one is any blank.
+        stops: The letters to look for, the rarest first; in a word without one, the first letter.
+    """
+
+    def __init__(self, words: Iterable[str], stops: str) -> None:
+        words = list(words)
+        blank = "[ _-]" if any(" " in word for word in words) else " "
+        words_of: dict[str, set[str]] = {}
+        for word in words:
+            end = _from_rare_letter(word, stops)
+            words_of.setdefault(end[0] + re.sub(blank, " ", end[1:]), set()).add(word)
+        last = ""
+        self._words: list[set[str]] = []  # of each end that is looked for
+        branches: dict[str, list[str]] = {}  # what follows a letter, each with a group that tells which end it is
+        for end in sorted(words_of):
+            if not last or not end.startswith(last):  # no end begins another, so that a place has at most one
+                last = end
+                self._words.append(set())
+                branches.setdefault(end[0], []).append(blank.join(map(re.escape, end[1:].split(" "))) + "()")
+            self._words[-1] |= words_of[end]
+        self._shape = re.compile("|".join(f"{re.escape(stop)}(?={'|'.join(rests)})" for stop, rests in branches.items()))
+
+    def perhaps_in(self, text: str) -> set[str]:
+        """Return the words that may be in a text; O(characters)."""
+        numbers = {found.lastindex or 0 for found in self._shape.finditer(text)}
+        return {word for number in numbers for word in self._words[number - 1]}
+
+
+def _from_rare_letter(word: str, stops: str) -> str:
+    """Return a word from its rarest letter on, or a little before: two letters at least."""
+    places = [at for at, letter in enumerate(word[: max(1, len(word) - 1)]) if letter in stops or not letter.isascii()]
+    at = min(places, key=lambda at: stops.find(word[at]), default=len(word) - len(word.lstrip()))
+    return word[at:]
+
+
+def run_of(characters: bytes, length: int) -> Callable[[bytes], bool]:
+    """Return a function that tells whether a text in UTF-8 has so many of these characters in a row.
+
+    It is many times quicker than an expression.
+    """
+    marks = bytes(49 if byte in characters else 32 for byte in range(256))  # a one for these characters
+    run = b"1" * length
+    return lambda data: run in data.translate(marks)
