@@ -25,7 +25,7 @@ from ..json_data import too_deep
 from ..messages import Message
 from ..tokens import MessageMeter, TokenCounter
 from ..tokens import counter as resolve_counter
-from . import cuts, editing
+from . import cuts, editing, replacements
 from .columns import Columns
 from .context import Notes, RunContext
 from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
@@ -192,14 +192,14 @@ class MessageIndex:
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
         """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
         by_id = {group.id: group for group in groups}
-        return [by_id[id] for id in cuts.replaceable(self.columns, list(by_id))]
+        return [by_id[id] for id in replacements.replaceable(self.columns, list(by_id))]
 
     def interleaved(self) -> set[int]:
         """Return the ids of groups whose messages are mixed with those of other groups, and of these others. O(messages).
 
         The set is empty for a format in which any message may follow any other.
         """
-        return cuts.interleaved(self.columns)
+        return replacements.interleaved(self.columns)
 
     def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
         """Return ``body`` as the messages of a `Replace` of these groups: with a mark, and a role that fits there. O(messages).
@@ -207,7 +207,7 @@ class MessageIndex:
         There are two messages if the format requires alternating roles; the mark is in the first. ``by``, ``round`` and the
         errors are those of `marked`.
         """
-        before, after = cuts.neighbours(self.columns, {group.id for group in groups})
+        before, after = replacements.neighbours(self.columns, {group.id for group in groups})
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
         return self.format.summary(text, before, after)
 
