@@ -156,13 +156,13 @@ class _Block:
     """Held units that touch: no piece that stays is between them. Holds state."""
 
     units: set[int]  # their numbers
-    gaps: set[int] = attrs.Factory(set[int])  # the gaps that their pieces are in
+    gaps: set[int] = attrs.Factory(set[int])  # the numbers of the gaps that their pieces are in
 
 
 class _Planner:
     """Plans the cuts of one view. Holds state: whether each piece stays, is held or has left.
 
-    A *gap* is a run of pieces that do not stay, between two that do. It is identified by the piece before it, or -1 at the start.
+    A *gap* is a run of pieces that do not stay, between two that do. Its number is the piece before it, or -1 at the start.
     """
 
     def __init__(self, pieces: Pieces) -> None:

@@ -190,7 +190,7 @@ class MessageIndex:
         return cuts.plan_cuts(self.columns, ids, together, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
-        """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
+        """Return those of these groups that one message can replace, in the given order. O(messages)."""
         by_id = {group.id: group for group in groups}
         return [by_id[id] for id in replacements.replaceable(self.columns, list(by_id))]
 

@@ -48,7 +48,7 @@ def interleaved(columns: Columns) -> set[int]:
 
 
 def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
-    """Return those of these groups that one message can replace; O(messages)."""
+    """Return those of these groups that one message can replace, in the given order; O(messages)."""
     if not columns.format.judges_joins:
         return list(ids)
     gone: set[int] = set()
@@ -62,7 +62,7 @@ def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
     pieces = Pieces(columns)
     chosen = gone.union(*gaps[-1:])
     chosen -= _within(pieces, pieces.of_group.keys() - chosen)  # a group that stays is never separated by the replacement
-    return sorted(chosen, key=lambda id: pieces.of_group[id][-1])
+    return [id for id in ids if id in chosen]
 
 
 def _gaps(format: MessageFormat, pieces: Pieces, free: Collection[int]) -> list[list[int]]:

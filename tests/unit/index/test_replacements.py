@@ -61,12 +61,12 @@ def test_what_one_message_may_stand_for(roles: str, free: list[int], fitting: li
 
 
 def test_a_group_that_stands_apart_may_go_with_what_is_between() -> None:
-    """Removed groups no longer separate a group's messages; the group comes after them, because it ends later."""
+    """Removed groups no longer separate a group's messages."""
     call: Raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}
     result: Raw = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
     said: list[Raw] = [{"role": role, "content": "x"} for role in ("user", "user", "user", "assistant", "user")]
     index = MessageIndex([said[0], call, said[1], result, *said[2:]], counter="chars/4", format=anthropic)
-    assert [group.id for group in index.replaceable(chosen(index, [1, 2, 5]))] == [2, 1, 5]
+    assert [group.id for group in index.replaceable(chosen(index, [1, 2, 5]))] == [1, 2, 5]
     assert [group.id for group in index.replaceable(chosen(index, [1, 5]))] == [5]
 
 
