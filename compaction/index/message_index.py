@@ -50,6 +50,17 @@ class MessageIndex:
 
     Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages) after a change.
 
+    Messages come in by two methods. `_extend` adds some at the end. `_build` reads the whole conversation again, and repeats
+    the edits that are still allowed:
+
+    - ``append`` calls `_extend`, and so does ``sync`` if the host only added messages.
+    - ``sync`` calls `_adopt_changes` if the host changed known messages. This builds the conversation as the host has it. If
+      the view is then worse than the host's list, that list is built without edits (`_start_over`).
+    - ``forget`` calls `_adopt_changes`, too, as if the host had removed the messages.
+    - ``append`` and ``sync`` call `_switch_format` if new messages show that the detected format is wrong.
+    - ``believe`` builds the same messages again, because other marked messages are then read as summaries.
+    - ``from_dict`` calls `_load` if the state has its messages; otherwise the first ``sync`` calls `_load_from_host`.
+
     Args:
         messages: The conversation so far, oldest first.
         counter: A token counter, or the name of one; see `compaction.tokens.counter`.
@@ -429,11 +440,12 @@ class MessageIndex:
     def believe(self, marks: Marks) -> None:
         """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
         known, self.marks = self.marks, marks
-        old = self.columns
-        if not old.grouping.marks.found or (known is not None and attrs.evolve(known, until=marks.until) == marks):
-            old.grouping.marks.rules = marks
-            return
-        self._build(self._reader.measured(old.source, old.reads), old.journal)
+        columns = self.columns
+        only_until_differs = known is not None and attrs.evolve(known, until=marks.until) == marks
+        if only_until_differs or not columns.grouping.marks.found:
+            columns.grouping.marks.rules = marks  # for later messages; the others are read as before
+        else:
+            self._build(self._reader.measured(columns.source, columns.reads), columns.journal)
 
     # ---------------------------------------------------------------- following a host's list
 
@@ -459,11 +471,11 @@ class MessageIndex:
                 raise too_deep(given) from None
             if self._extend(self._reader.new(given[known:], known)) and self._is_worse(given):
                 self._start_over(given)
-        if self.columns is not columns or len(columns.source) > count:
+        if self.columns is not columns or len(columns.source) > count:  # built again, or extended
             self._note_time()
 
     def _follow(self, given: list[Any], *, verify: bool) -> int:
-        """Return how many messages of a host's list are not new; if the host did more than add some, build everything again."""
+        """Adopt what the host did to known messages, and return how many messages of its list the index then has."""
         self.changes, columns = _UNCHANGED, self.columns
         known = None if verify else known_beginning(columns, given)
         new = given if known is None else given[known:]
@@ -505,7 +517,7 @@ class MessageIndex:
         if self._detects and not fits(given, self.format):
             return 0
         for place, raw in enumerate(given):
-            self._reader.read(raw, place)
+            self._reader.read(raw, place)  # if one cannot be read, raise before anything changes
         self.notes.clear()
         self._undone.clear()
         if self._saved is not None:
@@ -698,10 +710,10 @@ class MessageIndex:
         messages = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
         self._build(messages, journal, followed, old)
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
-        late = set(group_of[end:])
-        back = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
-        if any(group_of[new] not in late for new in back) or (not back and self._is_worse(given)):
-            self._start_over(given)  # the view would show messages the host does not have, or be less valid
+        added = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
+        with_late_result = set(group_of[end:])
+        if any(group_of[new] not in with_late_result for new in added) or (not added and self._is_worse(given)):
+            self._start_over(given)  # the view shows messages that the host's list does not have, or is less valid
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
