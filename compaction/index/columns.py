@@ -68,9 +68,7 @@ class Columns:
                     calls += len(read[2])
             else:
                 id = add(read, self._tokens[ordinal])
-                calls += (
-                    calls_in(read) if id != ordinal else len(made.get(id, ()))
-                )  # all calls of a new group are this message's
+                calls += calls_in(read) if id != ordinal else len(made.get(id, ()))  # a new group has only its calls
             if id != ordinal:
                 self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:

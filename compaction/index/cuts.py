@@ -53,9 +53,10 @@ from .pieces import Pieces
 _MayFollow: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 """Whether the second message may follow the first; ``None`` is the start or the end of the view."""
 
-_LEFT: Final = 0  # the piece is in a cut that was yielded
+# the states of a piece
+_LEFT: Final = 0  # it is in a cut that was yielded
 _STAYS: Final = 1
-_HELD: Final = 2  # the piece is of a unit that cannot be removed yet
+_HELD: Final = 2  # it is of a unit that cannot be removed yet
 
 
 def plan_cuts(
@@ -196,7 +197,7 @@ class _Planner:
             if run and may_follow(before, pieces.first(piece)):
                 earlier += run
             leads = before is None and pieces.is_system(piece) and not run and not earlier
-            before, run = None if leads else pieces.last(piece), []
+            before, run = None if leads else pieces.last(piece), []  # after leading instructions is the start of the view
 
     def one_by_one(self, units: Iterable[Sequence[int]], may_follow: _MayFollow) -> Iterator[list[int]]:
         """Offer what is left of the units one after the other, and yield every cut that can then be removed.
@@ -242,7 +243,7 @@ class _Planner:
         for piece in self._pieces.of_groups(unit):
             self._state[piece] = _HELD
             gap = self._before(piece, held_leave=True)
-            for touched in (gap, piece):  # the gap before the piece and the gap after it become one
+            for touched in (gap, piece):  # the gap before the piece and that after it, whose number is the piece, become one
                 if (other := self._blocks.get(touched, block)) is not block:
                     block = self._merged(block, other)
             block.gaps.discard(piece)
@@ -270,7 +271,7 @@ class _Planner:
     def _may_close(self, gaps: Iterable[int], may_follow: _MayFollow, *, held_leave: bool) -> bool:
         """Whether the pieces on both sides of each gap may follow one another.
 
-        ``held_leave`` tells whether held pieces are passed over, as if they had left, or stay. To a provider, the first message
+        If ``held_leave``, held pieces are passed over as if they had left; otherwise they stay. To a provider, the first message
         after leading instructions is the start of the view.
         """
         pieces = self._pieces
@@ -284,12 +285,12 @@ class _Planner:
         )
 
     def _before(self, piece: int, *, held_leave: bool) -> int:
-        """Return the nearest piece before this one that stays, or is held unless these are passed over; -1 if there is none."""
+        """Return the nearest piece before this one that stays or, unless ``held_leave``, is held; -1 if there is none."""
         staying = self._state.rfind(_STAYS, 0, piece)
         return staying if held_leave else max(staying, self._state.rfind(_HELD, staying + 1, piece))
 
     def _after(self, piece: int, *, held_leave: bool) -> int:
-        """Return the nearest piece after this one that stays, or is held unless these are passed over; -1 if there is none."""
+        """Return the nearest piece after this one that stays or, unless ``held_leave``, is held; -1 if there is none."""
         staying = self._state.find(_STAYS, piece + 1)
         if held_leave:
             return staying
