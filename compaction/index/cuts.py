@@ -271,8 +271,8 @@ class _Planner:
     def _may_close(self, gaps: Iterable[int], may_follow: _MayFollow, *, held_leave: bool) -> bool:
         """Whether the pieces on both sides of each gap may follow one another.
 
-        If ``held_leave``, held pieces are passed over as if they had left; otherwise they stay. To a provider, the first message
-        after leading instructions is the start of the view.
+        If ``held_leave``, held pieces are passed over as if they had left; otherwise they stay. To a provider, the view begins
+        after the leading instructions.
         """
         pieces = self._pieces
         opening = self._after(self._leading - 1, held_leave=held_leave)
