@@ -17,7 +17,8 @@ How the parts fit together:
   with its results, for example. Groups are never split.
 - **Edits.** A strategy yields edits, such as `Drop` or `Replace` (`edits`). `MessageIndex.apply` hands each to `editing`, which
   asks `rules` whether it is allowed, and the format whether the new neighbours are valid (`joins`). An edit that breaks a rule
-  is recorded in ``refused``; any other is applied. `cuts` plans in advance which groups can be removed or replaced together.
+  is recorded in ``refused``; any other is applied. `cuts` plans in advance which groups can be removed together, and
+  `replacements` which of them one message can replace.
 - **Columns and journal.** The source messages are never changed. `Columns` has all data of an index: the source, the groups,
   the view after all edits with its sizes, and the journal. The journal lists the edits that are currently applied; a position
   in it is a checkpoint. `MessageIndex.rollback` undoes the edits since a checkpoint exactly.
@@ -33,7 +34,8 @@ To follow one call, begin with `message_index` and read these too:
 =========================== ==================================================
 ``append``                  `reading`, `grouping`, `columns`
 ``apply``, ``rollback``     `editing`, `rules`, `joins`, `refusals`
-``steps``                   `cuts`
+``steps``                   `cuts`, `pieces`
+``replaceable``             `replacements`, `pieces`
 ``sync``                    `identity`, `alignment`, `following`, then `editing`
 ``forget``                  `forgetting`
 ``to_dict``, ``from_dict``  `state`

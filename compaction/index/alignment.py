@@ -121,30 +121,43 @@ def align(
 
     Cost: O(messages) if the list has the same objects, with others only after them; otherwise O(contents).
     """
-    found: list[Known | None] = _by(given, known, id, lambda each: id(each.raw))  # 1
+    found: list[Known | None] = _unique(given, known, id, lambda each: id(each.raw))  # 1
     altered = {place for place, each in enumerate(found) if changed and each is not None and changed(each, place)}
-    there = [each for each in found if each is not None]
-    in_order = all(one.position < other.position for one, other in itertools.pairwise(there))
-    adds_to_the_end = in_order and there and None not in found[: len(there)] and there[-1].position == known[-1].position
-    if None in found and not adds_to_the_end:
-        keys = [None if each is not None else _key_at(place, given[place], format) for place, each in enumerate(found)]
-        for one in known:
-            one.key = one.key or known_key(one.raw, format)
-        _add(found, _by(keys, known, lambda value: value, lambda each: each.key))  # 2
-        by_id = _by(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))  # 3
-        for place, each in enumerate(by_id):
-            if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
-                altered.add(place)
-        _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
-        values, listed = {each.key for each in known}, set(keys)
-        places = {place for place, each in enumerate(found) if each is not None or keys[place] in values}
-        positions = {each.position for each in (*found, *(one for one in known if one.key in listed)) if each is not None}
-        _keep_in_order(found)
-        view = _of_one_view(found, known, keys)
-        _between_neighbours(found, view, keys)  # 4
-        altered |= _altered_between_neighbours(found, view, given, format, (places, positions))  # 5
+    if None in found and not _adds_only_to_the_end(found, known):
+        altered |= _find_by_content(found, known, given, format)
     _keep_in_order(found)
     return found, {place for place in altered if found[place] is not None}
+
+
+def _adds_only_to_the_end(found: Sequence[Known | None], known: Sequence[Known]) -> bool:
+    """Whether the found messages are in order, begin the list and include the last known one."""
+    there = [each for each in found if each is not None]
+    in_order = all(one.position < other.position for one, other in itertools.pairwise(there))
+    return bool(in_order and there and None not in found[: len(there)] and there[-1].position == known[-1].position)
+
+
+def _find_by_content(
+    found: list[Known | None], known: Sequence[Known], given: Sequence[Any], format: MessageFormat
+) -> set[int]:
+    """Find further messages of the list (steps 2 to 5), and return the places of those that were altered."""
+    keys = [None if each is not None else _key_at(place, given[place], format) for place, each in enumerate(found)]
+    for one in known:
+        one.key = one.key or known_key(one.raw, format)
+    _add(found, _unique(keys, known, lambda value: value, lambda each: each.key))  # 2
+    by_id = _unique(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))  # 3
+    altered: set[int] = set()
+    for place, each in enumerate(by_id):
+        if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
+            altered.add(place)
+    _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
+    contents, listed = {each.key for each in known}, set(keys)
+    # what the list has and what is known, by content: such a message may have moved, even if it is not found at its place
+    places = {place for place, each in enumerate(found) if each is not None or keys[place] in contents}
+    positions = {each.position for each in (*found, *(one for one in known if one.key in listed)) if each is not None}
+    _keep_in_order(found)
+    view = _of_one_view(found, known, keys)
+    _between_neighbours(found, view, keys)  # 4
+    return altered | _altered_between_neighbours(found, view, given, format, (places, positions))  # 5
 
 
 def _key_at(place: int, raw: Any, format: MessageFormat) -> str:
@@ -155,10 +168,13 @@ def _key_at(place: int, raw: Any, format: MessageFormat) -> str:
         raise
 
 
-def _by(
+def _unique(
     given: Sequence[Any], known: Iterable[Known], of_given: Callable[[Any], Any], of_known: Callable[[Known], Any]
 ) -> list[Known | None]:
-    """Return for each message of the list the known message with the same value, if each side has only one with it."""
+    """Return for each message of the list the known message with the same value, if each side has only one with it.
+
+    ``of_given`` and ``of_known`` return the values; a message with the value ``None`` is not compared.
+    """
     by_value: dict[Any, Known | None] = {}
     for each in known:
         value = of_known(each)
@@ -173,6 +189,7 @@ def _by(
 
 
 def _add(found: list[Known | None], more: Iterable[Known | None]) -> None:
+    """Add matches at places that have none, except of known messages that were found elsewhere."""
     taken = {each.position for each in found if each is not None}
     for place, each in enumerate(more):
         if found[place] is None and each is not None and each.position not in taken:
@@ -216,19 +233,21 @@ def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], keys: Se
     there = [each for each in found if each is not None]
     if not there:
         return known
-    since, until = max(each.since for each in there), min(each.until for each in there)
+    since, until = max(each.since for each in there), min(each.until for each in there)  # these views showed all found ones
     positions, count, listed = {each.position for each in there}, Counter([each.key for each in known]), set(keys)
-    for each in known:
-        is_missing = each.position not in positions and each.key not in listed
-        if is_missing and each.position < there[-1].position and count[each.key] == 1:
-            since = max(since, each.until + 1) if each.until < until else since
+    for each in known:  # the view is a later one than those that showed a message which the list does not have
+        is_missing = each.position not in positions and each.key not in listed and count[each.key] == 1
+        if is_missing and each.position < there[-1].position and each.until < until:
+            since = max(since, each.until + 1)
+    if since > until:
+        return known
     times = sorted({until, *(each.until for each in known if since <= each.until < until)}, reverse=True)
-    for time in times[:_MOST_VIEWS] if since <= until else ():
+    for time in times[:_MOST_VIEWS]:
         view = [each for each in known if each.since <= time <= each.until]
         gaps = [(places, between) for places, between, ends in _gaps(found, view) if not ends]
         if all([keys[place] for place in places] == [each.key for each in between] for places, between in gaps):
             return view
-    return known if since > until else [each for each in known if each.since <= until and since <= each.until]
+    return [each for each in known if each.since <= until and since <= each.until]
 
 
 def _gaps(found: Sequence[Known | None], known: Sequence[Known]) -> Iterable[tuple[list[int], Sequence[Known], bool]]:
@@ -281,8 +300,8 @@ def _altered_between_neighbours(
 ) -> set[int]:
     """Find single messages in the place of a known message of the same role, and return their places.
 
-    A hidden known message is found only if the list contains other hidden ones. A message that is in the list and known, but in
-    another order (``in_both``), may have moved, so it is neither the old nor the new version of an altered message.
+    A hidden known message is found only if the list contains other hidden ones. A message that the list has and that is known
+    (``in_both`` has the places in the list, and the positions) may have moved, so it is no version of an altered message.
     """
     altered: set[int] = set()
     has_hidden = any(each is not None and not each.is_shown for each in found)

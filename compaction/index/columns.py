@@ -56,8 +56,8 @@ class Columns:
     def extend(self, fresh: NewMessages, restore: Callable[[int], object]) -> None:
         """Add source messages at the end; O(new). ``restore`` is called with the id of an excluded group that one joins."""
         grouping = self.grouping
-        start, known, calls, system = len(self.source), len(grouping.ids), 0, grouping.instructions.count
-        changed = [] if grouping.calls.pending is None else [grouping.calls.pending]
+        start, groups_before, instructions_before, calls = len(self.source), len(grouping.ids), grouping.instructions.count, 0
+        was_pending = [] if grouping.calls.pending is None else [grouping.calls.pending]
         self._add_columns(fresh)
         add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls.ids
         for ordinal, read in enumerate(fresh.reads, start):
@@ -68,22 +68,22 @@ class Columns:
                     calls += len(read[2])
             else:
                 id = add(read, self._tokens[ordinal])
-                calls += calls_in(read) if id != ordinal else len(made[id]) if id in made else 0  # a new group has counted them
+                calls += calls_in(read) if id != ordinal else len(made.get(id, ()))  # a new group has only its calls
             if id != ordinal:
                 self._join(id, ordinal, start, grouping.turn != turn)
                 if self._gone[id]:
                     restore(id)
-        self.system_messages += grouping.instructions.count - system
-        for id in (*changed, *grouping.answered):
+        self.system_messages += grouping.instructions.count - instructions_before
+        for id in (*was_pending, *grouping.answered):  # whether they are open or pending may have changed
             self._snapshots.pop(id, None)
         grouping.answered.clear()
         if fresh.pinned:
             self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
-        new = Counter([grouping.turns[id] for id in grouping.ids[known:]])
+        new_groups = Counter([grouping.turns[id] for id in grouping.ids[groups_before:]])
         for tally in (self.total, self.included):
             tally.tool_calls += calls
-            for begun, count in new.items():
-                tally.count_groups(begun, count)
+            for turn_of_groups, count in new_groups.items():
+                tally.count_groups(turn_of_groups, count)
 
     def _add_columns(self, fresh: NewMessages) -> None:
         """Add messages as separate groups that the view shows; groups are counted later."""

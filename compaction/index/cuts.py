@@ -1,34 +1,62 @@
-"""Cuts: what can leave together, and what one message can replace.
+"""Cuts: which groups can leave the view together.
 
 A *cut* is one of the smallest sets of groups that can only be removed together; `MessageIndex.steps` yields them. It may be
 removed if the messages around each run of its groups may then follow one another. The functions here only plan; the caller
 drops or replaces the groups.
 
-A caller offers *units*, groups that it wants to remove together, such as those of a turn; the others stay. In a format with
-rules about neighbours, `_between_joins` plans three times, each time with the units that are left:
+A caller offers *units*, groups that it wants to remove together, such as those of a turn; all other groups stay. In a format
+with rules about neighbours, `_Planner` goes over the units three times, each time over those that are left:
 
-1. From the oldest group of each gap on, as the format prefers it (`_from_oldest`). A *gap* is a run of offered groups.
-2. From any group on, as the format prefers it (`_Pass`).
-3. From any group on, as the format allows it (`_Pass`).
+1. From the oldest group of each run of offered groups on, as the format prefers it (`from_oldest`).
+2. Unit by unit in the caller's order, as the format prefers it (`one_by_one`). A unit that cannot leave yet is *held*. Held
+   units that touch form a *block*, which leaves as soon as one more unit makes its neighbours fit.
+3. Unit by unit, as the format allows it.
 
-In any other format only the first message of the view matters (`_behind_opening`). `replaceable` answers the second question.
+For example, an answer of the assistant (``a``) should follow a message of the user (``u``), and may follow another answer::
+
+    view          u0  a1  u2  a3  u4  a5  a6  a7      offered: 2, 3, 4, 5 and 6, each as a unit
+
+    from_oldest   2: a3 would follow a1. With 3: u4 would, which is fine                               cut [2, 3]
+                  4: a5 would follow a1. With 5: a6 would. With 6: a7 would
+    one_by_one    4: a5 would follow a1, so 4 is held
+                  5: without the block 4 5, a6 would follow a1; without 5 alone, a6 follows u4         cut [5]
+                  4: offered again, since it has a new neighbour; a6 would follow a1, so 4 is held
+                  6: without the block 4 6, a7 would follow a1; without 6 alone, a7 follows u4         cut [6]
+                  4: a7 would follow a1, so 4 is held
+    one_by_one    4: a7 may follow a1                                                                  cut [4]
+
+If 6 is offered before 5, it is held, since a7 would follow a5. Then 5 is offered; without the block 5 6, a7 follows u4.
+
+    >>> from compaction import MessageIndex
+    >>> messages = [{"role": {"u": "user", "a": "assistant"}[who], "content": who} for who in "uauauaaa"]
+    >>> index = MessageIndex(messages, format="anthropic", counter="chars/4")
+    >>> list(index.steps([2, 3, 4, 5, 6]))
+    [[2, 3], [5], [6], [4]]
+    >>> list(index.steps([2, 3, 6, 5, 4]))
+    [[2, 3], [6, 5], [4]]
+
+In any other format only the first message of the view matters (`_behind_opening`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 import attrs
 
-from ..formats import MessageFormat
 from ..messages import Message
 from .columns import Columns
 from .groups import GroupKind
-from .visibility import Node
+from .pieces import Pieces
 
 _MayFollow: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 """Whether the second message may follow the first; ``None`` is the start or the end of the view."""
+
+# the states of a piece
+_LEFT: Final = 0  # it is in a cut that was yielded
+_STAYS: Final = 1
+_HELD: Final = 2  # it is of a unit that cannot be removed yet
 
 
 def plan_cuts(
@@ -65,321 +93,206 @@ def plan_units(
     return iter(units) if replaced else _behind_opening(columns, units, preferred_only=preferred_only)
 
 
+# -------------------------------------------------------------------- where any message may follow any other
+
+
 def _behind_opening(columns: Columns, units: Iterable[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:
     """Yield the cuts for a format in which any message may follow any other, and only the opening group matters.
 
-    A group with which the format prefers a view to begin stays until the same is true of its successor. It is removed with the
-    last unit before that successor, or alone in the last cut.
+    A group with which the format prefers a view to begin is held until the same is true of its successor. It is removed with
+    the last unit before that successor, or alone in the last cut.
     """
     kinds, system = columns.grouping.kinds, GroupKind.SYSTEM
     view = iter([id for id in columns.ids() if id < 0 or kinds[id] is not system])
-    opening = next(view, None)  # the group that opens the view after all planned cuts
-    opens = opening is None or _opens(columns, opening)
-    held: list[int] = []
+    opening = next(view, None)  # the group that opens the view after all units so far
+    opens_well = opening is None or _opens_well(columns, opening)
+    held: list[int] = []  # the group that opened the view well, and has a successor that does not
     gone: set[int] = set()
     for unit in units:
         gone.update(unit)
-        first, opened = opening, opens
+        previous, opened_well = opening, opens_well
         if opening in gone:
             while opening in gone:
                 opening = next(view, None)
-            opens = opening is None or _opens(columns, opening)
-        if opens:
+            opens_well = opening is None or _opens_well(columns, opening)
+        if opens_well:
             yield held + unit if held else unit
             held = []
-        elif held or first is None or not opened:
-            yield unit
-        else:
-            held = [first]
+        elif opened_well:
+            held = [id for id in unit if id == previous]
             if len(unit) > 1:
-                yield [id for id in unit if id != first]
+                yield [id for id in unit if id != previous]
+        else:
+            yield unit
     if held and not preferred_only:
         yield held
 
 
-def _opens(columns: Columns, id: int) -> bool:
-    """Whether a conversation may begin with this group; only a summary's message is read."""
+def _opens_well(columns: Columns, id: int) -> bool:
+    """Whether the format prefers a conversation to begin with this group; only a summary's message is read."""
     kind = columns.kind(id)
     if kind is GroupKind.SUMMARY:
         return columns.format.prefers(None, columns.at(id, end=False))
     return kind is GroupKind.USER
 
 
+# -------------------------------------------------------------------- where the format has rules about neighbours
+
+
 def _between_joins(columns: Columns, units: Sequence[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:
     """Yield the cuts for a format with rules about which message may follow which."""
-    format, pieces = columns.format, _Pieces(columns)
+    format, planner = columns.format, _Planner(Pieces(columns))
 
     def prefers(one: Message | None, other: Message | None) -> bool:
         return format.prefers(one, other) and format.follows(one, other)
 
-    for cut in _from_oldest(pieces, prefers, units):
-        pieces.take_out(cut)
-        yield cut
-    waiting = [left for unit in units if (left := [id for id in unit if pieces.has(id)])]
-    for may_follow in (prefers,) if preferred_only else (prefers, format.follows):
-        planned = _Pass(pieces, may_follow)
-        yield from planned.cuts(waiting)
-        waiting = planned.held()
-
-
-def _from_oldest(pieces: _Pieces, may_follow: _MayFollow, units: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the runs that can be removed from a gap's oldest group on, found in one walk over the view.
-
-    A gap is a run of removable groups between two groups that stay. Groups with other groups' messages between their own are
-    not removed here. Of a unit that covers several gaps, the groups that cannot be removed from their gap stay.
-    """
-    ends = {unit[-1] for unit in units}
-    free = {id for unit in units for id in unit if len(pieces.of_group.get(id, ())) == 1}
-    before: Message | None = None
-    earlier: list[int] = []  # of units that end in a later gap
-    run: list[int] = []
-    for piece, id in enumerate(pieces.groups):
-        if id in free:
-            run.append(id)
-            if id in ends and may_follow(before, pieces.first(piece + 1)):
-                yield earlier + run
-                earlier, run = [], []
-            continue
-        if run and may_follow(before, pieces.first(piece)):
-            earlier += run
-        leads = before is None and pieces.is_system(piece) and not run and not earlier
-        before, run = None if leads else pieces.end(piece), []
-
-
-class _Pieces:
-    """The view as pieces, runs of successive messages of one group, without the groups that are ``gone``.
-
-    Holds state: which pieces are still here. A piece is a number; before the first one is -1, and no piece after the last.
-    """
-
-    def __init__(self, columns: Columns, gone: Collection[int] = ()) -> None:
-        self._columns = columns
-        self.groups: list[int] = []  # of each piece
-        self._nodes: list[tuple[Node, Node]] = []  # the first and the last of each piece
-        group_of = columns.grouping.group_of
-        for node in columns.visibility.nodes():
-            id = node if node < 0 else group_of[node]
-            if self.groups and self.groups[-1] == id:
-                self._nodes[-1] = (self._nodes[-1][0], node)
-            elif id not in gone:
-                self.groups.append(id)
-                self._nodes.append((node, node))
-        self.of_group: dict[int, list[int]] = {}
-        for piece, id in enumerate(self.groups):
-            self.of_group.setdefault(id, []).append(piece)
-        self.here = bytearray(b"\1" * len(self.groups))
-        self._leading = 0  # the number of pieces before the first that is not an instruction
-        while self._leading < len(self.groups) and self.is_system(self._leading):
-            self._leading += 1
-
-    def whole(self) -> set[int]:
-        """Return the ids of the groups whose messages are not separated by others."""
-        return {id for id, own in self.of_group.items() if len(own) == 1}
-
-    def first(self, piece: int) -> Message | None:
-        """Return the first message of a piece; ``None`` past the end."""
-        return self._columns.at(self._nodes[piece][0], end=False) if 0 <= piece < len(self._nodes) else None
-
-    def end(self, piece: int) -> Message:
-        """Return the last message of a piece."""
-        return self._columns.at(self._nodes[piece][1], end=True)
-
-    def is_system(self, piece: int) -> bool:
-        """Whether the first and the last message of a piece are instructions."""
-        return self.end(piece).is_system and self._columns.at(self._nodes[piece][0], end=False).is_system
-
-    def has(self, id: int) -> bool:
-        """Whether the pieces of a group are here."""
-        return any(self.here[piece] for piece in self.of_group.get(id, ()))
-
-    def of_groups(self, ids: Iterable[int]) -> list[int]:
-        """Return the pieces of groups."""
-        return [piece for id in ids for piece in self.of_group.get(id, ())]
-
-    def take_out(self, ids: Iterable[int]) -> None:
-        """Take out the pieces of groups."""
-        for piece in self.of_groups(ids):
-            self.here[piece] = 0
-
-    def may_leave(self, gaps: Iterable[int], staying: bytearray, may_follow: _MayFollow) -> bool:
-        """Whether the neighbours of each gap may follow one another, if only the ``staying`` pieces stay.
-
-        A gap is given by the piece before it. For the first message after leading instructions, that is the start of the view.
-        """
-        opening = staying.find(1, self._leading)
-        while opening >= 0 and self.is_system(opening):
-            opening = staying.find(1, opening + 1)
-        start = len(self.groups) if opening < 0 else opening
-        return all(may_follow(None if gap < start else self.end(gap), self.first(staying.find(1, gap + 1))) for gap in gaps)
+    yield from planner.from_oldest(units, prefers)
+    yield from planner.one_by_one(units, prefers)
+    if not preferred_only:
+        yield from planner.one_by_one(units, format.follows)
 
 
 @attrs.define(eq=False)
 class _Block:
-    """Units, with their numbers, that cannot be removed by themselves, and the gaps they leave. Holds state."""
+    """Held units that touch: no piece that stays is between them. Holds state."""
 
-    units: list[tuple[int, list[int]]]
-    gaps: set[int] = attrs.Factory(set[int])  # the staying piece before each
+    units: set[int]  # their numbers
+    gaps: set[int] = attrs.Factory(set[int])  # the numbers of the gaps that their pieces are in
 
 
-class _Pass:
-    """One pass over the units with one rule for which message may follow which. Holds state: the units that it holds.
+class _Planner:
+    """Plans the cuts of one view. Holds state: whether each piece stays, is held or has left.
 
-    A unit that cannot be removed yet is held. Held units whose pieces touch form one block, which is removed as soon as a
-    further unit makes its neighbours fit: of ``user, call, call, user`` both calls, when the second is added.
+    A *gap* is a run of pieces that do not stay, between two that do. Its number is the piece before it, or -1 at the start.
     """
 
-    def __init__(self, pieces: _Pieces, may_follow: _MayFollow) -> None:
+    def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
-        self._may_follow = may_follow
-        self._staying = pieces.here.copy()  # the pieces that are neither taken out nor held
+        self._state = bytearray([_STAYS]) * len(pieces.groups)  # by piece; bytes are searched at C speed
+        self._leading = 0  # the number of instructions at the start
+        while self._leading < len(pieces.groups) and pieces.is_system(self._leading):
+            self._leading += 1
         self._blocks: dict[int, _Block] = {}  # by each of their gaps
 
-    def cuts(self, units: Iterable[list[int]]) -> Iterator[list[int]]:
-        """Add one unit after the other, and yield every cut that can then be removed."""
+    def from_oldest(self, units: Sequence[Sequence[int]], may_follow: _MayFollow) -> Iterator[list[int]]:
+        """Yield what can be removed from the oldest group of each run of offered groups on, in one walk over the view.
+
+        A run ends before a group that stays; groups of several pieces stay here. Of a unit that covers several runs, the groups
+        that cannot be removed from their run stay.
+        """
         pieces = self._pieces
-        waiting = [*enumerate(units)][::-1]
+        ends = {unit[-1] for unit in units}
+        free = {id for unit in units for id in unit} & pieces.whole()
+        before: Message | None = None
+        earlier: list[int] = []  # what leaves from earlier runs, of a unit that ends in a later one
+        run: list[int] = []
+        for piece, id in enumerate(pieces.groups):
+            if id in free:
+                run.append(id)
+                if id in ends and may_follow(before, pieces.first(piece + 1)):
+                    self._mark(earlier + run, _LEFT)
+                    yield earlier + run
+                    earlier, run = [], []
+                continue
+            if run and may_follow(before, pieces.first(piece)):
+                earlier += run
+            leads = before is None and pieces.is_system(piece) and not run and not earlier
+            before, run = None if leads else pieces.last(piece), []  # after leading instructions is the start of the view
+
+    def one_by_one(self, units: Iterable[Sequence[int]], may_follow: _MayFollow) -> Iterator[list[int]]:
+        """Offer what is left of the units one after the other, and yield every cut that can then be removed.
+
+        A unit that cannot be removed yet is held. Each unit joins the blocks that it touches. The whole block is removed if it
+        can be; otherwise the unit alone, if it can be, and the others of the block are offered again.
+        """
+        self._state = self._state.replace(bytes([_HELD]), bytes([_STAYS]))  # what an earlier pass held
+        self._blocks.clear()
+        offered = [left for unit in units if (left := [id for id in unit if self._stays(id)])]
+        waiting = [*range(len(offered))][::-1]  # numbers of units, the next one at the end
         while waiting:
-            number, unit = waiting.pop()
-            own = pieces.of_groups(unit)
-            block = self._hold(_Block([(number, unit)]), own)
-            if pieces.may_leave(block.gaps, self._staying, self._may_follow):
-                self._release(block)
-                cut = [id for _, other in sorted(block.units) for id in other]
-                pieces.take_out(cut)
-                yield cut
-            elif len(block.units) > 1 and self._left_alone(own):
-                self._release(block)
-                others = [other for other in block.units if other[0] != number]
-                for piece in pieces.of_groups(id for _, other in others for id in other):
-                    self._staying[piece] = 1
-                waiting += sorted(others, reverse=True)  # they are tried again, beside their new neighbours
-                yield unit
+            number = waiting.pop()
+            block = self._hold(number, offered[number])
+            if self._may_close(block.gaps, may_follow, held_leave=True):
+                leaving = block.units
+            elif len(block.units) > 1 and self._may_leave_alone(offered[number], may_follow):
+                leaving = {number}
+            else:
+                continue
+            for gap in block.gaps:
+                del self._blocks[gap]
+            others = block.units - leaving
+            self._mark([id for each in others for id in offered[each]], _STAYS)
+            waiting += sorted(others, reverse=True)
+            cut = [id for each in sorted(leaving) for id in offered[each]]
+            self._mark(cut, _LEFT)
+            yield cut
 
-    def held(self) -> list[list[int]]:
-        """Return the units that could not be removed, in order."""
-        units = {number: unit for block in self._blocks.values() for number, unit in block.units}
-        return [units[number] for number in sorted(units)]
+    def _stays(self, id: int) -> bool:
+        """Whether the view shows a group and it stays; its pieces all have the same state."""
+        own = self._pieces.of_group.get(id)
+        return own is not None and self._state[own[0]] == _STAYS
 
-    def _hold(self, block: _Block, own: Iterable[int]) -> _Block:
-        """Hold the pieces of a new block, merge it with the blocks that they touch, and return the result."""
-        for piece in own:
-            self._staying[piece] = 0
-            gap = self._staying.rfind(1, 0, piece)
-            for touching in (gap, piece):  # the gaps that the piece ended and began
-                if (other := self._blocks.get(touching, block)) is not block:
-                    if len(block.units) + len(block.gaps) < len(other.units) + len(other.gaps):
-                        block, other = other, block  # the smaller is merged into the larger
-                    block.units += other.units
-                    block.gaps |= other.gaps
-                    self._blocks.update(dict.fromkeys(other.gaps, block))
+    def _mark(self, ids: Iterable[int], state: int) -> None:
+        """Set the state of the pieces of groups."""
+        for piece in self._pieces.of_groups(ids):
+            self._state[piece] = state
+
+    def _hold(self, number: int, unit: Iterable[int]) -> _Block:
+        """Hold a unit, and return its block: the unit and all that it touches, directly or through others."""
+        block = _Block({number})
+        for piece in self._pieces.of_groups(unit):
+            self._state[piece] = _HELD
+            gap = self._before(piece, held_leave=True)
+            for touched in (gap, piece):  # the gap before the piece and that after it, whose number is the piece, become one
+                if (other := self._blocks.get(touched, block)) is not block:
+                    block = self._merged(block, other)
             block.gaps.discard(piece)
             self._blocks.pop(piece, None)
             block.gaps.add(gap)
             self._blocks[gap] = block
         return block
 
-    def _left_alone(self, own: Sequence[int]) -> bool:
-        """Take the pieces of a unit out if it can be removed without those held with it; return whether it was."""
-        here = self._pieces.here
-        for piece in own:
-            here[piece] = 0
-        if self._pieces.may_leave({here.rfind(1, 0, piece) for piece in own}, here, self._may_follow):
-            return True
-        for piece in own:
-            here[piece] = 1
-        return False
+    def _merged(self, one: _Block, other: _Block) -> _Block:
+        """Return two blocks as one; the smaller is merged into the larger, so that many merges take O(n log n)."""
+        small, large = sorted((one, other), key=lambda block: len(block.units) + len(block.gaps))
+        large.units |= small.units
+        large.gaps |= small.gaps
+        self._blocks.update(dict.fromkeys(small.gaps, large))
+        return large
 
-    def _release(self, block: _Block) -> None:
-        for gap in block.gaps:
-            del self._blocks[gap]
+    def _may_leave_alone(self, unit: Iterable[int], may_follow: _MayFollow) -> bool:
+        """Whether a held unit can be removed if all other held pieces stay."""
+        self._mark(unit, _LEFT)
+        gaps = {self._before(piece, held_leave=False) for piece in self._pieces.of_groups(unit)}
+        may_leave = self._may_close(gaps, may_follow, held_leave=False)
+        self._mark(unit, _HELD)
+        return may_leave
 
+    def _may_close(self, gaps: Iterable[int], may_follow: _MayFollow, *, held_leave: bool) -> bool:
+        """Whether the pieces on both sides of each gap may follow one another.
 
-# -------------------------------------------------------------------- replacing groups by one message
+        If ``held_leave``, held pieces are passed over as if they had left; otherwise they stay. To a provider, the view begins
+        after the leading instructions.
+        """
+        pieces = self._pieces
+        opening = self._after(self._leading - 1, held_leave=held_leave)
+        while opening >= 0 and pieces.is_system(opening):
+            opening = self._after(opening, held_leave=held_leave)
+        start = len(pieces.groups) if opening < 0 else opening
+        return all(
+            may_follow(None if gap < start else pieces.last(gap), pieces.first(self._after(gap, held_leave=held_leave)))
+            for gap in gaps
+        )
 
+    def _before(self, piece: int, *, held_leave: bool) -> int:
+        """Return the nearest piece before this one that stays or, unless ``held_leave``, is held; -1 if there is none."""
+        staying = self._state.rfind(_STAYS, 0, piece)
+        return staying if held_leave else max(staying, self._state.rfind(_HELD, staying + 1, piece))
 
-def neighbours(columns: Columns, gone: Collection[int]) -> tuple[Message | None, Message | None]:
-    """Return the messages before and after the message that would replace these groups. O(messages).
-
-    It takes the place of the last group. Instructions that open the view do not count as a neighbour: to a provider, the
-    message after them is the first one.
-    """
-    pieces = _Pieces(columns)
-    place = max(at for at, id in enumerate(pieces.groups) if id in gone)
-    left = [at for at, id in enumerate(pieces.groups[:place]) if id not in gone]
-    return None if all(map(pieces.is_system, left)) else pieces.end(left[-1]), pieces.first(place + 1)
-
-
-def interleaved(columns: Columns) -> set[int]:
-    """Return the groups with other groups' messages between their own, and those other groups; O(messages)."""
-    if not columns.format.judges_joins:
-        return set()
-    pieces = _Pieces(columns)
-    apart = pieces.of_group.keys() - pieces.whole()
-    return apart | _within(pieces, apart)
-
-
-def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
-    """Return those of these groups that one message can replace, ordered by their last messages; O(messages).
-
-    The message takes the place of the last group. If other groups stay between the removed ones, there are several gaps, and
-    the message fills only the last one: the neighbours of every other gap must be allowed to follow one another.
-    """
-    if not columns.format.judges_joins:
-        return list(ids)
-    free = set(ids)
-    gone: set[int] = set()
-    while True:  # again, since a removed group may have separated the messages of another
-        pieces = _Pieces(columns, gone)
-        earlier, last = _gaps(columns.format, pieces, free & pieces.whole())
-        if not earlier:
-            break
-        gone |= earlier
-    pieces = _Pieces(columns)
-    ends = {id: own[-1] for id, own in pieces.of_group.items()}
-    chosen = gone | last
-    chosen -= _within(pieces, ends.keys() - chosen)  # a replacement never separates the messages of a group that stays
-    return sorted((id for id in ids if id in chosen), key=ends.__getitem__)
-
-
-def _gaps(format: MessageFormat, pieces: _Pieces, free: set[int]) -> tuple[set[int], set[int]]:
-    """Return the groups that may be removed from the gaps before the last one, and the groups of the last gap."""
-    gaps: list[tuple[list[int], list[int]]] = []  # the pieces of each, and those that may be removed without a replacement
-    before: Message | None = None
-    run: list[int] = []
-    for piece, id in enumerate(pieces.groups):
-        if id in free:
-            run.append(piece)
-            continue
-        may_go = _oldest_of_gap(format, pieces, before, run, piece) if run else []
-        if run:
-            gaps.append((run, may_go))
-        first = pieces.first(piece)
-        leads = before is None and first is not None and first.is_system and len(may_go) == len(run)
-        before, run = None if leads else pieces.end(piece), []
-    if run:
-        gaps.append((run, run))
-    earlier = {pieces.groups[piece] for _, may_go in gaps[:-1] for piece in may_go}
-    return earlier, {pieces.groups[piece] for piece in gaps[-1][0]} if gaps else set()
-
-
-def _oldest_of_gap(format: MessageFormat, pieces: _Pieces, before: Message | None, run: list[int], after: int) -> list[int]:
-    """Return as many of the oldest pieces (``run``) of a gap as the format prefers to be removed from between its neighbours.
-
-    The message after an instruction stays.
-    """
-    if before is not None and before.is_system:
-        before, run = pieces.end(run[0]), run[1:]
-    following = [pieces.first(piece) for piece in [*run, after][1:]]  # after one removed piece, after two, ...
-    return run[: next((count for count in range(len(run), 0, -1) if format.prefers(before, following[count - 1])), 0)]
-
-
-def _within(pieces: _Pieces, groups: Collection[int]) -> set[int]:
-    """Return the ids of the groups with a message between the messages of one of these groups."""
-    within: set[int] = set()
-    end = -1
-    for piece, id in enumerate(pieces.groups):
-        if piece < end:
-            within.add(id)
-        if id in groups:
-            end = max(end, pieces.of_group[id][-1])
-    return within
+    def _after(self, piece: int, *, held_leave: bool) -> int:
+        """Return the nearest piece after this one that stays or, unless ``held_leave``, is held; -1 if there is none."""
+        staying = self._state.find(_STAYS, piece + 1)
+        if held_leave:
+            return staying
+        held = self._state.find(_HELD, piece + 1, len(self._state) if staying < 0 else staying)
+        return staying if held < 0 else held

@@ -7,7 +7,7 @@ nothing: `MessageIndex.sync` builds the conversation again from the `FollowedLis
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, takewhile
 from typing import Any, NamedTuple, cast
@@ -18,6 +18,7 @@ from ..formats import MessageFormat
 from .alignment import Known
 from .columns import Columns
 from .edits import Applied, Drop, Edit, Replace, Rewrite, Together
+from .keys import known_key
 
 
 @attrs.frozen(kw_only=True)
@@ -71,61 +72,71 @@ class FollowedList:
         """The messages of ``entries``."""
         return [entry.raw for entry in self.entries]
 
-    def groups(self, old: Columns, new: Columns) -> dict[int, int]:
+    def carried_over(
+        self, journal: Iterable[Applied], before: Columns | Sequence[str], now: Columns
+    ) -> tuple[dict[int, int], list[Applied], list[Edit]]:
+        """Return which edits can be repeated on the new source.
+
+        Args:
+            journal: The edits.
+            before: The columns before, or only the fingerprints of their messages.
+            now: The new columns, without edits: the messages of ``entries``, and perhaps later ones.
+
+        Returns:
+            The new id of each group that an edit may name; the edits, each knowing the messages that it lost; and the rewrites
+            that are not among them, since a message of their group changed.
+        """
+        if isinstance(before, Columns):
+            groups, count = self._new_ids(before, now), len(before.source)
+            changed = {before.grouping.group_of[ordinal] for ordinal in self.altered}
+        else:
+            groups, count = self._new_ids_of_saved(now), len(before)
+            changed = {id for id, group in groups.items() if self._is_altered(now.ordinals(group))}
+
+        def key(ordinal: int) -> str:
+            return known_key(before.source[ordinal], now.format) if isinstance(before, Columns) else before[ordinal]
+
+        undone: list[Edit] = []
+        kept = [left for applied in journal if (left := self._carried(applied, changed, now.format, undone)) is not None]
+        if any(each.writes for each in kept):
+            there = {entry.ordinal for entry in self.entries if entry.ordinal not in self.altered}
+            lost = [(ordinal, key(ordinal)) for ordinal in range(count) if ordinal not in there]
+            kept = [each.without(lost) if each.writes else each for each in kept]
+        moved = (entry.ordinal != place or entry.ordinal in self.altered for place, entry in enumerate(self.entries))
+        same = sum(1 for _ in takewhile(lambda has_moved: not has_moved, moved))
+        return groups, [each if (each.seen or 0) <= same else attrs.evolve(each, seen=None) for each in kept], undone
+
+    def _new_ids(self, before: Columns, now: Columns) -> dict[int, int]:
         """Return the new id of each source group that is unchanged, or was only joined by new results."""
         here = {entry.ordinal: place for place, entry in enumerate(self.entries) if entry.ordinal is not None}
         same: dict[int, int] = {}
-        for id in old.grouping.ids:
-            places = [here[ordinal] for ordinal in old.ordinals(id) if ordinal in here]
-            group = new.grouping.group_of[places[0]] if places else None
-            if group is None or len(places) < len(old.ordinals(id)):
+        for id in before.grouping.ids:
+            places = [here[ordinal] for ordinal in before.ordinals(id) if ordinal in here]
+            group = now.grouping.group_of[places[0]] if places else None
+            if group is None or len(places) < len(before.ordinals(id)):
                 continue
-            if places == [place for place in new.ordinals(group) if place < len(self.entries)]:
+            if places == [place for place in now.ordinals(group) if place < len(self.entries)]:
                 same[id] = group
         return same
 
-    def groups_of_saved(self, new: Columns) -> dict[int, int]:
+    def _new_ids_of_saved(self, now: Columns) -> dict[int, int]:
         """Return the new id of each stored group whose messages are there, altered or not; its id is its first ordinal."""
         groups: dict[int, int] = {}
         for place, (_, ordinal, _) in enumerate(self.entries):
-            if ordinal is None or new.grouping.group_of[place] != place:
+            if ordinal is None or now.grouping.group_of[place] != place:
                 continue
-            if all(self.entries[each].ordinal is not None for each in new.ordinals(place) if each < len(self.entries)):
+            if all(self.entries[each].ordinal is not None for each in now.ordinals(place) if each < len(self.entries)):
                 groups[ordinal] = place
         return groups
 
-    def is_altered(self, places: Iterable[int]) -> bool:
+    def _is_altered(self, places: Iterable[int]) -> bool:
         """Whether a message at one of these new ordinals changed."""
         return any(place < len(self.entries) and self.entries[place].ordinal in self.altered for place in places)
 
-    def carried_over(
-        self,
-        journal: Iterable[Applied],
-        *,
-        altered: Collection[int],
-        count: int,
-        key: Callable[[int], str],
-        format: MessageFormat,
-    ) -> tuple[list[Applied], list[Edit]]:
-        """Return the edits without rewrites of altered groups, each knowing the messages that it lost, and these rewrites.
-
-        ``altered`` has the groups of which a message changed; ``key`` returns the key of one of the ``count`` source messages;
-        ``format`` reads the host's version of a summary.
-        """
-        undone: list[Edit] = []
-        kept = [left for applied in journal if (left := self._carried(applied, altered, format, undone)) is not None]
-        if any(each.writes for each in kept):
-            there = {entry.ordinal for entry in self.entries if entry.ordinal not in self.altered}
-            keys = [(ordinal, key(ordinal)) for ordinal in range(count) if ordinal not in there]
-            kept = [each.without(keys) if each.writes else each for each in kept]
-        moved = (entry.ordinal != place or entry.ordinal in self.altered for place, entry in enumerate(self.entries))
-        same = sum(1 for _ in takewhile(lambda has_moved: not has_moved, moved))
-        return [each if (each.seen or 0) <= same else attrs.evolve(each, seen=None) for each in kept], undone
-
-    def _carried(self, applied: Applied, altered: Collection[int], format: MessageFormat, undone: list[Edit]) -> Applied | None:
-        """Return an edit as it is after the host's changes; add a rewrite of an altered group to ``undone``."""
+    def _carried(self, applied: Applied, changed: Collection[int], format: MessageFormat, undone: list[Edit]) -> Applied | None:
+        """Return an edit as it is after the host's changes; add a rewrite of a changed group to ``undone``."""
         edit = applied.edit
-        if isinstance(edit, Rewrite) and edit.group in altered:
+        if isinstance(edit, Rewrite) and edit.group in changed:
             undone.append(edit)
             return None
         if isinstance(edit, Replace) and (messages := self.summaries.get(applied.made or 0)):
@@ -133,7 +144,7 @@ class FollowedList:
             return attrs.evolve(applied, edit=edit, seen=None)
         if not isinstance(edit, Together):
             return applied
-        parts = [left for part in applied.parts if (left := self._carried(part, altered, format, undone)) is not None]
+        parts = [left for part in applied.parts if (left := self._carried(part, changed, format, undone)) is not None]
         whole = Together(*[cast("Drop", part.edit) for part in parts], reason=edit.reason)
         seen = applied.seen if len(parts) == len(applied.parts) else None
         return attrs.evolve(applied, edit=whole, parts=tuple(parts), seen=seen) if parts else None

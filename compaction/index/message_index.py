@@ -25,7 +25,7 @@ from ..json_data import too_deep
 from ..messages import Message
 from ..tokens import MessageMeter, TokenCounter
 from ..tokens import counter as resolve_counter
-from . import cuts, editing
+from . import cuts, editing, replacements
 from .columns import Columns
 from .context import Notes, RunContext
 from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
@@ -33,7 +33,7 @@ from .following import FollowedList, HostChanges
 from .forgetting import forgotten, saved_without
 from .groups import GroupKind, MessageGroup
 from .identity import accounts_for, accounts_for_saved, follow, follow_saved, known_beginning, same_beginning
-from .keys import known_key, message_key
+from .keys import message_key
 from .marks import Marks
 from .metrics import Metrics
 from .reading import MessageReader, NewMessages
@@ -49,6 +49,17 @@ class MessageIndex:
     """A conversation as groups. Holds state: the groups, the metrics and the journal.
 
     Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages) after a change.
+
+    Messages come in by two methods. `_extend` adds some at the end. `_build` reads the whole conversation again, and repeats
+    the edits that are still allowed:
+
+    - ``append`` calls `_extend`, and so does ``sync`` if the host only added messages.
+    - ``sync`` calls `_adopt_changes` if the host changed known messages. This builds the conversation as the host has it. If
+      the view is then worse than the host's list, that list is built without edits (`_start_over`).
+    - ``forget`` calls `_adopt_changes`, too, as if the host had removed the messages.
+    - ``append`` and ``sync`` call `_switch_format` if new messages show that the detected format is wrong.
+    - ``believe`` builds the same messages again, because other marked messages are then read as summaries.
+    - ``from_dict`` calls `_load` if the state has its messages; otherwise the first ``sync`` calls `_load_from_host`.
 
     Args:
         messages: The conversation so far, oldest first.
@@ -99,7 +110,7 @@ class MessageIndex:
         self._refusals = Refusals()
         self._running: list[Any] = []
         self._undone: list[Edit] = []
-        self._begin(self._reader.new(given))
+        self._build(self._reader.new(given))
         if given:
             self._note_time()
 
@@ -190,16 +201,16 @@ class MessageIndex:
         return cuts.plan_cuts(self.columns, ids, together, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
-        """Return those of these groups that one message can replace, in the order of their last messages. O(messages)."""
+        """Return those of these groups that one message can replace, in the given order. O(messages)."""
         by_id = {group.id: group for group in groups}
-        return [by_id[id] for id in cuts.replaceable(self.columns, list(by_id))]
+        return [by_id[id] for id in replacements.replaceable(self.columns, list(by_id))]
 
     def interleaved(self) -> set[int]:
         """Return the ids of groups whose messages are mixed with those of other groups, and of these others. O(messages).
 
         The set is empty for a format in which any message may follow any other.
         """
-        return cuts.interleaved(self.columns)
+        return replacements.interleaved(self.columns)
 
     def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
         """Return ``body`` as the messages of a `Replace` of these groups: with a mark, and a role that fits there. O(messages).
@@ -207,7 +218,7 @@ class MessageIndex:
         There are two messages if the format requires alternating roles; the mark is in the first. ``by``, ``round`` and the
         errors are those of `marked`.
         """
-        before, after = cuts.neighbours(self.columns, {group.id for group in groups})
+        before, after = replacements.neighbours(self.columns, {group.id for group in groups})
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
         return self.format.summary(text, before, after)
 
@@ -303,7 +314,7 @@ class MessageIndex:
         Raises:
             NoProgress: If a strategy repeats a refused edit although nothing has changed. In a run, this undoes all edits.
         """
-        self._changed()
+        self._discard_view()
         by = by or self.running_name
         broken = editing.apply(self.columns, edit, by)
         if broken is None:
@@ -329,7 +340,7 @@ class MessageIndex:
                 columns.exclude(groups)
                 columns.journal.append(Applied(drop, by, turn, seen=seen))
                 self._refusals.changed()
-                self._changed()
+                self._discard_view()
             else:
                 self.apply(drop, by=by)
 
@@ -365,7 +376,7 @@ class MessageIndex:
         if not self._refusals.apply_waiting(self.columns):
             return False
         self._refusals.changed()
-        self._changed()
+        self._discard_view()
         return True
 
     @contextlib.contextmanager
@@ -378,7 +389,7 @@ class MessageIndex:
         finally:
             editing.rollback(self.columns, before)
             self._refusals, self._running = refusals, running
-            self._changed()
+            self._discard_view()
 
     def rollback(self, checkpoint: int = 0) -> None:
         """Undo every edit since a position in the journal, exactly. Raise an `InputError` if the journal has fewer edits.
@@ -396,7 +407,7 @@ class MessageIndex:
             places = editing.touched(columns, *undone)
             self._undone += editing.settle(columns, [place for place in places if place >= 0])
         self._pinned_ids = {id for id in self._pinned_ids if columns.exists(id)}
-        self._changed()
+        self._discard_view()
 
     def pin(self, ids: Iterable[int]) -> None:
         """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
@@ -405,7 +416,7 @@ class MessageIndex:
             self._pinned_ids.add(id)
         self._groups = None
 
-    def _changed(self) -> None:
+    def _discard_view(self) -> None:
         """Discard the cached view, which `messages` and `included_groups` build again."""
         self._groups = self._view = None
 
@@ -421,7 +432,7 @@ class MessageIndex:
             raise StateError("append: this index was saved without its messages; pass the full list to sync first")
         self._undone.clear()
         if self._detects and not fits(given, self.format):
-            self._turn_to(resolve(None, [*self.columns.source, *given]))
+            self._switch_format(resolve(None, [*self.columns.source, *given]))
         self._extend(self._reader.new(given, len(self.columns.source)))
         if given:
             self._note_time()
@@ -429,12 +440,12 @@ class MessageIndex:
     def believe(self, marks: Marks) -> None:
         """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
         known, self.marks = self.marks, marks
-        old = self.columns
-        if not old.grouping.marks.found or (known is not None and attrs.evolve(known, until=marks.until) == marks):
-            old.grouping.marks.rules = marks
-            return
-        self._begin(self._reader.measured(old.source, old.reads))
-        self._reapply(old.journal)
+        columns = self.columns
+        only_until_differs = known is not None and attrs.evolve(known, until=marks.until) == marks
+        if only_until_differs or not columns.grouping.marks.found:
+            columns.grouping.marks.rules = marks  # for later messages; the others are read as before
+        else:
+            self._build(self._reader.measured(columns.source, columns.reads), columns.journal)
 
     # ---------------------------------------------------------------- following a host's list
 
@@ -452,30 +463,30 @@ class MessageIndex:
         columns, count, given = self.columns, len(self.columns.source), as_list(messages)
         self._undone.clear()
         if self._saved is not None:
-            self._bind(self._saved, given)
+            self._load_from_host(self._saved, given)
         else:
             try:
                 known = self._follow(given, verify=verify)
             except RecursionError:
                 raise too_deep(given) from None
             if self._extend(self._reader.new(given[known:], known)) and self._is_worse(given):
-                self._take_list(given)
-        if self.columns is not columns or len(columns.source) > count:
+                self._start_over(given)
+        if self.columns is not columns or len(columns.source) > count:  # built again, or extended
             self._note_time()
 
     def _follow(self, given: list[Any], *, verify: bool) -> int:
-        """Return how many messages of a host's list are not new; if the host did more than add some, build everything again."""
+        """Adopt what the host did to known messages, and return how many messages of its list the index then has."""
         self.changes, columns = _UNCHANGED, self.columns
         known = None if verify else known_beginning(columns, given)
         new = given if known is None else given[known:]
         if self._detects and not fits(new, self.format) and (other := resolve(None, given)) != self.format:
-            self._turn_to(other)
+            self._switch_format(other)
             return self._follow(given, verify=verify)  # in another format, other messages may be the same
         if known is None:
             followed = follow(columns, given, verify=verify)
             self.changes, known = followed.changes, followed.covered
             if followed.changes or followed.summaries:
-                self._rebuild(followed, given, columns.journal)
+                self._adopt_changes(followed, given, columns.journal)
                 return len(given)
         return known
 
@@ -506,7 +517,7 @@ class MessageIndex:
         if self._detects and not fits(given, self.format):
             return 0
         for place, raw in enumerate(given):
-            self._reader.read(raw, place)
+            self._reader.read(raw, place)  # if one cannot be read, raise before anything changes
         self.notes.clear()
         self._undone.clear()
         if self._saved is not None:
@@ -517,7 +528,7 @@ class MessageIndex:
             followed = gone.followed(self.columns.source)
             self.marks = None if self.marks is None else gone.marks(self.marks)
             self.changes = _UNCHANGED
-            self._rebuild(followed, followed.raws, gone.kept)
+            self._adopt_changes(followed, followed.raws, gone.kept)
         return len(gone.found)
 
     def traces_of(self, messages: Iterable[Any]) -> list[Any]:
@@ -638,84 +649,107 @@ class MessageIndex:
             self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
             self._arrived_at = now
 
-    def _begin(self, fresh: NewMessages) -> None:
-        """Begin with these messages and no edits."""
-        self.columns = Columns(self.format, self.measure, self.marks)
+    def _build(
+        self,
+        messages: NewMessages,
+        journal: Sequence[Applied] = (),
+        followed: FollowedList | None = None,
+        before: Columns | Sequence[str] = (),
+    ) -> list[Applied]:
+        """Read the whole conversation into new columns, apply edits and pins again, and return the edits that are not allowed.
+
+        Args:
+            messages: All messages of the conversation.
+            journal: The edits.
+            followed: How the messages differ from those before; ``None`` if they are the same. Messages after its entries are
+                new: if one is a late result, its group comes back.
+            before: If the messages differ, the columns before, or only the fingerprints of their messages.
+        """
+        self.columns = columns = Columns(self.format, self.measure, self.marks)
         self._refusals = Refusals()
         self._keys = []
-        self._changed()
-        self._extend(fresh)
-
-    def _turn_to(self, format: MessageFormat) -> None:
-        """Read everything again in another format, which only later messages revealed."""
-        source, journal = self.columns.source, in_format(self.columns.journal, self.format, format)
-        self._reader = attrs.evolve(self._reader, format=format)
-        self._begin(self._reader.new(source))
-        self._reapply(journal)
-
-    def _reapply(self, journal: Iterable[Applied], groups: Mapping[int, int] | None = None) -> list[Applied]:
-        """Apply journaled edits and pins again (see `editing.reapply`), and return the edits that are not allowed now."""
-        left_out, ids = editing.reapply(self.columns, journal, groups)
-        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and groups is None)}
+        self._discard_view()
+        self._extend(messages)
+        if not journal and not self._pinned_ids and followed is None:
+            return []  # the rest would take a tenth of the time for a short conversation
+        new_ids: Mapping[int, int] | None = None
+        if followed is not None:
+            new_ids, journal, undone = followed.carried_over(journal, before, columns)
+            self._undone += undone
+        left_out, ids = editing.reapply(columns, journal, new_ids)
+        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and followed is None)}
         self._pinned_ids.clear()
-        self.pin(sorted(id for id in pinned if self.columns.exists(id)))
+        self.pin(sorted(id for id in pinned if columns.exists(id)))
         self._undone += editing.edits_of(left_out)
-        self._undone += editing.settle(self.columns, editing.touched(self.columns, *self.columns.journal))
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))
+        if followed is not None:
+            self._restore_joined(len(followed.entries))
         return left_out
 
-    def _rebuild(self, followed: FollowedList, given: Sequence[Any], journal: Sequence[Applied]) -> None:
-        """Build the conversation again as the host has it now. If a message cannot be read, raise before anything changes."""
+    def _restore_joined(self, start: int) -> None:
+        """Bring back the hidden groups that messages from an ordinal on joined."""
+        columns, count = self.columns, self.edit_count
+        for id in dict.fromkeys(columns.grouping.group_of[start:]):
+            if not columns.is_included(id):
+                editing.restore(columns, id)
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
+
+    def _switch_format(self, format: MessageFormat) -> None:
+        """Read the messages in another format, which only later ones revealed."""
+        reader = attrs.evolve(self._reader, format=format)
+        messages, journal = reader.new(self.columns.source), in_format(self.columns.journal, self.format, format)
+        self._reader = reader
+        self._build(messages, journal)
+
+    def _adopt_changes(self, followed: FollowedList, given: Sequence[Any], journal: Sequence[Applied]) -> None:
+        """Change known messages as the host did. If a message cannot be read, raise before anything changes."""
         old, end = self.columns, len(followed.entries)
         reads = [
             old.reads[ordinal] if ordinal is not None and ordinal not in followed.altered else self.format.read(raw, place or 0)
             for raw, ordinal, place in followed.entries
         ]
         tail = given[followed.covered :]
-        fresh = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
-        kept, undone = followed.carried_over(
-            journal,
-            altered={old.grouping.group_of[ordinal] for ordinal in followed.altered},
-            count=len(old.source),
-            key=lambda ordinal: known_key(old.source[ordinal], self.format),
-            format=self.format,
-        )
-        self._undone += undone
-        self._begin(fresh)
-        self._resume(kept, followed.groups(old, self.columns), end)
+        messages = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
+        self._build(messages, journal, followed, old)
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
-        late = set(group_of[end:])
-        back = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
-        if any(group_of[new] not in late for new in back) or (not back and self._is_worse(given)):
-            self._take_list(given)  # the view would show messages the host does not have, or be less valid
-
-    def _resume(self, journal: Iterable[Applied], groups: Mapping[int, int], end: int) -> None:
-        """Apply edits again, and bring back the hidden groups that messages at or after ``end`` join."""
-        self._reapply(journal, groups)
-        columns, count = self.columns, self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[end:]):
-            if not columns.is_included(id):
-                editing.restore(columns, id)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
+        added = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
+        with_late_result = set(group_of[end:])
+        if any(group_of[new] not in with_late_result for new in added) or (not added and self._is_worse(given)):
+            self._start_over(given)  # the view shows messages that the host's list does not have, or is less valid
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
         return len(self.format.validate(self.columns.raws())) > len(self.format.validate(given))
 
-    def _take_list(self, given: Sequence[Any]) -> None:
-        """Start from the host's list without edits; the summaries in it that edits wrote are still summaries."""
-        fresh = self._reader.new(given)
+    def _start_over(self, given: Sequence[Any]) -> None:
+        """Read the host's list, without edits; the summaries in it that edits wrote are still summaries."""
+        messages = self._reader.new(given)
         self._undone += editing.edits_of(self.columns.journal)
         self._remember_summaries(self._undone)
         self._pinned_ids.clear()
-        self._begin(fresh)
+        self._build(messages)
 
     def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
         if self.marks is not None:
             self.marks = attrs.evolve(self.marks, own=self.marks.own | summary_digests(edits))
 
-    def _bind(self, saved: Saved, given: list[Any]) -> None:
-        """Load a state that was saved without its messages, from a list that contains them as far as the host kept them."""
+    def _load(self, saved: Saved, messages: Sequence[Any]) -> None:
+        """Build the conversation of a state with its messages; raise a `StateError` if an edit or a pin does not fit them."""
+        try:
+            fresh = self._reader.new(messages)
+        except InputError as error:
+            raise StateError(f"saved {error}") from error
+        if left_out := self._build(fresh, saved.journal):
+            unfit = left_out[0].edit
+            raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
+        if unknown := set(saved.pinned) - self._pinned_ids:
+            raise StateError(
+                f"pinned {sorted(unknown)}: the saved messages have no such groups; discard the saved state and start again"
+            )
+
+    def _load_from_host(self, saved: Saved, given: list[Any]) -> None:
+        """Build the conversation of a state without its messages, as far as the host's list has them."""
         if self._detects:
             self._reader = attrs.evolve(self._reader, format=resolve(None, given))
         saved = saved.in_format(self.format)
@@ -728,29 +762,5 @@ class MessageIndex:
         known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        self._begin(known)
-        if followed is None:
-            self._reapply(saved.journal)
-            self._extend(new)
-            return
-        groups = followed.groups_of_saved(self.columns)
-        altered = {id for id, group in groups.items() if followed.is_altered(self.columns.ordinals(group))}
-        kept, undone = followed.carried_over(
-            saved.journal, altered=altered, count=len(prints), key=prints.__getitem__, format=self.format
-        )
-        self._undone += undone
-        self._resume(kept, groups, len(followed.entries))
-
-    def _load(self, saved: Saved, messages: Sequence[Any]) -> None:
-        """Read saved messages and apply their edits; raise a `StateError` if any of them cannot be applied."""
-        try:
-            self._extend(self._reader.new(messages))
-        except InputError as error:
-            raise StateError(f"saved {error}") from error
-        if left_out := self._reapply(saved.journal):
-            unfit = left_out[0].edit
-            raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
-        if unknown := set(saved.pinned) - self._pinned_ids:
-            raise StateError(
-                f"pinned {sorted(unknown)}: the saved messages have no such groups; discard the saved state and start again"
-            )
+        self._build(known, saved.journal, followed, prints)
+        self._extend(new)

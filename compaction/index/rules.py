@@ -92,7 +92,7 @@ def removal_problem(
         return "the edit names a group twice"
     for id in ids:
         rule = protection(columns, id, allow_system=allow_system, by=by, newer=newer)
-        if rule is not None and not (seen is not None and _is_removed_before(columns, id, seen, allow_system=allow_system)):
+        if rule is not None and not (seen is not None and _is_newly_protected(columns, id, seen, allow_system=allow_system)):
             return rule
     if len(ids) >= columns.included.groups:
         return "the edit would remove every group of the view"
@@ -118,8 +118,8 @@ def protection(columns: Columns, id: int, *, allow_system: bool = False, by: str
     return _newest(columns, by, newer=newer).get(id)
 
 
-def _is_removed_before(columns: Columns, id: int, seen: int, *, allow_system: bool) -> bool:
-    """Whether a group has messages that came after so many, and is protected by nothing that was known before."""
+def _is_newly_protected(columns: Columns, id: int, seen: int, *, allow_system: bool) -> bool:
+    """Whether only messages after the first ``seen`` ones protect a group: they joined it, and nothing else protects it."""
     if id < 0 or not columns.is_included(id) or id in columns.pinned or columns.ordinals(id)[-1] < seen:
         return False
     return allow_system or columns.grouping.kinds[id] is not GroupKind.SYSTEM
@@ -174,7 +174,8 @@ def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str 
 def _placement_problem(columns: Columns, ids: Sequence[int]) -> str | None:
     """Return the rule against a replacement between the messages of a remaining group, if it would be broken.
 
-    If any message may follow any other, the messages of a group may be apart, except a call and its results.
+    The replacement takes the place of the last group. Results without a call may stand between the messages of any group, so
+    they are passed over. If any message may follow any other, only the place of such a result can be a wrong one.
     """
     grouping, last = columns.grouping, max(ids, key=columns.anchor)
     if not columns.format.judges_joins and last not in grouping.orphans:

@@ -12,9 +12,14 @@ from ..index import GroupKind, MessageIndex, Rewrite
 _MOST_BETWEEN: Final = 4  # messages before an answer that are looked through for what it answers
 
 
-def answered_place(index: MessageIndex, place: int) -> int | None:
-    """Return the position of the message that a user's message at a position may answer; instructions do not count."""
-    before = range(place - 1, max(-1, place - 1 - _MOST_BETWEEN), -1)
+def answered_ordinal(index: MessageIndex, ordinal: int) -> int | None:
+    """Return the ordinal of the message that a user's message may answer; instructions do not count.
+
+    Args:
+        index: The conversation.
+        ordinal: The ordinal of the user's message. The id of a group of the user is the ordinal of its message.
+    """
+    before = range(ordinal - 1, max(-1, ordinal - 1 - _MOST_BETWEEN), -1)
     return next((at for at in before if index.kind_at(at) is not GroupKind.SYSTEM), None)
 
 
@@ -32,8 +37,8 @@ def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str
     for id in index.included_ids:
         if id not in answers or columns.kind(id) is not GroupKind.USER:
             continue
-        place, answer = answered_place(index, id), index.group(id).messages[0]
-        before = id if place is None else columns.grouping.group_of[place]
+        asked, answer = answered_ordinal(index, id), index.group(id).messages[0]
+        before = id if asked is None else columns.grouping.group_of[asked]
         is_shown = columns.kind(before) is GroupKind.ASSISTANT and columns.is_included(before)
         if is_shown and summarizers.is_short_answer(answer):
             found[before] = summarizers.asked_in(index.group(before).messages[-1], answer)

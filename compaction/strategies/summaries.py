@@ -15,7 +15,7 @@ from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, usable_text
 from .base import CompactionStrategy, Strategy, group_tokens, tokens_in
-from .questions import answered_place
+from .questions import answered_ordinal
 from .summary_text import SummaryText
 
 QUOTES_A_PART: Final = "; it quotes about"
@@ -195,22 +195,22 @@ def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Mess
 
 def _answers_beside(index: MessageIndex, replaced: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the user's short answers that stay in the view, to questions in the messages that these groups stand for."""
-    places, kind = {*chain.from_iterable(map(index.ordinals, replaced))}, index.columns.kind
-    stay = (id for id in index.included_ids if kind(id) is GroupKind.USER and id not in places)
-    answers = [index.format.read(index.source[id]) for id in stay if answered_place(index, id) in places]
+    gone, kind = {*chain.from_iterable(map(index.ordinals, replaced))}, index.columns.kind
+    ordinals = (id for id in index.included_ids if kind(id) is GroupKind.USER and id not in gone)  # of the user's messages
+    answers = [index.format.read(index.source[ordinal]) for ordinal in ordinals if answered_ordinal(index, ordinal) in gone]
     return tuple(filter(summarizers.is_short_answer, answers))
 
 
 def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said: Iterable[Message]) -> dict[int, Message]:
     """Return what each short message of the user may answer, by the identity of its object; it may have left before."""
     short, source = {id(message.raw) for message in said if summarizers.is_short_answer(message)}, index.source
-    places = chain(chain.from_iterable(map(index.ordinals, replaced)), index.included_ids) if short else ()
+    ordinals = chain(chain.from_iterable(map(index.ordinals, replaced)), index.included_ids) if short else ()
     found: dict[int, Message] = {}
-    for place in places:
-        if id(source[place]) in short:
-            at = answered_place(index, place)
-            if at is not None and index.kind_at(at) is not GroupKind.SUMMARY:
-                found[id(source[place])] = index.format.read(source[at])
+    for ordinal in ordinals:
+        if ordinal >= 0 and id(source[ordinal]) in short:  # below 0 are ids of inserted summaries
+            asked = answered_ordinal(index, ordinal)
+            if asked is not None and index.kind_at(asked) is not GroupKind.SUMMARY:
+                found[id(source[ordinal])] = index.format.read(source[asked])
     return found
 
 

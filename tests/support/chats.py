@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, TypeAlias
 
 from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
-from compaction.formats import openai_chat
+from compaction.formats import MessageFormat, anthropic, openai_chat
 from compaction.index import marked, relay
 from compaction.strategies import Strategy
 
@@ -72,6 +72,12 @@ def tool_turns(count: int, words: int = 100) -> Chat:
 def indexed(messages: Chat, **options: Any) -> MessageIndex:
     """Return the conversation as an index that counts one token for every four characters."""
     return MessageIndex(messages, counter="chars/4", **options)
+
+
+def index_of_roles(roles: str, format: MessageFormat = anthropic) -> MessageIndex:
+    """Return a conversation with a message for each letter: ``s`` for instructions, ``u`` for the user, ``a`` for an answer."""
+    role_of = {"s": "system", "u": "user", "a": "assistant"}
+    return indexed([said(role_of[role], f"{role}{place} " * 20 + ".") for place, role in enumerate(roles)], format=format)
 
 
 def shown(messages: list[Any]) -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 
 from compaction import Drop, MessageIndex, Replace, Rewrite, Together, validate
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
-from compaction.index.cuts import neighbours
 from compaction.index.joins import opening
+from compaction.index.replacements import neighbours
 from compaction.messages import OtherPart, ToolResultPart
 from tests.support.letters import Letters
 

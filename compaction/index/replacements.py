@@ -1,0 +1,111 @@
+"""Replacements: which groups one message can replace, and between which neighbours it then stands.
+
+The message takes the place of the last group. If other groups stay between the replaced ones, there are several *gaps*. The
+message fills only the last one, so the neighbours of every other gap must fit without it. For example, where an answer of the
+assistant (``a``) should follow a message of the user (``u``)::
+
+    view    u0  a1  u2  a3  u4  a5  u6      offered: 0, 2, 4 and 5
+
+    0       cannot be replaced: the view would begin with a1
+    2       cannot be replaced: a3 would follow a1
+    4 5     is the last gap: the message stands between a3 and u6
+
+    >>> from compaction import MessageIndex
+    >>> messages = [{"role": {"u": "user", "a": "assistant"}[who], "content": who} for who in "uauauau"]
+    >>> index = MessageIndex(messages, format="anthropic", counter="chars/4")
+    >>> replaceable(index.columns, [0, 2, 4, 5])
+    [4, 5]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ..formats import MessageFormat
+from ..messages import Message
+from .columns import Columns
+from .pieces import Pieces
+
+
+def neighbours(columns: Columns, gone: Collection[int]) -> tuple[Message | None, Message | None]:
+    """Return the messages before and after the message that would replace these groups. O(messages).
+
+    Instructions that open the view do not count as a neighbour: to a provider, the message after them is the first one.
+    """
+    pieces = Pieces(columns)
+    place = max(pieces.of_groups(gone))
+    left = [piece for piece, id in enumerate(pieces.groups[:place]) if id not in gone]
+    return None if all(map(pieces.is_system, left)) else pieces.last(left[-1]), pieces.first(place + 1)
+
+
+def interleaved(columns: Columns) -> set[int]:
+    """Return the groups with other groups' messages between their own, and those other groups; O(messages)."""
+    if not columns.format.judges_joins:
+        return set()
+    pieces = Pieces(columns)
+    apart = pieces.of_group.keys() - pieces.whole()
+    return apart | _within(pieces, apart)
+
+
+def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
+    """Return those of these groups that one message can replace, in the given order; O(messages)."""
+    if not columns.format.judges_joins:
+        return list(ids)
+    gone: set[int] = set()
+    while True:  # again, since a removed group may have separated the messages of another
+        pieces = Pieces(columns, gone)
+        gaps = _gaps(columns.format, pieces, pieces.whole().intersection(ids))
+        earlier = {id for gap in gaps[:-1] for id in gap}
+        if not earlier:
+            break
+        gone |= earlier
+    pieces = Pieces(columns)
+    chosen = gone.union(*gaps[-1:])
+    chosen -= _within(pieces, pieces.of_group.keys() - chosen)  # a group that stays is never separated by the replacement
+    return [id for id in ids if id in chosen]
+
+
+def _gaps(format: MessageFormat, pieces: Pieces, free: Collection[int]) -> list[list[int]]:
+    """Return the groups that can be removed from each gap: from the last one all, from the others those of `_closing`."""
+    gaps: list[tuple[list[int], list[int]]] = []  # the pieces of each gap, and those that can be removed without a replacement
+    before: Message | None = None
+    run: list[int] = []
+    for piece, id in enumerate(pieces.groups):
+        if id in free:
+            run.append(piece)
+            continue
+        closing = _closing(format, pieces, before, run, piece)
+        if run:
+            gaps.append((run, closing))
+        first = pieces.first(piece)
+        leads = before is None and first is not None and first.is_system and len(closing) == len(run)
+        before, run = None if leads else pieces.last(piece), []
+    if run:
+        gaps.append((run, []))
+    chosen = [*(closing for _, closing in gaps[:-1]), *(run for run, _ in gaps[-1:])]
+    return [[pieces.groups[piece] for piece in each] for each in chosen]
+
+
+def _closing(format: MessageFormat, pieces: Pieces, before: Message | None, run: Sequence[int], after: int) -> list[int]:
+    """Return as many pieces of a gap, oldest first, as can be removed so that the format prefers the next one to be there.
+
+    The gap consists of the pieces ``run``, between the message ``before`` and the piece ``after``.
+    """
+    if run and before is not None and before.is_system:
+        before, run = pieces.last(run[0]), run[1:]  # the message after an instruction stays
+    for count in range(len(run), 0, -1):
+        if format.prefers(before, pieces.first(run[count] if count < len(run) else after)):
+            return list(run[:count])
+    return []
+
+
+def _within(pieces: Pieces, groups: Collection[int]) -> set[int]:
+    """Return the ids of the groups with a message between the messages of one of these groups."""
+    within: set[int] = set()
+    end = -1
+    for piece, id in enumerate(pieces.groups):
+        if piece < end:
+            within.add(id)
+        if id in groups:
+            end = max(end, pieces.of_group[id][-1])
+    return within
