@@ -30,12 +30,13 @@ proxy.headroom-ai := headroom-ai[proxy]
 proxy.litellm     := litellm[proxy]
 
 export LLAMA_SERVER
+unexport PYTHONDONTWRITEBYTECODE # each of the hundreds of programs that the tests start would compile the package again
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention bench-words
+.PHONY: help demo docs environments test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention bench-words
 .PHONY: screenshots release-check bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway bench-peers test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what is installed into each ------------------------------------------------------------------------
@@ -151,14 +152,16 @@ lint: $(call made,test)
 	@$(BIN)/ruff format --quiet --check || { echo "run: $(BIN)/ruff format"; exit 1; }
 	@echo "lint: clean"
 
-## mypy and pyright, both strict
+## mypy and pyright, both strict, at the same time
 types: $(call made,test)
-	@$(BIN)/mypy
-	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@$(BIN)/mypy & $(BIN)/pyright --pythonpath $(BIN)/python; code=$$?; wait $$! && exit $$code
 
 ## compact a recorded coding session: sizes, what changed and why, and what a plain cut would lose
 demo: $(call made,demo)
 	@$(BIN)/python examples/demo.py
+
+## the environments of all targets that .ci/run runs
+environments: $(foreach each,test report docs judges hermes ray frameworks frameworks-apart gateway,$(call made,$(each))) $(AGENTS)/.made chromium
 
 ## list these targets
 help:

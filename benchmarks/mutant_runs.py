@@ -230,7 +230,10 @@ class _Forks:
         return 0
 
     def _apart(self, module: Path, tree: ast.Module, tests: Sequence[int]) -> str:
-        """Do the same in a copy of the tree and a new process; without tests, the mutant survives."""
+        """Do the same in a copy of the tree and a new process; without tests, the mutant survives.
+
+        No bytecode is stored: two mutants of one size and second would look like the same file.
+        """
         if not tests:
             return "survived"
         copied = self.folder / "tree"
@@ -238,7 +241,7 @@ class _Forks:
             shutil.copytree(Path.cwd(), copied, ignore=shutil.ignore_patterns(".*", "build", "__pycache__"), symlinks=True)
         original = (copied / module).read_text(encoding="utf-8")
         (copied / module).write_text(ast.unparse(tree), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", *PLAIN, *(self.items[test].nodeid for test in tests)]
+        command = [sys.executable, "-B", "-m", "pytest", *PLAIN, *(self.items[test].nodeid for test in tests)]
         limit = 60 + 10 * sum(self.took[test] for test in tests)
         try:
             done = subprocess.run(command, cwd=copied, capture_output=True, timeout=limit, check=False)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.soak --seed 1 --date 2026-11-22 --write docs/reliability.md
 
-Seven parts, all but the sessions in two processes:
+Eight parts, all but the sessions in two processes:
 
 - edits: up to twelve random edits of a valid or damaged conversation, checked against laws 1 to 4, a fresh count and a
   rollback;
@@ -13,7 +13,8 @@ Seven parts, all but the sessions in two processes:
 - interruptions: the laws of ``tests/laws/test_interruptions.py`` at every place, or at so many of each case, and those of
   ``tests/laws/test_tenants.py`` with other tenants;
 - words: random sessions of agents, in which nothing a person said may be lost without a summary (law 11);
-- files: pipeline files with mistakes, in TOML, YAML and JSON; each is a strategy that can be written again, or a typed error.
+- files: pipeline files with mistakes, in TOML, YAML and JSON; each is a strategy that can be written again, or a typed error;
+- laws: `tests/laws` and `tests/formats` with 2,000 random examples of each property, where `make test` runs 10 to 50.
 
 A problem is printed with the seed that reproduces it, and makes the exit code 1.
 """
@@ -25,6 +26,8 @@ import logging
 import random
 import secrets
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 import traceback
@@ -276,6 +279,15 @@ def soak_files(files: int, number: int, workers: int) -> tuple[str, int]:
     return f"{sentence} read again; all others but {len(broken):,} raised a typed error.", len(broken)
 
 
+def soak_laws(profile: str, number: int, workers: int) -> tuple[str, int]:
+    """Run the properties with a profile of Hypothesis; return the sentence for the page, and 1 if one is broken."""
+    options = [f"--hypothesis-profile={profile}", f"--hypothesis-seed={number}", "--timeout=36000", "-n", str(workers)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:benchmark", *options, "tests/laws", "tests/formats"]
+    broken = int(subprocess.run(command, check=False).returncode != 0)
+    found = "some properties fail" if broken else "every property holds"
+    return f"Laws: with the profile `{profile}` of Hypothesis, {found}.", broken
+
+
 def _file(number: int) -> bool | str:
     """Check the file of a seed; return the problem, or whether it is a strategy."""
     signal.alarm(_SECONDS)
@@ -314,6 +326,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--places", type=int, default=30_000, help="the most places of a case to interrupt (%(default)s)")
     parser.add_argument("--tenants", type=int, default=4_000, help="tenants whose calls are interrupted (%(default)s)")
     parser.add_argument("--files", type=int, default=200_000, help="pipeline files with mistakes (%(default)s)")
+    parser.add_argument("--laws", default="nightly", help="the profile of Hypothesis for the laws, or nothing (%(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="the seed; use another one each time")
     parser.add_argument("--workers", type=int, default=2, help="processes (%(default)s)")
     parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="the date that the page shows")
@@ -343,7 +356,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence, broken = soak_interruptions(options.places, options.tenants, number, options.workers)
         found += broken
         lines += ["", sentence]
-    for run, examples in ((soak_words, options.words), (soak_files, options.files)):
+    for run, examples in ((soak_words, options.words), (soak_files, options.files), (soak_laws, options.laws)):
         sentence, broken = run(examples, number, options.workers) if examples else ("", 0)
         found += broken
         lines += ["", sentence] if examples else []

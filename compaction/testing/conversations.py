@@ -35,7 +35,7 @@ def conversations(
         UnknownFormat: If no format has that name.
 
     >>> from hypothesis import find
-    >>> find(conversations(), lambda messages: True)
+    >>> find(conversations(max_size=1), lambda messages: True)
     [{'role': 'user', 'content': 'Fine.'}]
     """
     if max_size < 1:

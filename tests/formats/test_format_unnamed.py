@@ -42,6 +42,7 @@ from compaction.testing import (
 )
 from compaction.triggers import messages_exceed
 from tests.support.chats import Chat, call, result, system, turns, user
+from tests.support.limits import examples
 from tests.support.rulebook import rules
 from tests.support.wires import any_conversation
 
@@ -55,6 +56,7 @@ ITEM = {"type": "message", "role": "user", "content": [{"type": "hologram", "hol
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=repr)
+@examples(25)
 @given(data=st.data())
 def test_what_is_found_reads_the_same(format: MessageFormat, data: st.DataObject) -> None:
     """The format itself, or chat completions where nothing shows another: then both find the same problems.
@@ -153,6 +155,7 @@ def test_samples_are_written_in_the_format(format: MessageFormat) -> None:
 
 
 @pytest.mark.parametrize("format", [openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name)
+@examples(15)
 @given(data=st.data())
 def test_conversations_are_drawn_in_the_format(format: MessageFormat, data: st.DataObject) -> None:
     """Valid ones are valid in it, but for calls that wait where that is asked for."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import last
@@ -20,6 +20,7 @@ from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Lossless, Offload, Strategy, Summarization, ToolResult, Truncation
 from compaction.summarizers import DigestSummarizer
 from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.limits import examples
 from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
@@ -92,7 +93,7 @@ def chosen(draw: random.Random, chat: Chat) -> Chat:
 
 
 @given(st.sampled_from(STRATEGIES), st.integers(0, 1 << 32), st.booleans())
-@settings(deadline=None, max_examples=25)
+@examples(12)
 def test_a_session(kind: str, seed: int, is_saved: bool) -> None:
     """Neither views nor states nor files hold it; the list without it continues with the same view, and views stay valid."""
     draw = random.Random(seed)
@@ -129,7 +130,7 @@ def test_a_session(kind: str, seed: int, is_saved: bool) -> None:
 
 
 @given(st.sampled_from(STRATEGIES), st.integers(0, 1 << 32), st.integers(1, 4))
-@settings(deadline=None, max_examples=25)
+@examples(12)
 def test_a_pool(kind: str, seed: int, limit: int) -> None:
     """Every session of the pool forgets, forks and evicted ones too; the others are as if nobody had asked."""
     draw = random.Random(seed)

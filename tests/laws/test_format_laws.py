@@ -40,6 +40,7 @@ each_format = pytest.mark.parametrize(
 
 
 @each_format
+@examples(20)
 @given(data=st.data())
 def test_the_conversations_are_valid(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
     """The lists that the laws are tried on break no rule, except for calls that wait at the end, and need no repair."""
@@ -49,7 +50,7 @@ def test_the_conversations_are_valid(format: MessageFormat, conversations: Conve
 
 
 @each_format
-@examples(60)
+@examples(25)
 @given(data=st.data())
 def test_every_strategy_keeps_the_laws(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
     """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""
@@ -58,6 +59,7 @@ def test_every_strategy_keeps_the_laws(format: MessageFormat, conversations: Con
 
 
 @each_format
+@examples(20)
 @given(data=st.data())
 def test_what_is_broken_does_not_break_further(
     format: MessageFormat, conversations: Conversations, data: st.DataObject
@@ -69,6 +71,7 @@ def test_what_is_broken_does_not_break_further(
 
 
 @each_format
+@examples(20)
 @given(data=st.data())
 def test_any_options_keep_the_laws(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
     """The same for one strategy with any options."""
@@ -77,6 +80,7 @@ def test_any_options_keep_the_laws(format: MessageFormat, conversations: Convers
 
 
 @each_format
+@examples(20)
 @given(data=st.data())
 def test_any_composition_keeps_the_laws(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
     """And for any pipeline or budget of them, whose parts may give each other more to do for a few runs."""
@@ -85,6 +89,7 @@ def test_any_composition_keeps_the_laws(format: MessageFormat, conversations: Co
 
 
 @each_format
+@examples(20)
 @given(data=st.data())
 def test_no_composition_breaks_further(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
     """Nor on conversations as logs hold them."""

@@ -21,12 +21,14 @@ from compaction.errors import InputError
 from compaction.formats import FORMATS, MessageFormat, detect
 from tests.support.conversion import convert
 from tests.support.fuzzed import EVERY_STRATEGY, check_input
+from tests.support.limits import examples
 from tests.support.wires import SOURCES, STRATEGIES, junk, wrecked
 
 every_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 
 
 @every_format
+@examples(20)
 @given(data=st.data(), random=st.randoms(use_true_random=True))
 def test_all_that_is_tried_with_an_input(format: MessageFormat, data: st.DataObject, random: Random) -> None:
     """Compacted by two strategies, in a session and an index that follow another list, stored, repaired and converted."""

@@ -28,8 +28,8 @@ from tests.support.hosts import host_strategies
 
 STRATEGIES: Final = host_strategies(250, lambda request: f"Summary of {len(request.groups)} groups.")
 CHAT: Final[Chat] = [{"role": "system", "content": "be brief"}, *tool_turns(6, words=20), user("and now?")]
-EVERY: Final = 300
-SOME: Final = 40
+EVERY: Final = 150
+SOME: Final = 20
 FIRST, SECOND, THIRD = CHAT[:14], CHAT[:22], [*CHAT, assistant("so"), user("really?")]
 ALTERED: Final[Chat] = [*CHAT[:5], user("no, this"), *CHAT[6:22]]
 

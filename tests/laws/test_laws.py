@@ -158,7 +158,7 @@ each_configuration = pytest.mark.parametrize("strategy", CONFIGURATIONS.values()
 
 
 @each_configuration
-@examples(20)
+@examples(10)
 @given(messages=conversations(pending=True))
 def test_laws_hold_on_valid_conversations(strategy: Strategy, messages: Chat) -> None:
     """A list that a provider accepts is accepted after compaction; and the other laws."""
@@ -166,7 +166,7 @@ def test_laws_hold_on_valid_conversations(strategy: Strategy, messages: Chat) ->
 
 
 @each_configuration
-@examples(20)
+@examples(10)
 @given(messages=conversations(valid=False, pending=True))
 def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -> None:
     """A list that a provider refuses does not become worse; and the other laws."""
@@ -186,6 +186,7 @@ async def test_every_configuration_does_something(name: str) -> None:
     assert any(result.edits for result in results)
 
 
+@examples(25)
 @given(messages=conversations(pending=True))
 def test_laws_hold_with_pins(messages: Chat) -> None:
     """A pinned message is never touched, and the laws hold around it."""
@@ -200,18 +201,21 @@ def test_laws_hold_with_pins(messages: Chat) -> None:
     assert all(id(message.raw) in left for group in wanted for message in group)
 
 
+@examples(25)
 @given(single_strategies(), conversations(pending=True))
 def test_laws_hold_for_any_options(strategy: Strategy, messages: Chat) -> None:
     """The laws do not depend on options being sensible."""
     check_strategy(strategy, messages=messages)
 
 
+@examples(25)
 @given(compositions(), conversations(pending=True))
 def test_laws_hold_for_any_composition(strategy: Strategy, messages: Chat) -> None:
     """Nor on parts that fit each other; those may take a few runs to settle."""
     check_strategy(strategy, messages=messages, settles_in=SETTLES_IN)
 
 
+@examples(25)
 @given(compositions(), conversations(valid=False, pending=True))
 def test_laws_hold_for_any_composition_on_broken_conversations(strategy: Strategy, messages: Chat) -> None:
     """Nor when the conversation is broken as well."""
@@ -245,6 +249,7 @@ def sliced(draw: st.DrawFn) -> tuple[MessageFormat, Chat, list[Chat]]:
     return format, messages, [messages[start:end] for start, end in zip([0, *cuts], [*cuts, len(messages)], strict=True)]
 
 
+@examples(25)
 @given(sliced())
 def test_append_in_slices_equals_at_once(conversation: tuple[MessageFormat, Chat, list[Chat]]) -> None:
     """Law 8 for append, also if the index is looked at in between."""
@@ -256,6 +261,7 @@ def test_append_in_slices_equals_at_once(conversation: tuple[MessageFormat, Chat
     assert portrait(index) == portrait(indexed(messages, format))
 
 
+@examples(25)
 @given(sliced(), st.booleans())
 def test_sync_with_growing_lists_equals_at_once(conversation: tuple[MessageFormat, Chat, list[Chat]], rebuilt: bool) -> None:
     """Law 8 for sync, whether the framework passes its own objects each time or reads them from its store."""
@@ -327,6 +333,7 @@ def assert_boolean(one: Any, two: Any, three: Any, *, top: Any, bottom: Any, ask
     assert ask(one | ~one) == ask(top)
 
 
+@examples(25)
 @given(edited_indexes(), TRIGGERS, TRIGGERS, TRIGGERS)
 def test_triggers_are_a_boolean_algebra(index: MessageIndex, one: Trigger, two: Trigger, three: Trigger) -> None:
     """Law 10 for triggers; ``&`` and ``|`` mean what ``and`` and ``or`` mean, and do not care for parentheses."""
@@ -339,12 +346,14 @@ def test_triggers_are_a_boolean_algebra(index: MessageIndex, one: Trigger, two: 
     assert ~~one == one
 
 
+@examples(25)
 @given(conversations(), TRIGGERS)
 def test_combined_triggers_keep_the_contract(messages: Chat, trigger: Trigger) -> None:
     """A combination of triggers is a trigger: pure, picklable, and explains itself."""
     check_trigger(trigger, messages=messages)
 
 
+@examples(25)
 @given(edited_indexes(), SELECTORS, SELECTORS, SELECTORS)
 def test_selectors_are_a_boolean_algebra(index: MessageIndex, one: Selector, two: Selector, three: Selector) -> None:
     """Law 10 for selectors; they choose among the groups of the view, as sets do."""
@@ -358,6 +367,7 @@ def test_selectors_are_a_boolean_algebra(index: MessageIndex, one: Selector, two
     assert ~~one == one
 
 
+@examples(25)
 @given(edited_indexes(), SELECTORS)
 def test_selectors_change_nothing(index: MessageIndex, selector: Selector) -> None:
     """A selector looks and says the same again."""

@@ -1,6 +1,6 @@
 """Whatever edits a strategy yields, in any order and with any content, the result has no problem that the input did not have.
 
-These are 4,000 runs with fixed seeds, about 5,000 edits a format; ``make soak`` asks for a hundred times as many. A failure
+These are 2,000 runs with fixed seeds, about 2,500 edits a format; ``make soak`` asks for a hundred times as many. A failure
 shows the conversation and the state of the random numbers; it is not shrunk, which would take minutes.
 """
 
@@ -15,7 +15,7 @@ from compaction.formats import FORMATS, MessageFormat, gemini
 from tests.support.random_edits import RUNS_PER_CONVERSATION, check_run, random_edits
 from tests.support.wires import any_conversation
 
-RUNS = 4_000
+RUNS = 2_000
 
 each_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 

@@ -23,6 +23,7 @@ from compaction.index.marks import marked
 from compaction.messages import ReasoningPart
 from compaction.testing import conversations
 from tests.support.index_model import Model, flat
+from tests.support.limits import examples
 
 Chat = list[dict[str, Any]]
 
@@ -255,6 +256,7 @@ class Index(RuleBasedStateMachine):
 
 
 TestIndex = Index.TestCase
+TestIndex.settings = examples(20)
 
 
 def test_a_pin_goes_with_the_summary_it_was_on() -> None:

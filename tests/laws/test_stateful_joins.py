@@ -22,6 +22,7 @@ from compaction import MessageIndex
 from compaction.errors import NoProgress
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini
 from compaction.index.edits import named
+from tests.support.limits import examples
 from tests.support.random_edits import RandomEdits
 from tests.support.wires import any_conversation
 
@@ -169,4 +170,4 @@ class OfBedrock(Joins):
 TestGemini = OfGemini.TestCase
 TestAnthropic = OfAnthropic.TestCase
 TestBedrock = OfBedrock.TestCase
-TestGemini.settings = TestAnthropic.settings = TestBedrock.settings = settings(max_examples=30, stateful_step_count=20)
+TestGemini.settings = TestAnthropic.settings = TestBedrock.settings = settings(examples(15), stateful_step_count=20)

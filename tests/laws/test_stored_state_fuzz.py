@@ -20,8 +20,9 @@ from compaction.strategies import Summarization
 from compaction.summarizers import DigestSummarizer, SummaryBudget
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, tool_turns, user
+from tests.support.limits import count
 
-CASES: Final = 1_000
+CASES: Final = count(400, 4_000)
 Path = tuple[str | int, ...]
 
 

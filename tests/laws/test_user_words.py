@@ -15,7 +15,7 @@ from compaction.testing.laws import lost_words
 from compaction.triggers import tokens_exceed
 from tests.laws.test_instructions import PRESETS
 from tests.support.chats import assistant, user
-from tests.support.limits import seeds
+from tests.support.limits import count, seeds
 from tests.support.options import settling
 from tests.support.worded_sessions import problems
 
@@ -45,7 +45,7 @@ def test_every_preset_keeps_the_law_in_every_format(format: Any, name: str, wind
 @pytest.mark.parametrize("window", [1_000, 4_000])
 def test_every_preset_keeps_the_law_on_recorded_conversations(corpus: Corpus, file: str, window: int) -> None:
     """No preset drops words of the user from a recorded conversation without a summary."""
-    for conversation in corpus(file)[:12]:
+    for conversation in corpus(file)[: count(6, 12)]:
         for make in PRESETS.values():
             index = MessageIndex(conversation["messages"], counter="chars/4", context=RunContext(window=window))
             result = run_sync(index, make(window))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +14,14 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from typer.testing import CliRunner
 
+from compaction.cli.app import app
 from tests.support.packages import missing_packages
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SEPARATE = {"README.md", "own-strategies.md"}
-COMMAND = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; sys.exit(main())"
 
 
 def tokens(page: Path) -> list[Token]:
@@ -102,19 +101,15 @@ def test_no_python_escapes(page: Path) -> None:
 
 
 @pages_with("console")
-def test_commands_run(page: Path, folder: Path) -> None:
-    """The ``$ compaction`` commands of a page succeed, in their order, in a folder with the examples."""
+def test_commands_run(page: Path) -> None:
+    """The ``$ compaction`` commands of a page succeed, in their order, in a folder with the examples.
+
+    They run in this process; ``.ci/stranger`` runs them as a reader does, in an environment that has what the page installs.
+    """
     for line, arguments in commands(page):
-        done = subprocess.run(
-            [sys.executable, "-c", COMMAND, *arguments],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{page.name}, line {line}: compaction {shlex.join(arguments)}\n{done.stdout}{done.stderr}"
+        done = CliRunner().invoke(app, arguments, prog_name="compaction")
+        where = f"{page.name}, line {line}: compaction {shlex.join(arguments)}"
+        assert done.exit_code == 0, f"{where}\n{done.output}{done.exception!r}"
 
 
 @every_page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,17 +14,16 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def places(wanted: str) -> set[str]:
-    return {named(path) for path in MODULES if wanted in set(calls(path))}
+    return {named(path) for path in MODULES if wanted in calls(path)}
 
 
-def calls(path: Path) -> Iterator[str]:
-    """Yield the name of everything that a module calls; of a method, the name alone, and with that of its object."""
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute):
-                yield from (node.func.attr, ast.unparse(node.func))
-            elif isinstance(node.func, ast.Name):
-                yield node.func.id
+@cache
+def calls(path: Path) -> frozenset[str]:
+    """Return the name of everything that a module calls; of a method, the name alone, and with that of its object."""
+    called = [node.func for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+    methods = [each for each in called if isinstance(each, ast.Attribute)]
+    functions = [each.id for each in called if isinstance(each, ast.Name)]
+    return frozenset([*functions, *(each.attr for each in methods), *map(ast.unparse, methods)])
 
 
 def test_one_module_tells_which_message_of_the_host_this_is() -> None:

@@ -266,6 +266,8 @@ class Model(View):
             return False
         here = self.in_view
         named = [group for group in here if group.id in edit.groups]
+        if isinstance(edit, Replace) and named and self.is_inside_another(named[-1], edit.groups):
+            return False
         own = by if isinstance(edit, Replace) and by else None
         if any(id in edit.groups for id in [id for id in self.marked if self.groups[id].made_by != own][-1:]):
             return False
@@ -275,6 +277,11 @@ class Model(View):
             and all(group.id not in {*self.pins, *self.protected, self.pending} for group in named)
             and (allow_system or self.standing.isdisjoint(edit.groups))
         )
+
+    def is_inside_another(self, last: Group, gone: Sequence[int]) -> bool:
+        """Return whether what replaces a result without its call would stand between the messages of a group that stays."""
+        others = [group for group in self.in_view if group.id >= 0 and group.id not in gone and not group.orphan]
+        return last.orphan and any(group.ordinals[0] < last.ordinals[-1] < group.ordinals[-1] for group in others)
 
     def may_rewrite(self, edit: Rewrite) -> bool:
         group = self.groups.get(edit.group)

@@ -11,11 +11,16 @@ _USUAL: Final = 50  # examples of a property in ``make test``
 
 
 def examples(count: int) -> settings:
-    """Return the settings of a slow property: so many examples in ``make test``, and those of the profile in longer runs."""
+    """Return the settings of a slow property: so many examples in ``make test``, and those of the profile in ``make soak``."""
     most = settings.default.max_examples
     return settings(max_examples=count if most <= _USUAL else most)
 
 
-def seeds(count: int, most: int) -> range:
-    """Return the seeds of a slow test: ``count`` in ``make test``, ``most`` in longer runs."""
-    return range(count if settings.default.max_examples <= _USUAL else most)
+def count(usual: int, longer: int) -> int:
+    """Return a number of cases of a slow test: ``usual`` in ``make test``, ``longer`` in ``make soak``."""
+    return usual if settings.default.max_examples <= _USUAL else longer
+
+
+def seeds(usual: int, longer: int) -> range:
+    """Return as many seeds."""
+    return range(count(usual, longer))

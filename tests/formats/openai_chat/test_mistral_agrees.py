@@ -16,6 +16,7 @@ from compaction.strategies import Strategy
 from tests.formats.openai_chat.examples import USER as HI
 from tests.formats.openai_chat.examples import Raw, answer, asked, assistant, call
 from tests.support.conversion import convert
+from tests.support.limits import examples
 from tests.support.wires import STRATEGIES, valid_conversation
 
 MISSING = "mistral_common is not installed"
@@ -112,8 +113,9 @@ def test_recorded_conversations_and_their_mutations(corpus: Callable[[str], list
         messages = conversation["messages"]
         for candidate in (messages, *mutations(messages)):
             compared = comparable(candidate)
-            verdicts.add(ours(compared))
-            if ours(compared) != theirs(compared):
+            verdict = ours(compared)
+            verdicts.add(verdict)
+            if verdict != theirs(compared):
                 disagreed.append((conversation["id"], compared))
     assert disagreed == []
     assert verdicts == ({True} if name == "whowhen_multiagent" else {True, False})
@@ -173,6 +175,7 @@ def test_ids(identifier: str) -> None:
 
 
 @pytest.mark.parametrize("format", [format for format in FORMATS if format is not openai_chat], ids=repr)
+@examples(20)
 @given(data=st.data(), strategy=st.sampled_from(STRATEGIES))
 def test_compacted_lists(format: MessageFormat, data: st.DataObject, strategy: Strategy) -> None:
     """A compacted list of another format, written as chat completions, has its pairs right, except for calls that wait."""

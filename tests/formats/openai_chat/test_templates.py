@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import compact_sync
 from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.strategies import Strategy
 from tests.support.conversion import convert
+from tests.support.limits import examples
 from tests.support.wires import STRATEGIES, valid_conversation
 
 sandbox = pytest.importorskip("jinja2.sandbox", reason="jinja2 is not installed")
@@ -38,7 +39,7 @@ TEMPLATES = {name: ENVIRONMENT.from_string(WORDS + (FOLDER / f"{name}.jinja").re
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=repr)
-@settings(max_examples=max(60, settings.default.max_examples))
+@examples(25)
 @given(data=st.data(), strategy=st.sampled_from(STRATEGIES))
 def test_every_template_renders_what_is_left(format: MessageFormat, data: st.DataObject, strategy: Strategy) -> None:
     """Written as chat completions, it makes a prompt in which every result and call that is left is to be seen."""
