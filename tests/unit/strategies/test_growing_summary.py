@@ -210,3 +210,17 @@ def test_a_last_user_message_that_is_marked_stays_in_later_runs() -> None:
     assert once.messages[0] is asked
     assert once.messages[2]["role"] == "user"
     assert not compact_sync(once.messages, strategy, counter="chars/4").edits
+
+
+def test_a_list_of_facts_in_an_inherited_part_is_never_quoted_as_the_users_words() -> None:
+    """A program that sends back views passes parts whose messages are gone; a rewrite leaves their room to the user's words."""
+    strategy = growing(user_tokens=150)
+    view: Chat = [system("s"), user("Never call the landlord. The door is blue, and the key is under the mat.")]
+    for number in range(60):
+        path = f"src/part_{number}/file_{number * 7}.py"
+        view += [call(f"c{number}", arguments=f'{{"path": "{path}"}}'), result(f"c{number}", f"{path} " + "text " * 80)]
+        if number % 20 == 19:
+            view.append(user(f"Now room {number}, please."))
+        view = [*compact_sync(view, strategy, counter="chars/4").messages]
+        text = str(view)
+        assert "Never call the landlord." in text and "- ## " not in text
