@@ -223,4 +223,5 @@ def test_a_list_of_facts_in_an_inherited_part_is_never_quoted_as_the_users_words
             view.append(user(f"Now room {number}, please."))
         view = [*compact_sync(view, strategy, counter="chars/4").messages]
         text = str(view)
-        assert "Never call the landlord." in text and "- ## " not in text
+        assert "Never call the landlord." in text
+        assert "- ## " not in text
