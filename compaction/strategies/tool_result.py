@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import Any, Final
 
 import attrs
 
 from .. import summarizers
 from ..checks import count, made
-from ..index import GroupKind, MessageIndex, Replace, Rewrite, rewritten_parts
+from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Rewrite
 from ..messages import Part, ToolResultPart
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
@@ -60,8 +61,8 @@ class ToolResult(CompactionStrategy):
                 return
             if group.asks_user:
                 continue  # what a person answers is not shortened
-            cut = rewritten_parts(group, _cut_to_denial, "an old tool result")
-            edit = shorten(group if cut is None else attrs.evolve(group, messages=cut.messages)) or cut
+            told = _with_denials(group)
+            edit = shorten(told) or (None if told is group else Rewrite(group, told.messages, "an old tool result"))
             if edit is None:
                 continue
             freed = gain(index, [group], edit.messages)
@@ -74,8 +75,13 @@ class ToolResult(CompactionStrategy):
                 held.clear()
 
 
+def _with_denials(group: MessageGroup) -> MessageGroup:
+    """Return the group with the results that tell why the user denied the call cut to that; itself without any."""
+    messages = tuple([message.with_parts(_cut_to_denial) for message in group.messages])
+    return group if all(map(is_, messages, group.messages)) else attrs.evolve(group, messages=messages)
+
+
 def _cut_to_denial(part: Part) -> Part:
-    """Return a result that tells why the user denied the call, cut to that; any other part as it is."""
     if not isinstance(part, ToolResultPart) or not (told := summarizers.denial_in(part.text)):
         return part
     text = summarizers.one_line(f"{_DENIED}{told}", _DENIED_CHARS)
