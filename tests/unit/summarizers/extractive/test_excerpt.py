@@ -129,6 +129,17 @@ def test_a_text_without_lines_keeps_both_ends() -> None:
     assert "[...]" in short
 
 
+def test_a_rule_inside_a_long_sentence_stays() -> None:
+    """Who dictates says many things without a full stop; the end of such a sentence matters no more than its middle."""
+    walk = "and then the dog saw a cat and we went home because of the rain and the kettle was on "
+    said = f"so I was out {walk * 8}and you must never store the alarm code in the app {walk * 8}and so on"
+    short = shortened(said, 300, len)
+    assert "you must never store the alarm code in the app" in short
+    assert short.startswith("so I was out and then")
+    assert all(part.strip() in said for part in short.split("[...]"))
+    assert shortened(said, len(said), len) == said
+
+
 def test_nothing_is_quoted_without_room() -> None:
     assert quoted(user("Never push."), tokens=20) == []
     assert excerpt([], 1_000, len) == ""
