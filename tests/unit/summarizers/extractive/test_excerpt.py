@@ -177,7 +177,7 @@ def test_what_a_program_returned_is_not_quoted_as_the_users_words() -> None:
 
 @pytest.mark.parametrize("tokens", range(200, 520, 20))
 def test_a_label_stays_in_every_round(tokens: int) -> None:
-    """What an earlier excerpt has labelled is no more the user's in a later one: it goes first, and never loses its label."""
+    """Words that an earlier excerpt labelled are not the user's in a later one: they go first, and never lose their label."""
     chat = [
         user("Read it."),
         assistant("a"),
