@@ -81,20 +81,22 @@ class SummaryStrategy(CompactionStrategy):
     ) -> str:
         """Return what the user says in the messages that these groups have or stand for, in at most so many tokens.
 
-        Of a summary whose messages are not available, the excerpt in it counts; if it has none, the whole summary. A short
-        answer that stays in the view is quoted, too, if the question that it needs leaves. The numbers are those of
-        `summarizers.excerpt`.
+        Of a summary whose messages are not available, the excerpt in it counts. If none has one, a model may have written what
+        the user said in its own words, and all of it counts. A short answer that stays in the view is quoted, too, if the
+        question that it needs leaves. The numbers are those of `summarizers.excerpt`.
         """
         if tokens < 1:
             return ""
         said = own_words(index, replaced) + _answers_beside(index, replaced)
-        inherited = self._inherited(index, replaced)
+        inherited = [*map(summarizers.split_excerpt, self._inherited(index, replaced))]
+        quoted = [entry for entries, _ in inherited for entry in entries]
+        is_listed = is_extractive(getattr(self, "summarizer", None))  # what has no excerpt is a list of facts
         return summarizers.excerpt(
             said,
             tokens,
             index.counter.count_text,
             task=summarizers.task_of(map(index.format.read, index.source)),
-            earlier=[entry for entries, rest in map(summarizers.split_excerpt, inherited) for entry in entries or (rest,)],
+            earlier=quoted if quoted or is_listed else [rest for _, rest in inherited],
             redact=self.text.redact,
             numbers=numbers,
             before=_before_answers(index, replaced, said),
@@ -173,7 +175,7 @@ def _spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def is_extractive(summarizer: Summarizer) -> bool:
+def is_extractive(summarizer: Summarizer | None) -> bool:
     """Return whether a summarizer asks no model."""
     return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
 

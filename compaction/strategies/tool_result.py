@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from operator import is_
+from typing import Any, Final
 
 import attrs
 
+from .. import summarizers
 from ..checks import count, made
-from ..index import GroupKind, MessageIndex, Replace, Rewrite
+from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Rewrite
+from ..messages import Part, ToolResultPart
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
 from .base import CompactionStrategy, Steps, gain
 from .tool_styles import Collapse, ToolStyle
 
+_DENIED: Final = "The user denied it: "
+_DENIED_CHARS: Final = 160  # fewer than the styles of the presets leave of any result
+
 
 @attrs.frozen
 class ToolResult(CompactionStrategy):
     """Shortens tool-call groups, oldest first, until ``target`` holds; other messages stay.
+
+    Of a result that tells why the user denied the call, the style gets only that, in at most 160 characters.
 
     Cost: O(messages), plus O(texts that are shortened).
 
@@ -51,7 +59,10 @@ class ToolResult(CompactionStrategy):
         for group in self.rewritable(index, GroupKind.TOOL_CALL):
             if not held and self.target(index):
                 return
-            edit = None if group.asks_user else shorten(group)  # what a person answers is not shortened
+            if group.asks_user:
+                continue  # what a person answers is not shortened
+            told = _with_denials(group)
+            edit = shorten(told) or (None if told is group else Rewrite(group, told.messages, "an old tool result"))
             if edit is None:
                 continue
             freed = gain(index, [group], edit.messages)
@@ -62,3 +73,16 @@ class ToolResult(CompactionStrategy):
             if saved >= self.at_least:
                 yield from (ready for ready in held)
                 held.clear()
+
+
+def _with_denials(group: MessageGroup) -> MessageGroup:
+    """Return the group with the results that tell why the user denied the call cut to that; itself without any."""
+    messages = tuple([message.with_parts(_cut_to_denial) for message in group.messages])
+    return group if all(map(is_, messages, group.messages)) else attrs.evolve(group, messages=messages)
+
+
+def _cut_to_denial(part: Part) -> Part:
+    if not isinstance(part, ToolResultPart) or not (told := summarizers.denial_in(part.text)):
+        return part
+    text = summarizers.one_line(f"{_DENIED}{told}", _DENIED_CHARS)
+    return part if len(text) >= len(part.text) else attrs.evolve(part, text=text)

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 from ...lazy import export_lazily
 
 if TYPE_CHECKING:
+    from .actions import denial_in as denial_in
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import message_numbers as message_numbers
     from .digest import quoted_tokens as quoted_tokens
@@ -49,17 +50,20 @@ if TYPE_CHECKING:
     from .page import listed as listed
     from .questions import asked_in as asked_in
     from .questions import is_short_answer as is_short_answer
+    from .sentences import one_line as one_line
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
 
 export_lazily(
     __name__,
     {
+        "actions": "denial_in",
         "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
         "excerpt": "excerpt quoted_words split_excerpt task_of",
         "own_lines": "shortened",
         "questions": "asked_in is_short_answer",
+        "sentences": "one_line",
     },
 )

@@ -51,6 +51,10 @@ _FAILURE: Final = re.compile(  # a line that names an error
     ),
     re.MULTILINE,
 )
+_DENIED: Final = re.compile(  # how coding agents hand over why the user denied a call
+    r"\s*The user (?:doesn't want|does not want|denied|rejected|declined)\b[^:]{0,300}:\s*(?:<feedback>\s*)?(.{1,2000})",
+    re.DOTALL,
+)
 _IDLE: Final = re.compile(  # such a line says less than the others
     r"Traceback \(|^\s*File \"|^\s*at |warning|Warnung|경고|警告|npm ERR! code|^\s*\^|={3}|\.{3,}|rsync error:|make: "
 )
@@ -155,6 +159,16 @@ def error_in(text: str, *, certain: bool = False) -> str | None:
     shown = named if named and len(text) > _ERROR_CHARS else lines
     telling = [line for line in shown if not _IDLE.search(line)]
     return one_line(" | ".join(dict.fromkeys(telling or shown)), _ERROR_CHARS)
+
+
+def denial_in(text: str) -> str:
+    r"""Return what a result tells as the reason why the user denied the call; empty if it tells none.
+
+    >>> denial_in("The user denied this operation and provided the following feedback:\n<feedback>\nNot on main.\n</feedback>")
+    'Not on main.'
+    """
+    found = _DENIED.match(text)
+    return found[1].strip().removesuffix("</feedback>").rstrip() if found else ""
 
 
 def outcome_of(result: ToolResultPart, changes: bool) -> str:

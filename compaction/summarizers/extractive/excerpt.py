@@ -202,8 +202,8 @@ def _read(said: Sequence[_Entry], task: int, chars: int, redact: Callable[[str],
         key = each.text + each.attached, each.speaker, question
         if key in found:
             continue
-        text = redact(each.text)
-        is_labelled = place != task and is_handed_over(each.text) and not each.text.startswith(_HANDED_OVER)
+        is_labelled = place != task and (each.text.startswith(_HANDED_OVER) or is_handed_over(each.text))
+        text = redact(each.text.removeprefix(_HANDED_OVER).lstrip() if is_labelled else each.text)
         found[key] = attrs.evolve(
             each,
             place=place,

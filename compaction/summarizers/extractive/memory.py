@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from operator import is_
 from typing import Final
@@ -13,7 +12,7 @@ from typing import Final
 import attrs
 
 from ...messages import Message, ToolResultPart
-from .actions import Action, RowSearch, error_in, outcome_of
+from .actions import Action, RowSearch, denial_in, error_in, outcome_of
 from .fact_table import FactTable
 from .facts import FactSource
 from .kinds import Kind
@@ -22,10 +21,6 @@ from .reading import Reading, Redact, read_message
 from .statement_table import MOST, StatementTable
 from .statements import user_statements
 
-_DENIED: Final = re.compile(  # how coding agents hand over why the user denied a call
-    r"\s*The user (?:doesn't want|does not want|denied|rejected|declined)\b[^:]{0,300}:\s*(?:<feedback>\s*)?(.{1,2000})",
-    re.DOTALL,
-)
 _MOST_READINGS: Final = 2_048
 _MOST_MEMORIES: Final = 8
 _MOST_SNAPSHOTS: Final = 8
@@ -128,8 +123,8 @@ class ConversationMemory:
             error = error_in(result.text, certain=bool(result.failed))
             outcome = error or outcome_of(result, action.changes)
             self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)
-        if action is not None and (denied := _DENIED.match(result.text)):
-            for said in user_statements(passages(denied[1])):
+        if action is not None and (told := denial_in(result.text)):
+            for said in user_statements(passages(told)):
                 self.statements.say(attrs.evolve(said, kind=min(said.kind, Kind.PLAIN), by=action.call.partition("(")[0]))
         for row in self._asked.rows(result.text):
             self.rows[row] = self.facts.messages, "Result" if action is None else action.call.partition("(")[0]

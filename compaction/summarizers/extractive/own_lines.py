@@ -6,7 +6,7 @@ People paste into their messages. Where there is little room, what they wrote th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -27,6 +27,9 @@ LEFT_OUT: Final = "[...]"
 Count: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text."""
 
+_DICTATED: Final = range(600, 12_000)  # characters of a sentence that is hardly one: who dictates sets no full stops
+_DICTATED_WORDS: Final = 16  # of a part of it
+_STEP_WORDS: Final = 4
 _LEAST: Final = 24  # tokens below which a shortened message says too little
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？।؟])\s*")
 
@@ -61,11 +64,31 @@ def lines_by_writer(text: str) -> list[WrittenLine]:
         elif fenced or len(line) <= LONG_LINE:
             found.append(WrittenLine(line, not fenced and not is_printed(line), number))
         else:
-            found += [WrittenLine(each, not is_printed(each), number, text_is_long) for each in _SENTENCE_END.split(line)]
+            parts = (part for each in _SENTENCE_END.split(line) for part in _dictated(each))
+            found += [WrittenLine(each, not is_printed(each), number, text_is_long) for each in parts]
     said = [place for place, line in enumerate(found) if line.text.strip()]
     for place in {*said[:1], *said[-1:]}:
         found[place] = attrs.evolve(found[place], is_prose=False)
     return found
+
+
+def _dictated(sentence: str) -> Iterator[str]:
+    """Yield the parts of a sentence that goes on and on: those that weigh as much as a task, and what is between them."""
+    if len(sentence) not in _DICTATED:
+        yield sentence
+        return
+    words, start, at = sentence.split(" "), 0, 0
+    while at < len(words):
+        is_heavy = judge(" ".join(words[at : at + _DICTATED_WORDS])).kind >= Kind.TASK
+        if at > start and (is_heavy or at - start >= _DICTATED_WORDS):
+            yield " ".join(words[start:at])
+            start = at
+        at += _DICTATED_WORDS if is_heavy else _STEP_WORDS
+        if is_heavy:
+            yield " ".join(words[start:at])
+            start = at
+    if start < len(words):
+        yield " ".join(words[start:])
 
 
 def joined(lines: Sequence[WrittenLine], chosen: Collection[int]) -> str:

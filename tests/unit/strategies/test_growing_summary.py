@@ -267,3 +267,18 @@ class TestSlack:
         assert [edit.groups for edit in done.edits if isinstance(edit, Replace)] == [tuple(group.id for group in first.groups)]
         assert "- BX-1000" in summaries(done.messages)[0]
         assert [failure.policy for failure in done.failures] == policies
+
+
+def test_a_list_of_facts_in_an_inherited_part_is_never_quoted_as_the_users_words() -> None:
+    """A program that sends back views passes parts whose messages are gone; a rewrite leaves their room to the user's words."""
+    strategy = growing(user_tokens=150)
+    view: Chat = [system("s"), user("Never call the landlord. The door is blue, and the key is under the mat.")]
+    for number in range(60):
+        path = f"src/part_{number}/file_{number * 7}.py"
+        view += [call(f"c{number}", arguments=f'{{"path": "{path}"}}'), result(f"c{number}", f"{path} " + "text " * 80)]
+        if number % 20 == 19:
+            view.append(user(f"Now room {number}, please."))
+        view = [*compact_sync(view, strategy, counter="chars/4").messages]
+        text = str(view)
+        assert "Never call the landlord." in text
+        assert "- ## " not in text

@@ -56,7 +56,20 @@ def around(*middle: dict[str, Any]) -> Chat:
     return [user("q"), *middle, assistant("a"), user("r")]
 
 
+DENIED = "The user doesn't want to proceed with this tool use. It was rejected (eg. the file was NOT written). The user said:\n"
+
+
 class TestStrategy:
+    @pytest.mark.parametrize("style", [Collapse(), Clear(), HeadTail(chars=120)], ids=["collapse", "clear", "head and tail"])
+    def test_why_the_user_denied_a_call_is_what_stays_of_its_result(self, style: ToolStyle) -> None:
+        """The frame around it goes first; a result may be anybody's words, so it stays no longer than another one."""
+        told = "keep the old signature, three customers call it"
+        chat = around(call("c1"), result("c1", f"{DENIED}{told}" + "\n" * 90), call("c2"), result("c2", f"{DENIED}{LONG}"))
+        view = left(chat, style)
+        assert f"The user denied it: {told}" in str(view)
+        assert LONG[:200] not in str(view)
+        assert compact_sync(view, ToolResult(style, keep=nothing), counter="chars/4").messages == view
+
     def test_oldest_first_until_the_target_holds(self) -> None:
         index = indexed(tool_turns(4))
         strategy = ToolResult(Clear(), trigger=tokens_exceed(index.tokens - 1), keep=nothing)
