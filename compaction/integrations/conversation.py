@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -82,26 +82,32 @@ class FrameworkTurn:
                 raise
         return await call(self.view)
 
-    async def stream(self, call: Callable[[list[Any]], Awaitable[AsyncIterable[_T]]]) -> AsyncIterator[_T]:
+    async def stream(
+        self,
+        call: Callable[[list[Any]], Awaitable[AsyncIterable[_T]]],
+        *,
+        as_length_error: Callable[[Exception], Exception] = lambda error: error,
+    ) -> AsyncGenerator[_T]:
         """Yield the events of a streamed reply; a request that was too long is repeated only if nothing was yielded before.
 
         Args:
             call: Sends a list of messages, and returns the stream.
+            as_length_error: Returns an error in words that `LengthError` reads, for a framework with words of its own.
 
         Raises:
             Exception: As for `send`.
         """
         while True:
             events: AsyncIterable[_T] | None = None
-            is_told = False
+            has_begun = False
             try:
                 events = await call(self.view)
                 async for event in events:
-                    is_told = True
+                    has_begun = True
                     yield event
                 return
             except Exception as error:
-                if is_told or await self.overflowed(error) is None:
+                if has_begun or await self.overflowed(as_length_error(error)) is None:
                     raise
             finally:
                 close = getattr(events, "aclose", None) or getattr(events, "close", None)
