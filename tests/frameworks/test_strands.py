@@ -122,10 +122,14 @@ async def test_a_stream_that_fails_in_the_middle_is_not_repeated() -> None:
     agent = agent_of(model, manager_of())
     for text in NOTES[:7]:
         await agent.invoke_async(text)
-    seen = []
-    with pytest.raises(ContextWindowOverflowException):
+    seen: list[str] = []
+
+    async def watch() -> None:
         async for event in agent.stream_async(NOTES[7]):
-            seen += [event["data"]] if "data" in event else []
+            seen.extend([event["data"]] if "data" in event else [])
+
+    with pytest.raises(ContextWindowOverflowException):
+        await watch()
     assert (seen, len(model.requests)) == (["ok"], 8)
 
 
