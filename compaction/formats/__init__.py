@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .openai_responses import OpenAIResponses, openai_responses
     from .registry import FORMATS as FORMATS
     from .rulebook import Rule as Rule
+    from .streamed_usage import StreamedUsage as StreamedUsage
     from .validity import as_list as as_list
     from .validity import repair, validate
     from .wire import arguments_text as arguments_text
@@ -86,6 +87,7 @@ export_lazily(
         "openai_responses": "OpenAIResponses openai_responses",
         "registry": "FORMATS",
         "rulebook": "Rule",
+        "streamed_usage": "StreamedUsage",
         "validity": "as_list repair validate",
         "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part same string",
         "writing": "arguments_object unwritable",

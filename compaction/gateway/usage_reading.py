@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..integrations import StreamedUsage
+from ..formats import StreamedUsage
 from ..tokens import Usage
 from .bodies import decoder_of
 

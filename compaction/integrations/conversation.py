@@ -27,9 +27,8 @@ from ..result import CompactionResult
 from ..session import CompactionSession
 from ..stores import SessionStore
 from ..strategies import Failed
-from ..tokens import LengthError, MessageMeter
+from ..tokens import LengthError, MessageMeter, Usage
 from .options import IntegrationOptions
-from .streamed_usage import reported_usage
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -60,7 +59,7 @@ class FrameworkTurn:
 
     def record_usage(self, usage: object) -> None:
         """Record the usage that the provider reported for the view; zeros, and what cannot be read as usage, are ignored."""
-        reported = reported_usage(usage)
+        reported = Usage.read_or_none(usage)
         if self.session is not None and reported is not None:
             self.session.record_usage(reported, view=self.view)
 
@@ -327,9 +326,9 @@ class FrameworkConversations:
             session.use_window(window)
         if session.last_result is None:
             known = map(self._format.reported_usage, session.index.source) if usages is None else usages
-            session.recall_usage(list(map(reported_usage, known)))
+            session.recall_usage(list(map(Usage.read_or_none, known)))
             return
-        reported = (reported_usage(self._format.reported_usage(raw)) for raw in session.new_messages)
+        reported = (Usage.read_or_none(self._format.reported_usage(raw)) for raw in session.new_messages)
         if (usage := next((usage for usage in reported if usage), None)) is not None:
             session.record_usage(usage)
 

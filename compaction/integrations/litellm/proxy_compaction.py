@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import attrs
 
-from ...formats import ANTHROPIC_API, CHAT_API, RESPONSES_API, ModelAPI, fields_of, items_of
+from ...formats import ANTHROPIC_API, CHAT_API, RESPONSES_API, ModelAPI, StreamedUsage, fields_of, items_of
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import LITELLM, framework_class, import_framework
-from ..streamed_usage import StreamedUsage
 
 if TYPE_CHECKING:
     _CustomLogger = object
