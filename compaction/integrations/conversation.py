@@ -130,13 +130,14 @@ class FrameworkTurn:
             self.options.on_result(self.result)
         return self.view
 
-    def state(self, saved: object = None) -> dict[str, Any] | None:
+    def state(self, saved: object = None, *, always: bool = False) -> dict[str, Any] | None:
         """Return JSON-ready data for the framework to save, without messages; ``None`` if the saved data is up to date.
 
         Args:
             saved: The framework's data, compared by its ``"revision"``.
+            always: Whether to return data also before the first decision.
         """
-        if self.session is None or not (saved or self.session.has_decided):
+        if self.session is None or not (saved or always or self.session.has_decided):
             return None
         revision = self.session.revision
         if isinstance(saved, Mapping) and cast("Mapping[str, Any]", saved).get("revision") == revision:

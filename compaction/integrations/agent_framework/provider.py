@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from ...errors import ConfigurationError
-from ...strategies import StrategyLike
+from ...strategies import Pipeline, StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
@@ -81,8 +81,8 @@ class CompactionProvider(_ContextProvider):
         self._in_loop = in_loop
         self._compact_tool = compact_tool
         self._after = None if after_strategy is None else as_framework_strategy(after_strategy, **options)
-        given = IntegrationOptions(strategy=before_strategy or after_strategy or (lambda index: ()), **options)
-        self.conversations = FrameworkConversations(given, agent_framework)
+        for_requests = Pipeline() if before_strategy is None else before_strategy  # an empty one changes nothing
+        self.conversations = FrameworkConversations(IntegrationOptions(strategy=for_requests, **options), agent_framework)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Add the middleware for this run's model calls, or without middleware compact the loaded history."""
@@ -115,8 +115,7 @@ class CompactionProvider(_ContextProvider):
         stored = session.state.get(self.history_source_id)
         messages: Any = cast("dict[str, Any]", stored).get("messages") if isinstance(stored, dict) else None
         if messages:
-            await self._after(messages)
-            turn = self._after.conversations.last
+            turn = await self._after.compact(messages)
             state["last_stored"] = None if turn is None else turn.report()
 
     def compact_next(self, session: Any, focus: str = "") -> None:
@@ -194,7 +193,7 @@ def _skips(agent: Any, context: Any, state: dict[str, Any]) -> bool:
 
 def _save(turn: FrameworkTurn, state: dict[str, Any]) -> None:
     """Write the turn's decisions into the session's state if they changed, else only the provider's figures, O(1)."""
-    saved = turn.state(state.get(_SAVED) or {"revision": None})  # not empty, so that the first call saves everything
+    saved = turn.state(state.get(_SAVED), always=True)
     if saved is not None:
         state[_SAVED] = saved
     elif turn.session is not None:
