@@ -16,7 +16,7 @@ import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import attrs
 
@@ -29,6 +29,9 @@ from ..stores import SessionStore
 from ..strategies import Failed
 from ..tokens import LengthError, MessageMeter, Usage
 from .options import IntegrationOptions
+
+KEPT_BY_SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
+"""The reason for doing nothing that integrations report for a conversation that is stored elsewhere."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -161,13 +164,13 @@ class FrameworkConversations:
 
     Holds state: a pool of sessions, and the requests of `compact_next`.
 
-    Attributes:
-        last: The last turn of any conversation; ``None`` before the first.
-
     Args:
         options: The integration's options.
         format: The framework's message format.
         store: Where to save the sessions, if anywhere.
+
+    Attributes:
+        last: The last turn of any conversation, for a program that has one; ``None`` before the first, and after a deletion.
     """
 
     def __init__(self, options: IntegrationOptions, format: MessageFormat, *, store: SessionStore | None = None) -> None:

@@ -24,8 +24,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # of `run` that reports import without it.
 FLOORS = (
     ("lazy", "installation", "errors", "messages", "algebra", "checks", "json_data", "models"),
-    ("tokens", "files"),
-    ("formats",),
+    ("tokens", "formats", "files"),
     ("index",),
     ("selectors", "triggers"),
     ("stores", "summarizers"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from ...errors import ConfigurationError
 from ...strategies import Pipeline, StrategyLike
-from ..conversation import FrameworkConversations, FrameworkTurn
+from ..conversation import KEPT_BY_SERVICE, FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
 from .format import agent_framework
@@ -30,7 +30,6 @@ else:
 
 _SAVED: Final = "conversation"
 _FOCUS: Final = "focus"
-_SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
 _PER_CALL: Final = (
     "require_per_service_call_history_persistence loads history after this provider:"
     " pass as_framework_strategy(...) as the agent's compaction_strategy instead"
@@ -185,7 +184,7 @@ def _skips(agent: Any, context: Any, state: dict[str, Any]) -> bool:
     """Return whether there is nothing to do; the session's state then holds the reason."""
     state.pop("skipped", None)
     if context.service_session_id is not None or context.options.get("conversation_id"):
-        state["skipped"] = _SERVICE
+        state["skipped"] = KEPT_BY_SERVICE
     elif getattr(agent, "require_per_service_call_history_persistence", False):
         state["skipped"] = _PER_CALL
     return "skipped" in state
