@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .apis import RESPONSES_API as RESPONSES_API
     from .apis import ModelAPI as ModelAPI
     from .apis import may_choose_tools as may_choose_tools
+    from .apis import tool_names as tool_names
     from .base import MessageFormat, Problem, Repair, Side
     from .bedrock import Bedrock, bedrock
     from .blocks import MOST_BREAKPOINTS as MOST_BREAKPOINTS
@@ -74,7 +75,7 @@ export_lazily(
     __name__,
     {
         "anthropic": "Anthropic anthropic",
-        "apis": "ANTHROPIC_API BEDROCK_API CHAT_API GEMINI_API RESPONSES_API ModelAPI may_choose_tools",
+        "apis": "ANTHROPIC_API BEDROCK_API CHAT_API GEMINI_API RESPONSES_API ModelAPI may_choose_tools tool_names",
         "base": "MessageFormat Problem Repair Side",
         "bedrock": "Bedrock bedrock",
         "blocks": "MOST_BREAKPOINTS",

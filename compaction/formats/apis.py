@@ -73,6 +73,12 @@ def _events(answer: bytes) -> list[Any]:
     return [json.loads(line) for line in lines if line.startswith(b"{")]
 
 
+def tool_names(request: Mapping[str, Any]) -> set[str]:
+    """Return the names of the tools of a request; of a tool without a name, and of a list of tools in one entry, ``"None"``."""
+    tools = [(fields_of(each) or {}) for each in items_of(request.get("tools")) or ()]
+    return {str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools}
+
+
 def may_choose_tools(request: Mapping[str, Any]) -> bool:
     """Return whether a request lets the model choose whether it calls a tool, and which."""
     choice = request.get("tool_choice")

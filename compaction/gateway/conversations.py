@@ -17,7 +17,7 @@ import anyio.to_thread
 import attrs
 
 from ..errors import InputError
-from ..formats import fields_of, for_comparison, items_of, keep_breakpoints
+from ..formats import for_comparison, keep_breakpoints, tool_names
 from ..index import as_given
 from ..result import CompactionResult
 from ..session import BackgroundTasks, CompactionSession, OnEvent, SessionPool
@@ -47,6 +47,8 @@ class ConversationRequest:
     """One request of a conversation: what its body, its headers and its address say.
 
     Args:
+        route: Its route.
+        parsed: Its body.
         id: The session id that the agent sends, if any.
         upstream: The address of the upstream.
         is_long: Whether a header asks for a window of a million tokens.
@@ -82,9 +84,7 @@ class ConversationRequest:
         The agent's session id is part of the scope, not the pool's ``id``, so that messages which an agent removes from its own
         list do not come back.
         """
-        tools = [(fields_of(each) or {}) for each in items_of(self.parsed.fields.get("tools")) or ()]
-        names = sorted({str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools})
-        return json.dumps([self.tenant, self.upstream, self.model, names, self.id])
+        return json.dumps([self.tenant, self.upstream, self.model, sorted(tool_names(self.parsed.fields)), self.id])
 
     @property
     def beside(self) -> str:

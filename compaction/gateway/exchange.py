@@ -3,19 +3,17 @@
 A second request is sent only after the upstream refused the first completely (a length error, or 400 for a changed request)
 and before the client received a byte. Timeouts, broken connections, 429 and 5xx are never retried.
 
-This is the way of a request; the files in the middle column are all that one has to read to know which bytes leave:
+Three files decide about a request: this one, `plan` and `conversations`. The others carry it out::
 
-=================================== ==================== ==============================================================
-`ProxyEndpoint`                     `exchange`, this one finds the route by the path, and answers every failure
-`ClientConnection.read_body`        `client`
-`Planner.read`                      `plan`               decompresses and parses the body; finds the session id, the keys
-`ConversationOwners.owner`          `owners`             with several workers: another one may serve the conversation
-`Planner.plan`                      `plan`               decides whether the client's bytes are sent, or others
-`GatewayConversations.turn`         `conversations`      finds the session, compacts, returns the messages to send
-`ModelRequest.with_messages`        `bodies`             replaces the messages in the client's bytes
-`Upstreams.send`                    `upstream`           sends the bytes, with the client's headers
-`ClientConnection.stream`           `client`             sends the answer on; its usage is read meanwhile
-=================================== ==================== ==============================================================
+    ProxyEndpoint                 exchange        finds the route by the path, and answers every failure
+    ClientConnection.read_body    client
+    Planner.read                  plan            decompresses and parses the body; finds the session id and the keys
+    ConversationOwners.owner      owners          only with several workers: another one may serve the conversation
+    Planner.plan                  plan            decides whether the client's bytes are sent, or others
+    GatewayConversations.turn     conversations   finds the session, compacts, returns the messages to send
+    ModelRequest.with_messages    bodies          replaces the messages in the client's bytes
+    Upstreams.send                upstream        sends the bytes, with the client's headers
+    ClientConnection.stream       client          sends the answer to the client, while its usage is read
 """
 
 from __future__ import annotations
@@ -125,7 +123,7 @@ class _Passing:
 
     async def run(self) -> None:
         """Serve the request."""
-        if not self._has_body:
+        if not self._has_body:  # its end is read here, because `gone` waits for it
             _ = [piece async for piece in self.client.pieces()]
         await _while_connected(self.client, self._answer)
 

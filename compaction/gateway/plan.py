@@ -154,12 +154,12 @@ class Planner:
         In a thread, because it uses the processor; in the event loop if the strategy may await a model.
         """
 
-        async def compacted(sync: bool) -> RequestPlan:
+        async def compacted(*, sync: bool) -> RequestPlan:
             return self._plan_of(read, request, await self._conversations.turn(request, refused=refused, sync=sync))
 
         if self._settings.awaits and not request.route.counts:
-            return await compacted(False)
-        return await self._conversations.in_thread(lambda: unawaited_calls(compacted(True)))
+            return await compacted(sync=False)
+        return await self._conversations.in_thread(lambda: unawaited_calls(compacted(sync=True)))
 
     def _plan_of(self, read: ReadRequest, request: ConversationRequest, turn: ConversationTurn) -> RequestPlan:
         """Return the plan to send the messages of a turn, with the tools of recall if they can be offered."""

@@ -30,12 +30,12 @@ def may_offer(api: ModelAPI, fields: Mapping[str, Any]) -> bool:
 
 def offered(body: bytes, asked: ModelRequest, api: ModelAPI) -> bytes:
     """Return the body of a compacted request with the tools of recall; the same body if they cannot be offered."""
-    agents_own = json.dumps(items_of(asked.fields.get("tools")) or ())
     if api.tool is None or not may_offer(api, asked.fields) or not may_choose_tools(asked.fields):
         return body
+    agents_own = json.dumps(items_of(asked.fields["tools"]))
     if any(name in agents_own for name in _NAMES):
         return body
-    request = read_request(body, "tools")
+    request = read_request(body, "tools")  # the same body, with its list of tools in the place of messages
     return request.with_messages([*request.messages, *map(api.tool, RECALL_FUNCTIONS)])
 
 
