@@ -161,7 +161,7 @@ def serve_command(
         recall=recall,
         record=record,
         max_body=max_body,
-        conversations=conversations,
+        most_conversations=conversations,
         conversation_bytes=max_memory,
     )
     said = f"{pipeline or preset}, window {window}, {'decisions are not saved' if store is None else f'saved in {store}'}"

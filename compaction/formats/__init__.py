@@ -11,13 +11,21 @@ from ..lazy import export_lazily
 
 if TYPE_CHECKING:
     from .anthropic import Anthropic, anthropic
+    from .apis import ANTHROPIC_API as ANTHROPIC_API
+    from .apis import BEDROCK_API as BEDROCK_API
+    from .apis import CHAT_API as CHAT_API
+    from .apis import GEMINI_API as GEMINI_API
+    from .apis import RESPONSES_API as RESPONSES_API
+    from .apis import ModelAPI as ModelAPI
+    from .apis import may_choose_tools as may_choose_tools
+    from .apis import tool_names as tool_names
     from .base import MessageFormat, Problem, Repair, Side
     from .bedrock import Bedrock, bedrock
     from .blocks import MOST_BREAKPOINTS as MOST_BREAKPOINTS
     from .breakpoints import can_end_in_breakpoint as can_end_in_breakpoint
+    from .breakpoints import for_comparison as for_comparison
     from .breakpoints import has_breakpoints as has_breakpoints
-    from .breakpoints import last_breakpoint as last_breakpoint
-    from .breakpoints import unwrapped as unwrapped
+    from .breakpoints import keep_breakpoints as keep_breakpoints
     from .breakpoints import with_breakpoint as with_breakpoint
     from .breakpoints import without_breakpoints as without_breakpoints
     from .detect import detect, fits, resolve
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from .openai_responses import OpenAIResponses, openai_responses
     from .registry import FORMATS as FORMATS
     from .rulebook import Rule as Rule
+    from .streamed_usage import StreamedUsage as StreamedUsage
     from .validity import as_list as as_list
     from .validity import repair, validate
     from .wire import arguments_text as arguments_text
@@ -66,16 +75,20 @@ export_lazily(
     __name__,
     {
         "anthropic": "Anthropic anthropic",
+        "apis": "ANTHROPIC_API BEDROCK_API CHAT_API GEMINI_API RESPONSES_API ModelAPI may_choose_tools tool_names",
         "base": "MessageFormat Problem Repair Side",
         "bedrock": "Bedrock bedrock",
         "blocks": "MOST_BREAKPOINTS",
-        "breakpoints": "can_end_in_breakpoint has_breakpoints last_breakpoint unwrapped with_breakpoint without_breakpoints",
+        "breakpoints": (
+            "can_end_in_breakpoint for_comparison has_breakpoints keep_breakpoints with_breakpoint without_breakpoints"
+        ),
         "detect": "detect fits resolve",
         "gemini": "Gemini gemini",
         "openai_chat": "OpenAIChat openai_chat",
         "openai_responses": "OpenAIResponses openai_responses",
         "registry": "FORMATS",
         "rulebook": "Rule",
+        "streamed_usage": "StreamedUsage",
         "validity": "as_list repair validate",
         "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part same string",
         "writing": "arguments_object unwritable",

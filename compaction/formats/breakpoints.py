@@ -1,7 +1,7 @@
-"""Breakpoints of a prompt cache (``cache_control``): where they stand in a message, and how they are set and removed.
+"""Breakpoints of a prompt cache (``cache_control``): where they stand in a message, and how they are set, moved and removed.
 
-Anthropic's own format has them, and so have chat completions for Anthropic's models. They move from request to request, and are
-not content: messages are compared without them.
+Anthropic's own format has them, and so have chat completions for Anthropic's models. They are not content. An agent marks its
+newest messages, so a message has a breakpoint in one request and none in the next: messages are compared without them.
 """
 
 from __future__ import annotations
@@ -91,3 +91,59 @@ def with_breakpoint(message: Any, breakpoint: Mapping[str, Any], *, whole: bool 
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else items_of(content) or ()
     last = fields_of(parts[-1]) if parts else None
     return {**fields} if last is None else {**fields, "content": [*parts[:-1], {**last, _KEY: dict(breakpoint)}]}
+
+
+def for_comparison(messages: Sequence[Any], format: MessageFormat) -> list[Any]:
+    """Return the messages for comparison: without breakpoints, and with a list of one text part as a plain string.
+
+    A message that does not change is the same object. In formats without breakpoints none changes.
+    """
+    return [unwrapped(without_breakpoints(each)) for each in messages] if has_breakpoints(format) else list(messages)
+
+
+def keep_breakpoints(sent: Sequence[Any], given: Sequence[Any], compared: Sequence[Any], format: MessageFormat) -> list[Any]:
+    """Return the messages to send, with the breakpoints of removed messages moved to the messages that replace them.
+
+    A request never gets more breakpoints than it had: those of messages without a replacement are dropped, and of several in
+    one gap only the first is kept, at the end of the gap.
+
+    Args:
+        sent: The messages to send: objects of ``given``, in order, and messages that compaction wrote.
+        given: The messages of the client's request.
+        compared: The result of `for_comparison` for ``given``.
+        format: Their format.
+
+    >>> part = {"type": "text", "text": "Look it up.", "cache_control": {"type": "ephemeral"}}
+    >>> given = [{"role": "user", "content": "Hi."}, {"role": "user", "content": [part]}, {"role": "user", "content": "Well?"}]
+    >>> summary = {"role": "user", "content": "A summary."}
+    >>> keep_breakpoints([given[0], summary, given[2]], given, for_comparison(given, anthropic), anthropic)[1]
+    {'role': 'user', 'content': [{'type': 'text', 'text': 'A summary.', 'cache_control': {'type': 'ephemeral'}}]}
+    """
+    result = list(sent)
+    differing = [place for place, (message, bare) in enumerate(zip(given, compared, strict=True)) if message is not bare]
+    marks = {place: mark for place in differing if (mark := last_breakpoint(given[place])) is not None}
+    if not marks:
+        return result
+    place_of = {id(message): place for place, message in enumerate(given)}
+    places = [place_of.get(id(message), -1) for message in sent]  # in ``given``; -1 for a message that compaction wrote
+    next_kept = len(given)
+    for at in reversed(range(len(sent))):  # from the end: the last written message of a gap takes the breakpoint
+        if places[at] >= 0:
+            next_kept = places[at]
+            continue
+        last_kept = max(places[:at], default=-1)
+        removed = [place for place in marks if last_kept < place < next_kept]
+        result[at] = _in_parts(result[at], format)
+        if removed and can_end_in_breakpoint(result[at]):
+            result[at] = with_breakpoint(result[at], marks[removed[0]])
+            marks = {place: mark for place, mark in marks.items() if place not in removed}
+    return result
+
+
+def _in_parts(message: Any, format: MessageFormat) -> Any:
+    """Return a written message with its text as a part, so that it keeps its shape when its breakpoint moves on."""
+    fields = fields_of(message) or {}
+    content = fields.get("content")
+    if isinstance(content, str) and content and (format is anthropic or fields.get("role") != "tool"):
+        return {**fields, "content": [{"type": "text", "text": content}]}
+    return message

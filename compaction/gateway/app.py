@@ -46,17 +46,20 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    alone = settings.token is None  # all users of a token see the page
-    status = GatewayStatus(settings.clock, limit=settings.conversations, is_shadow=settings.shadow, shows_texts=alone)
+    status = GatewayStatus(
+        settings.clock,
+        limit=settings.most_conversations,
+        is_shadow=settings.shadow,
+        shows_texts=settings.token is None,  # all users of a token see the page
+    )
 
-    def told(event: Event) -> None:
-        status.told(event)
+    def note_event(event: Event) -> None:
+        status.note_event(event)
         if on_event is not None:
             on_event(event)
 
-    conversations = GatewayConversations(settings, told)
+    conversations = GatewayConversations(settings, note_event)
     planner = Planner(settings, conversations, status)
-    status.held, status.windows, status.left_alone = conversations.held, conversations.windows.learned, planner.left_alone
     upstreams = Upstreams(settings)
     recorder = None if settings.record is None else SessionRecorder(settings.record, settings.clock)
     deletion = ConversationDeletion(settings, conversations, status, recorder, workers)
@@ -71,6 +74,14 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
         workers=workers,
     )
 
+    def own_snapshot() -> GatewaySnapshot:
+        windows = conversations.windows.learned()
+        return status.snapshot(held=conversations.held(), windows=windows, left_alone=planner.left_alone())
+
+    async def snapshot() -> GatewaySnapshot:
+        others = [] if workers is None else await workers.ask("status", answer=GatewaySnapshot)
+        return merged([own_snapshot(), *others])
+
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with contextlib.AsyncExitStack() as stack:
@@ -78,7 +89,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
                 await stack.enter_async_context(each)
             if workers is not None:
                 answers: dict[str, Callable[[Any], Any]] = {
-                    "status": lambda _: status.snapshot(),
+                    "status": lambda _: own_snapshot(),
                     "windows": conversations.windows.learn_from,
                     "forget": deletion.in_memory,
                 }
@@ -88,10 +99,6 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
             group.start_soon(deletion.keep_deleting)
             yield
             group.cancel_scope.cancel()
-
-    async def snapshot() -> GatewaySnapshot:
-        others = [] if workers is None else await workers.ask("status", answer=GatewaySnapshot)
-        return merged([status.snapshot(), *others])
 
     routes = [*page_routes(snapshot, deletion.everywhere), Mount("/", app=endpoint)]
     return Guard(Starlette(routes=routes, lifespan=lifespan), settings)

@@ -58,8 +58,8 @@ class ClientConnection:
         self.status = 0
         self._was_read = anyio.Event()
 
-    async def body(self, limit: int, seconds: float) -> bytes | None:
-        """Return the body; ``None`` if it is larger than the limit.
+    async def read_body(self, limit: int, seconds: float) -> bytes | None:
+        """Read the body and return it; ``None`` if it is larger than the limit.
 
         Raises:
             ClientGone: If the client disconnects before the end of the body.
@@ -113,7 +113,7 @@ class ClientConnection:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def refuse(self, status: int, why: str) -> None:
+    async def send_error(self, status: int, why: str) -> None:
         """Send an error."""
         self.status = status
         await send_error(self._send, status, why)

@@ -17,7 +17,7 @@ import anyio.to_thread
 import attrs
 
 from ..errors import InputError
-from ..formats import fields_of, items_of
+from ..formats import for_comparison, keep_breakpoints, tool_names
 from ..index import as_given
 from ..result import CompactionResult
 from ..session import BackgroundTasks, CompactionSession, OnEvent, SessionPool
@@ -26,7 +26,6 @@ from ..strategies import Failed, Lossless
 from ..tokens import LengthError, Usage, counter
 from ..triggers import tokens_exceed
 from .bodies import ModelRequest
-from .breakpoints import for_comparison, keep_breakpoints
 from .economy import never_dearer
 from .recall import RECALL_FUNCTIONS, may_offer
 from .routes import ModelRoute
@@ -48,6 +47,8 @@ class ConversationRequest:
     """One request of a conversation: what its body, its headers and its address say.
 
     Args:
+        route: Its route.
+        parsed: Its body.
         id: The session id that the agent sends, if any.
         upstream: The address of the upstream.
         is_long: Whether a header asks for a window of a million tokens.
@@ -55,7 +56,7 @@ class ConversationRequest:
     """
 
     route: ModelRoute
-    body: ModelRequest
+    parsed: ModelRequest
     id: str | None
     upstream: str
     is_long: bool = False
@@ -64,12 +65,12 @@ class ConversationRequest:
     @property
     def messages(self) -> list[Any]:
         """The messages of the client."""
-        return self.body.messages
+        return self.parsed.messages
 
     @property
     def model(self) -> str:
         """The model that the request names."""
-        return self.route.model_of(self.body.fields)
+        return self.route.model_of(self.parsed.fields)
 
     @property
     def served(self) -> ServedModel:
@@ -83,14 +84,12 @@ class ConversationRequest:
         The agent's session id is part of the scope, not the pool's ``id``, so that messages which an agent removes from its own
         list do not come back.
         """
-        tools = [(fields_of(each) or {}) for each in items_of(self.body.fields.get("tools")) or ()]
-        names = sorted({str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools})
-        return json.dumps([self.tenant, self.upstream, self.model, names, self.id])
+        return json.dumps([self.tenant, self.upstream, self.model, sorted(tool_names(self.parsed.fields)), self.id])
 
     @property
     def beside(self) -> str:
         """The fields besides the messages that the model reads, as JSON."""
-        found = [each for name in self.route.counted if (each := self.body.fields.get(name))]
+        found = self.route.api.beside(self.parsed.fields)
         return json.dumps(found) if found else ""
 
 
@@ -125,8 +124,8 @@ class ConversationTurn:
         """Whether the messages to send differ from those of the client's request."""
         return list(map(id, self.messages)) != list(map(id, self.request.messages))
 
-    def send(self, view: list[Any], compared: Sequence[Any]) -> None:
-        """Set the messages to send from a view of the session, using the request's own objects wherever the view shows them."""
+    def show(self, view: list[Any], compared: Sequence[Any]) -> None:
+        """Set the messages to send: a view of the session, with the request's own objects wherever it shows them."""
         given, index = self.request.messages, self.session.index
         self.view = view
         shown = as_given(view, index.source, compared, given) if index.edit_count else list(given)
@@ -152,7 +151,7 @@ class GatewayConversations:
         recalled: The store of what left, if the model may read it.
     """
 
-    def __init__(self, settings: GatewaySettings, on_event: OnEvent | None = None) -> None:
+    def __init__(self, settings: GatewaySettings, on_event: OnEvent | None) -> None:
         self._settings = settings
         self._on_event = on_event
         self._counter = counter(settings.counter)
@@ -178,7 +177,7 @@ class GatewayConversations:
 
     def _pool(self, request: ConversationRequest, window: int) -> SessionPool:
         settings = self._settings
-        reserved = self._recall_tokens if may_offer(request.route.name, request.body.fields) else 0
+        reserved = self._recall_tokens if may_offer(request.route.api, request.parsed.fields) else 0
         key = (request.route.format.name, window, _cached_price(request.model), reserved)
         with self._lock:
             if key not in self._pools:
@@ -190,7 +189,7 @@ class GatewayConversations:
                 self._pools[key] = SessionPool(
                     strategy if self.recalled is None else Lossless(strategy, self.recalled),
                     store=self.store,
-                    limit=settings.conversations,
+                    limit=settings.most_conversations,
                     max_bytes=settings.conversation_bytes,
                     on_event=self._on_event,
                     counter=self._counter,
@@ -211,7 +210,7 @@ class GatewayConversations:
 
         Args:
             request: The request. If its route only counts tokens, no model is called and no decision is saved.
-            refused: The provider's length error, if the request was sent and was too long; it is then compacted harder.
+            refused: The provider's length error, if the request was sent and was too long; it is then compacted further.
             sync: Whether nothing is awaited; drive it with `unawaited` in a thread, because it uses the processor.
 
         Raises:
@@ -231,16 +230,16 @@ class GatewayConversations:
                 self._forgotten.pop(session.id, None)
             turn = ConversationTurn(request=request, session=session, window=window)
             if refused is not None:
-                turn.send(await session.compact_refused(refused, sync=sync), compared)
+                turn.show(await session.compact_refused(refused, sync=sync), compared)
                 return turn
             try:
                 turn.result = await session.compact_due(sync=sync)
             except Exception as error:  # the session's view is as it was
                 turn.failures = (f"the strategy: {type(error).__name__}",)
-                turn.send(session.index.messages(), compared)
+                turn.show(session.index.messages(), compared)
             else:
                 turn.failures = tuple(map(_words, turn.result.failures))
-                turn.send(turn.result.messages, compared)
+                turn.show(turn.result.messages, compared)
             return turn
 
     def learn_window(self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthError) -> None:

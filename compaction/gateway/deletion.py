@@ -27,19 +27,19 @@ class ConversationDeletion:
         settings: GatewaySettings,
         conversations: GatewayConversations,
         status: GatewayStatus,
-        recorder: SessionRecorder | None = None,
-        workers: Workers | None = None,
+        recorder: SessionRecorder | None,
+        workers: Workers | None,
     ) -> None:
         self._settings = settings
         self._conversations = conversations
         self._status = status
         self._recorder = recorder
         self._workers = workers
-        self._uses = conversations.store
+        self._last_use: dict[str, float] = {}  # by conversation, in seconds since 1970
+        self._last_saved_use: dict[str, float] = {}
+        self._uses = conversations.store  # the file of these times: the one of decisions, or else one beside the recall file
         if self._uses is None and settings.recall is not None and settings.forget_after is not None:
             self._uses = SessionStore(f"{settings.recall}.uses", timeout_seconds=LOCK_SECONDS)
-        self._used: dict[str, float] = {}
-        self._saved: dict[str, float] = {}
 
     def in_memory(self, name: str) -> str:
         """Delete a conversation from the memory of this process; return ``"deleted"``, ``"unknown"`` or ``"in use"``."""
@@ -47,7 +47,7 @@ class ConversationDeletion:
             is_deleted = self._conversations.forget(name) | self._status.forget(name)
         except ConversationInUse:
             return "in use"
-        for times in (self._used, self._saved):
+        for times in (self._last_use, self._last_saved_use):
             times.pop(name, None)
         return "deleted" if is_deleted else "unknown"
 
@@ -67,7 +67,7 @@ class ConversationDeletion:
 
     def _in_files(self, name: str) -> bool:
         """Delete a conversation from the files, and return whether it was there."""
-        found = self._is_emptied(name)
+        found = self._delete_recalled(name)
         if self._uses is not None:
             found |= self._uses.load(name) is not None
             self._uses.delete(name)
@@ -76,7 +76,7 @@ class ConversationDeletion:
             found |= self._recorder.forget(name)
         return found
 
-    def _is_emptied(self, name: str) -> bool:
+    def _delete_recalled(self, name: str) -> bool:
         """Delete what left the requests of a conversation, and return whether something of it was stored."""
         store, found = self._conversations.recalled, False
         while store is not None and (page := store.range(name, 1, _PAGE)):
@@ -86,17 +86,17 @@ class ConversationDeletion:
 
     # ---------------------------------------------------------------- of those that are unused
 
-    async def used(self, turn: ConversationTurn) -> None:
+    async def note_use(self, turn: ConversationTurn) -> None:
         """Note the use of a conversation, if unused ones are deleted; the file gets the time now and then."""
         after, now, name = self._settings.forget_after, self._settings.clock(), turn.session.id
         if after is None or self._conversations.is_forgotten(name):
             return
-        self._used[name] = now
-        if self._uses is not None and now - self._saved.get(name, float("-inf")) >= after / _CHECKS:
-            self._saved[name] = now
+        self._last_use[name] = now
+        if self._uses is not None and now - self._last_saved_use.get(name, float("-inf")) >= after / _CHECKS:
+            self._last_saved_use[name] = now
             await self._conversations.in_thread(partial(self._uses.note_use, name, now))
 
-    async def unused(self, after: float) -> list[str]:
+    async def delete_unused(self, after: float) -> list[str]:
         """Delete conversations that were unused for this many seconds, except from recordings, and return their names.
 
         One that is in use right now stays.
@@ -105,19 +105,19 @@ class ConversationDeletion:
             StateError: If a file cannot be written.
         """
         now, in_thread = self._settings.clock(), self._conversations.in_thread
-        names = {name for name, at in self._used.items() if at < now - after}
+        names = {name for name, at in self._last_use.items() if at < now - after}
         if self._uses is not None:
             names.update(await in_thread(partial(self._uses.delete_unused, now - after, now)))
         names = {name for name in names if self.in_memory(name) != "in use"}  # those note a new use at the end of their call
         for name in names:
-            await in_thread(partial(self._is_emptied, name))
+            await in_thread(partial(self._delete_recalled, name))
         return sorted(names)
 
     async def keep_deleting(self) -> None:
         """Delete unused conversations from time to time, until cancelled; after a failure, the next time tries again."""
         while (after := self._settings.forget_after) is not None:
             try:
-                await self.unused(after)
+                await self.delete_unused(after)
             except Exception as error:
                 self._status.failed(f"forgetting: {type(error).__name__}")
             await anyio.sleep(min(_LONGEST_SECONDS, after / _CHECKS))

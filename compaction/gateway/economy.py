@@ -25,22 +25,39 @@ _TRIALS: Final = 20  # at most, while a window fills up; a trial costs processor
 
 @attrs.frozen(repr=False)
 class _Pays(Trigger):
+    """Fires if a cut saves more than the prompt cache that it breaks, by the formula of `CutWorth.pays`.
+
+    The trigger `worth_it` uses the same formula, with another trial and another number of calls. It runs the strategy to its
+    end, summaries included; this one may call no model, so it stops at the first request for a summary. It expects the saving
+    to last as long as the removed messages took; this one knows the window, and expects it to last until that is full.
+    """
+
     strategy: Strategy
     full: int
     cached: float = attrs.field(validator=share)
 
     def __call__(self, index: MessageIndex) -> bool:
         tokens, newest, is_idle = index.tokens, _newest(index), index.idle_seconds > _CACHE_SECONDS
-        step = max(1, self.full // _TRIALS)
-        if not is_idle and (tokens - newest) // step == tokens // step:
-            return False  # a trial was made within this step
+        if not is_idle and not self._is_new_step(tokens - newest, tokens):
+            return False
         cut = _tried(index, self.strategy)
         if cut is None or cut.saved <= 0:
             return False
+        return cut.pays(calls=self._calls_left(index), cached=self.cached, in_cache=0 if is_idle else tokens - newest)
+
+    def _is_new_step(self, before: int, now: int) -> bool:
+        """Whether the tokens of a request have entered the next twentieth of the window: a trial is made once in each."""
+        step = max(1, self.full // _TRIALS)
+        return before // step != now // step
+
+    def _calls_left(self, index: MessageIndex) -> float:
+        """Return the calls until the window is full, each as large as those so far were on average.
+
+        They are at most half of the calls so far, because nobody knows whether the conversation goes on.
+        """
         answers = sum(group.messages[0].role == "assistant" for group in index.included_groups)
-        room = min(self.full, index.context.window or self.full) - tokens
-        calls = min(max(0.0, room * (answers + 1) / tokens), answers / 2)
-        return cut.pays(calls=calls, cached=self.cached, in_cache=0 if is_idle else tokens - newest)
+        room = min(self.full, index.context.window or self.full) - index.tokens
+        return min(max(0.0, room * (answers + 1) / index.tokens), answers / 2)
 
     def explain(self, index: MessageIndex) -> str:
         return "it saves more than the prompt cache that it breaks"

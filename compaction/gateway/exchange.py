@@ -1,10 +1,19 @@
-"""One client request: sent to its upstream at most twice, recall aside, and answered with the upstream's own bytes.
+"""Sends a client's request to its upstream, at most twice (recalls not counted), and returns the upstream's bytes unchanged.
 
 A second request is sent only after the upstream refused the first completely (a length error, or 400 for a changed request)
 and before the client received a byte. Timeouts, broken connections, 429 and 5xx are never retried.
 
-A request goes through three files: this one drives it from the client to the upstream and back, `plan` decides what to send,
-and `conversations` finds its session and compacts.
+Three files decide about a request: this one, `plan` and `conversations`. The others carry it out::
+
+    ProxyEndpoint                 exchange        finds the route by the path, and answers every failure
+    ClientConnection.read_body    client
+    Planner.read                  plan            decompresses and parses the body; finds the session id and the keys
+    ConversationOwners.owner      owners          only with several workers: another one may serve the conversation
+    Planner.plan                  plan            decides whether the client's bytes are sent, or others
+    GatewayConversations.turn     conversations   finds the session, compacts, returns the messages to send
+    ModelRequest.with_messages    bodies          replaces the messages in the client's bytes
+    Upstreams.send                upstream        sends the bytes, with the client's headers
+    ClientConnection.stream       client          sends the answer to the client, while its usage is read
 """
 
 from __future__ import annotations
@@ -25,7 +34,8 @@ from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
 from .conversations import GatewayConversations
 from .deletion import ConversationDeletion
 from .headers import request_headers
-from .plan import Planner, RequestPlan
+from .owners import conversation_key
+from .plan import Planner, ReadRequest, RequestPlan
 from .recall import continued
 from .recording import SessionRecorder
 from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
@@ -33,7 +43,7 @@ from .settings import GatewaySettings
 from .status import REPORTED_USAGE, GatewayStatus
 from .upstream import REFUSALS, NoAnswer, UnsentBody, UpstreamAnswer, UpstreamRefusal, Upstreams
 from .usage_reading import UsageReader
-from .workers import HANDED_OVER, Workers, binding
+from .workers import HANDED_OVER, Workers
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -64,14 +74,14 @@ class ProxyEndpoint:
         client, status = ClientConnection(scope, receive, send), self.status
         served: _Passing | _ModelExchange = _Passing(self, client)
         if (route := route_of(client.method, client.path)) is not None:
-            served = _ModelExchange(self, client, route, is_owned=HANDED_OVER in scope)
+            served = _ModelExchange(self, client, route, None if HANDED_OVER in scope else self.workers)
         error = ""
         try:
             await served.run()
         except NoAnswer as failure:
             error = failure.why
             status.failed(f"upstream: {failure.why}")
-            await client.refuse(failure.status, failure.says)
+            await client.send_error(failure.status, failure.says)
         except AnswerStopped as stopped:
             error = str(stopped)
             status.failed(f"upstream stopped: {stopped}")
@@ -80,7 +90,7 @@ class ProxyEndpoint:
             error = "ClientGone"
         except SlowBody:
             error = "SlowBody"
-            await client.refuse(408, "the body of the request came too slowly")
+            await client.send_error(408, "the body of the request came too slowly")
         finally:
             served.report(error)
 
@@ -113,7 +123,7 @@ class _Passing:
 
     async def run(self) -> None:
         """Serve the request."""
-        if not self._has_body:
+        if not self._has_body:  # its end is read here, because `gone` waits for it
             _ = [piece async for piece in self.client.pieces()]
         await _while_connected(self.client, self._answer)
 
@@ -141,80 +151,87 @@ class _Passing:
         log_request(route=_OTHER, method=self.client.method, status=status, error=error, why=why)
 
 
+@attrs.define(eq=False)
 class _ModelExchange:
-    """One request to a model. Holds state: its plan, and figures for the log."""
+    """One request to a model. Holds state: its plan, and figures for the log.
 
-    def __init__(self, gateway: ProxyEndpoint, client: ClientConnection, route: ModelRoute, *, is_owned: bool) -> None:
-        self._gateway = gateway
-        self._workers = None if is_owned else gateway.workers
-        self._is_elsewhere = False
-        self._client = client
-        self._route = route
-        self._plan: RequestPlan | None = None
-        self._began = anyio.current_time()
-        self._added = 0.0
-        self._retried = ""
-        self._usage: Usage | None = None
+    Args:
+        gateway: The parts that serve it.
+        client: The client.
+        route: Its route.
+        workers: The workers, one of which may have to serve it instead; ``None`` if this one serves it.
+    """
+
+    gateway: ProxyEndpoint
+    client: ClientConnection
+    route: ModelRoute
+    workers: Workers | None
+    _is_elsewhere: bool = attrs.field(default=False, init=False)
+    _plan: RequestPlan | None = attrs.field(default=None, init=False)  # of the request that was answered, or is under way
+    _began: float = attrs.field(factory=anyio.current_time, init=False)
+    _added_seconds: float = attrs.field(default=0.0, init=False)
+    _retried: str = attrs.field(default="", init=False)
+    _usage: Usage | None = attrs.field(default=None, init=False)
 
     async def run(self) -> None:
         """Serve the request."""
-        settings = self._gateway.settings
-        body = await self._client.body(settings.max_body, settings.body_seconds)
+        settings = self.gateway.settings
+        body = await self.client.read_body(settings.max_body, settings.body_seconds)
         if body is None:
             most = f"{settings.max_body:,} bytes"
-            await self._client.refuse(413, f"the body is larger than {most}; start the gateway with a larger --max-body")
+            await self.client.send_error(413, f"the body is larger than {most}; start the gateway with a larger --max-body")
             return
-        await _while_connected(self._client, partial(self._served, body))
+        await _while_connected(self.client, partial(self._serve, body))
 
-    async def _served(self, body: bytes) -> None:
-        began, planner, client = anyio.current_time(), self._gateway.planner, self._client
-        upstream = self._gateway.upstreams.name(self._route.provider)
-        read = await planner.read(self._route, body, client.headers, upstream, client.query)
+    async def _serve(self, body: bytes) -> None:
+        began, planner, client = anyio.current_time(), self.gateway.planner, self.client
+        upstream = self.gateway.upstreams.address(self.route.provider)
+        read = await planner.read(self.route, body, client.headers, upstream, client.query)
         if await self._hand_over(read):
             return
         self._plan = plan = await planner.plan(read)
-        self._added = anyio.current_time() - began
+        self._added_seconds = anyio.current_time() - began
         answer = await self._send(plan)
-        if plan.request is not None and answer.status in REFUSALS and await answer.read():
-            second = await self._second(plan, answer)
-            if second is not None:
-                answer.close()
-                answer = second
+        if read.request is not None and answer.status in REFUSALS and await answer.read():
+            first = answer
+            self._plan, answer = await self._after_refusal(plan, first)
+            if answer is not first:
+                first.close()
         await self._stream(await self._recalled(self._plan, answer))
 
-    async def _hand_over(self, read: RequestPlan) -> bool:
+    async def _hand_over(self, read: ReadRequest) -> bool:
         """Let the worker serve the request to which its conversation belongs; return whether it did."""
-        workers, client = self._workers, self._client
+        workers, client = self.workers, self.client
         if workers is None or read.request is None:
             return False
-        conversation = binding(read.request)
-        owner = workers.owner(conversation)
+        conversation = conversation_key(read.request)
+        owner = workers.owners.owner(conversation)
         self._is_elsewhere = owner != workers.number  # also if the client leaves now
         if self._is_elsewhere and not await client.hand_over(workers, owner, read.original):
             self._is_elsewhere = False
-            workers.take_over(conversation)
+            workers.owners.take_over(conversation)
         return self._is_elsewhere
 
     async def _send(self, plan: RequestPlan) -> UpstreamAnswer:
-        client = self._client
+        client = self.client
         headers = request_headers(client.raw_headers, readable=READABLE, rewritten=plan.is_changed)
         target = (client.raw_path, client.query)
-        return await self._gateway.upstreams.send(client.method, self._route.provider, target, headers, plan.body)
+        return await self.gateway.upstreams.send(client.method, self.route.provider, target, headers, plan.body)
 
     async def _stream(self, answer: UpstreamAnswer) -> None:
         """Send an answer to the client, read its usage, and record the conversation."""
         reader = UsageReader(answer.header("content-type"), answer.header("content-encoding"))
         try:
-            await self._client.stream(answer, reader.feed)
+            await self.client.stream(answer, reader.feed)
         finally:
             self._usage = reader.read() if answer.status < 300 else None
             with anyio.CancelScope(shield=True):
                 await self._record()
-        await self._client.end()
+        await self.client.end()
 
     async def _recalled(self, plan: RequestPlan, answer: UpstreamAnswer) -> UpstreamAnswer:
         """Answer the model's calls of the tools of recall, and return the answer that is meant for the client."""
-        gateway, body, turn = self._gateway, plan.body, plan.turn
+        gateway, body, turn = self.gateway, plan.body, plan.turn
         store, in_thread = gateway.conversations.recalled, gateway.conversations.in_thread
         if store is None or turn is None or plan.without_recall is None or answer.status >= 300:
             return answer
@@ -223,7 +240,7 @@ class _ModelExchange:
                 return answer
             try:
                 text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
-                answered = partial(continued, self._route, body, text, kind, store=store, session=turn.session.id)
+                answered = partial(continued, self.route.api, body, text, kind, store=store, session=turn.session.id)
                 following = await in_thread(answered)
             except Exception as error:
                 gateway.status.failed(f"recall: {type(error).__name__}")
@@ -241,49 +258,49 @@ class _ModelExchange:
 
     # ---------------------------------------------------------------- the second request
 
-    async def _second(self, plan: RequestPlan, refused: UpstreamAnswer) -> UpstreamAnswer | None:
+    async def _after_refusal(self, plan: RequestPlan, refused: UpstreamAnswer) -> tuple[RequestPlan, UpstreamAnswer]:
         """Send a second request if the contents of the first were refused.
 
         Returns:
-            The answer to it; ``None`` if no second request was sent or answered.
+            The plan that was answered, and the answer: the first ones if there is no second request, or no answer to it.
         """
-        refusal = refused.refusal()
+        refusal, first = refused.refusal(), (plan, refused)
         if LengthError.read(refusal) is not None:
-            shorter = await self._gateway.planner.shorter(plan, refusal)
-            if shorter is None:
-                return None
-            self._plan = shorter
-            return await self._again("length", shorter)
+            shorter = await self.gateway.planner.shorter(plan, refusal)
+            answer = None if shorter is None else await self._again("length", shorter)
+            return first if shorter is None or answer is None else (shorter, answer)
         if refused.status != 400 or not plan.is_changed:
-            return None
-        original = attrs.evolve(plan, body=plan.original, without_recall=None)
+            return first
+        original = RequestPlan.unchanged(plan.read, "refused as it was compacted", plan.turn)
         answer = await self._again("refused", original)
-        if answer is not None and answer.status < 300:
-            self._plan = attrs.evolve(original, why="refused as it was compacted")
-            await self._our_fault(plan, refusal)
-        return answer
+        if answer is None:
+            return first
+        if answer.status >= 300:  # so that it was not refused because it was compacted
+            return plan, answer
+        await self._note_bad_compaction(plan, refusal)
+        return original, answer
 
     async def _again(self, why: str, plan: RequestPlan) -> UpstreamAnswer | None:
         """Send a second request; return ``None`` if the upstream gives no answer, so that the client gets the first one."""
         self._retried = why
-        self._gateway.status.retried(why)
+        self.gateway.status.retried(why)
         try:
             return await self._send(plan)
         except NoAnswer as failure:
-            self._gateway.status.failed(f"upstream: {failure.why}")
+            self.gateway.status.failed(f"upstream: {failure.why}")
             return None
 
-    async def _our_fault(self, plan: RequestPlan, refusal: UpstreamRefusal) -> None:
-        """Stop compacting a conversation whose compacted request alone was refused, and write the case."""
-        gateway, turn = self._gateway, plan.turn
+    async def _note_bad_compaction(self, plan: RequestPlan, refusal: UpstreamRefusal) -> None:
+        """Stop compacting a conversation whose request was refused only in its compacted form, and write the case."""
+        gateway, turn = self.gateway, plan.turn
         gateway.status.failed("a compacted request was refused")
-        if turn is None or self._route.counts:
+        if turn is None or self.route.counts:
             return
         gateway.planner.leave_alone(turn.session.id)
         folder = gateway.settings.cases
         if folder is None:
             return
-        name = f"{self._route.name}-{int(gateway.settings.clock() * 1000)}"
+        name = f"{self.route.name}-{int(gateway.settings.clock() * 1000)}"
         write = partial(write_case, folder, name, given=turn.request.messages, sent=turn.messages, refusal=refusal)
         try:
             await gateway.conversations.in_thread(write)
@@ -294,8 +311,8 @@ class _ModelExchange:
 
     async def _record(self) -> None:
         """Give the reported usage to the session, and record the conversation if that is enabled; count failures."""
-        plan, gateway = self._plan, self._gateway
-        if plan is None or plan.turn is None or self._route.counts or not 200 <= self._client.status < 300:
+        plan, gateway = self._plan, self.gateway
+        if plan is None or plan.turn is None or self.route.counts or not 200 <= self.client.status < 300:
             return
         try:
             if self._usage is not None and not plan.why:  # otherwise it is that of another request than the turn's
@@ -303,9 +320,9 @@ class _ModelExchange:
                     await gateway.conversations.record_usage(plan.turn, self._usage)
                 else:
                     gateway.status.passed("usage not believed")
-            await gateway.deletion.used(plan.turn)
+            await gateway.deletion.note_use(plan.turn)
             if gateway.recorder is not None:
-                format, messages = self._route.format, plan.turn.request.messages
+                format, messages = self.route.format, plan.turn.request.messages
                 record = partial(gateway.recorder.record, plan.turn.session.id, format, messages)
                 await gateway.conversations.in_thread(record)
         except Exception as error:
@@ -315,13 +332,15 @@ class _ModelExchange:
         """Count and log the request, unless another worker serves it."""
         if self._is_elsewhere:
             return
-        status, plan = self._client.status or 499, self._plan
-        self._gateway.status.answered(self._route.name, status)
+        status, plan, counts = self.client.status or 499, self._plan, self.gateway.status
+        counts.answered(self.route.name, status)
         logged: dict[str, Any] = {}
         if plan is not None and plan.turn is not None:
             turn = plan.turn
-            if not self._route.counts and status < 300:
-                self._gateway.status.reported(turn, is_changed=plan.is_changed, seconds_added=self._added, usage=self._usage)
+            if not self.route.counts and status < 300:
+                self.gateway.status.note_request(
+                    turn, is_changed=plan.is_changed, seconds=self._added_seconds, usage=self._usage
+                )
             logged = {name: getattr(turn, name) for name in ("window", "tokens", "left_out", "failures")}
             logged |= {"model": turn.request.model, "conversation": turn.session.id}
         if self._usage is not None:
@@ -332,9 +351,9 @@ class _ModelExchange:
             why=None if plan is None else plan.why,
             retried=self._retried,
             error=error,
-            added_seconds=self._added,
+            added_seconds=self._added_seconds,
             seconds=anyio.current_time() - self._began,
-            route=self._route.name,
+            route=self.route.name,
             status=status,
         )
 

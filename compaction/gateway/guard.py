@@ -79,7 +79,7 @@ class Guard:
 
 
 def _ambiguity(scope: Scope) -> tuple[int, str] | None:
-    """Return the refusal of a request that two servers may read in two ways, however it would be read here."""
+    """Return the refusal of a request whose path, token or end the upstream could read differently from this gateway."""
     names = [name for name, _ in scope["headers"]]
     if any(names.count(name) > 1 for name in _ONCE) or {b"content-length", b"transfer-encoding"} <= set(names):
         return 400, "a header of the request is ambiguous"

@@ -74,7 +74,7 @@ def session_of(headers: Mapping[str, str]) -> str | None:
     return next((value[:_LONGEST_SESSION] for value in found if value), None)
 
 
-def tenant_of(headers: Mapping[str, str], query: bytes = b"") -> str:
+def tenant_of(headers: Mapping[str, str], query: bytes) -> str:
     """Return a digest of the keys of a request, so that conversations of different keys share nothing.
 
     A JSON web token counts by its issuer and subject, because it is renewed from time to time; the provider verifies it.

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from .conversations import ConversationInUse
-from .status import SUMMED, GatewaySnapshot
+from .status import TOTALS, GatewaySnapshot
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -117,7 +117,7 @@ def prometheus_text(snapshot: GatewaySnapshot) -> str:
     )
     add("failures_total", "counter", "Failures by kind", _by(snapshot.failures, "kind"))
     add("retries_total", "counter", "Second requests by reason", _by(snapshot.retries, "reason"))
-    for name, help in SUMMED.items():
+    for name, help in TOTALS.items():
         add(f"{name.removesuffix('_total')}_total", "counter", help, [("", snapshot.totals.get(name, 0))])
     add("conversations", "gauge", "Conversations in memory", [("", snapshot.held)])
     add("conversation_bytes", "gauge", "Bytes of the messages of conversations in memory", [("", snapshot.held_bytes)])

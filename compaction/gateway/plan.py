@@ -1,4 +1,7 @@
-"""The plan for a request to a model: the client's bytes, or the same request with the messages of a compacted conversation."""
+"""The two steps between a client's bytes and those that are sent: `Planner.read` parses them, and `Planner.plan` compacts.
+
+Whatever fails, the plan is to send the client's bytes, with the reason in ``why``.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import Final
 
 import attrs
 
-from ..run import unawaited
+from ..session import unawaited_calls
 from ..tokens import LengthError, is_quoted
-from .bodies import Unreadable, decoded, read_request
+from .bodies import ModelRequest, Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
 from .headers import asks_for_long_context, has_signature, session_of, tenant_of
 from .recall import offered
@@ -23,34 +26,52 @@ from .windows import UnknownWindow
 
 _TOO_MANY_BYTES: Final = 413
 _BYTES_OF_WINDOW: Final = 8
-"""The bytes of a refused request for each token of the window that is assumed if neither a table nor the refusal names it: half
-of what the request has at four bytes a token."""
+"""If no table has the model's window, and the refusal does not name it: one token is assumed for every 8 bytes of the refused
+request. At 4 bytes a token, that is half of it."""
+
+
+@attrs.frozen(eq=False)
+class ReadRequest:
+    """A client's request, parsed.
+
+    Args:
+        original: The client's bytes.
+        request: The request of a conversation; ``None`` if it could not be read, or the provider keeps its history.
+        why: If there is none: the reason.
+    """
+
+    original: bytes = attrs.field(repr=False)
+    request: ConversationRequest | None = None
+    why: str = ""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class RequestPlan:
-    """The plan for one request.
+    """The bytes to send for a request.
 
     Args:
-        body: The bytes to send.
-        original: The client's bytes.
-        request: The request of a conversation; ``None`` if it could not be read, or the provider keeps its history.
-        turn: Its turn of the conversation; ``None`` before it is planned.
+        read: The request.
+        body: The bytes.
+        turn: Its turn of the conversation; ``None`` if it was not compacted.
         why: The reason for sending the client's bytes, other than that they fit.
-        without_recall: The bytes to send without the tools of recall, if those are offered.
+        without_recall: The bytes to send without the tools of recall, if ``body`` offers those.
     """
 
+    read: ReadRequest = attrs.field(repr=False)
     body: bytes = attrs.field(repr=False)
-    original: bytes = attrs.field(repr=False)
-    request: ConversationRequest | None = None
     turn: ConversationTurn | None = None
     why: str = ""
     without_recall: bytes | None = attrs.field(default=None, repr=False)
 
+    @classmethod
+    def unchanged(cls, read: ReadRequest, why: str, turn: ConversationTurn | None = None) -> RequestPlan:
+        """Return the plan to send the client's bytes."""
+        return cls(read=read, body=read.original, turn=turn, why=why)
+
     @property
     def is_changed(self) -> bool:
         """Whether the bytes to send differ from the client's."""
-        return self.body is not self.original
+        return self.body is not self.read.original
 
     @property
     def bare(self) -> bytes:
@@ -59,130 +80,141 @@ class RequestPlan:
 
 
 class Planner:
-    """Makes the plans. Holds state: the conversations that are not compacted for now.
-
-    If anything fails, the plan is to send the client's bytes.
-    """
+    """Reads requests and makes the plans. Holds state: the conversations that are not compacted for now."""
 
     def __init__(self, settings: GatewaySettings, conversations: GatewayConversations, status: GatewayStatus) -> None:
         self._settings = settings
         self._conversations = conversations
         self._status = status
-        self._alone: dict[str, None] = {}
+        self._left_alone: dict[str, None] = {}
+
+    # ---------------------------------------------------------------- step 1: read
 
     async def read(
-        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes = b""
-    ) -> RequestPlan:
-        """Return the plan to send the client's bytes, with the parsed request if it belongs to a conversation.
+        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes
+    ) -> ReadRequest:
+        """Parse the client's bytes.
 
         A compressed body is read in a thread. Others are parsed here: a megabyte takes 0.4 ms, less than starting a thread.
         """
-        read = partial(self._read, route, body, headers, upstream, query)
-        return await self._conversations.in_thread(read) if "content-encoding" in headers else read()
+        parse = partial(self._parsed, route, body, headers, upstream, query)
+        return await self._conversations.in_thread(parse) if "content-encoding" in headers else parse()
 
-    def _read(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes) -> RequestPlan:
-        unchanged = RequestPlan(body=body, original=body)
+    def _parsed(self, route: ModelRoute, body: bytes, headers: Mapping[str, str], upstream: str, query: bytes) -> ReadRequest:
         try:
-            asked = read_request(decoded(body, headers.get("content-encoding", ""), self._settings.max_body), route.key)
-            why = "signed" if has_signature(headers) else route.kept(asked.fields) or ("" if asked.messages else "no messages")
+            parsed = read_request(decoded(body, headers.get("content-encoding", ""), self._settings.max_body), route.api.key)
+            why = _no_conversation(route, parsed, headers)
         except Unreadable as error:
-            return self._passed(unchanged, str(error))
+            parsed, why = None, str(error)
         except Exception as error:
             self._status.failed(f"reading: {type(error).__name__}")
-            return attrs.evolve(unchanged, why=type(error).__name__)
-        if why:
-            return self._passed(unchanged, why)
+            return ReadRequest(body, why=type(error).__name__)
+        if parsed is None or why:
+            self._status.passed(why)
+            return ReadRequest(body, why=why)
         request = ConversationRequest(
             route=route,
-            body=asked,
+            parsed=parsed,
             id=session_of(headers),
             upstream=upstream,
             is_long=asks_for_long_context(headers),
             tenant=tenant_of(headers, query),
         )
-        return attrs.evolve(unchanged, request=request)
+        return ReadRequest(body, request)
 
-    def _passed(self, plan: RequestPlan, why: str) -> RequestPlan:
-        """Return the plan with the reason for sending the client's bytes, which is counted."""
-        self._status.passed(why)
-        return attrs.evolve(plan, why=why)
+    # ---------------------------------------------------------------- step 2: plan
 
-    async def plan(self, read: RequestPlan) -> RequestPlan:
-        """Return the plan of a request that was read."""
+    async def plan(self, read: ReadRequest) -> RequestPlan:
+        """Compact a request that was read, and return the plan to send the result."""
         request = read.request
         if request is None:
-            return read
+            return RequestPlan.unchanged(read, read.why)
         try:
-            plan = await self._planned(read, request)
+            plan = await self._compacted(read, request)
         except UnknownWindow:
             return self._passed(read, "unknown window")
         except Exception as error:
             self._status.failed(f"{request.route.name}: {type(error).__name__}")
-            return attrs.evolve(read, why=type(error).__name__)
+            return RequestPlan.unchanged(read, type(error).__name__)
         if plan.turn is not None and plan.turn.result is None:  # the strategy raised; other failures are counted as events
             for failure in plan.turn.failures:
                 self._status.failed(failure)
         return plan
 
-    async def _planned(
-        self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal | None = None
+    def _passed(self, read: ReadRequest, why: str, turn: ConversationTurn | None = None) -> RequestPlan:
+        """Return the plan to send the client's bytes, and count the reason."""
+        self._status.passed(why)
+        return RequestPlan.unchanged(read, why, turn)
+
+    async def _compacted(
+        self, read: ReadRequest, request: ConversationRequest, refused: UpstreamRefusal | None = None
     ) -> RequestPlan:
-        """Compact, and return the plan to send the result.
+        """Compact, and return the plan.
 
         In a thread, because it uses the processor; in the event loop if the strategy may await a model.
         """
 
-        async def planned(sync: bool) -> RequestPlan:
-            return self._sending(plan, request, await self._conversations.turn(request, refused=refused, sync=sync))
+        async def compacted(*, sync: bool) -> RequestPlan:
+            return self._plan_of(read, request, await self._conversations.turn(request, refused=refused, sync=sync))
 
         if self._settings.awaits and not request.route.counts:
-            return await planned(False)
-        return await self._conversations.in_thread(lambda: unawaited(planned(True)))
+            return await compacted(sync=False)
+        return await self._conversations.in_thread(lambda: unawaited_calls(compacted(sync=True)))
 
-    def _sending(self, plan: RequestPlan, request: ConversationRequest, turn: ConversationTurn) -> RequestPlan:
+    def _plan_of(self, read: ReadRequest, request: ConversationRequest, turn: ConversationTurn) -> RequestPlan:
         """Return the plan to send the messages of a turn, with the tools of recall if they can be offered."""
-        plan = attrs.evolve(plan, turn=turn, body=plan.original, why="", without_recall=None)
-        if self._settings.shadow or turn.session.id in self._alone:
-            return self._passed(plan, "shadow" if self._settings.shadow else "left alone")
+        if self._settings.shadow:
+            return self._passed(read, "shadow", turn)
+        if turn.session.id in self._left_alone:
+            return self._passed(read, "left alone", turn)
         if not turn.is_changed:
-            return plan
-        body = with_tools = request.body.with_messages(turn.messages)
+            return RequestPlan.unchanged(read, "", turn)
+        bare = body = request.parsed.with_messages(turn.messages)
         if self._conversations.recalled is not None and not request.route.counts:
-            with_tools = offered(body, request.body, request.route.name)
-        return attrs.evolve(plan, body=with_tools, without_recall=None if with_tools is body else body)
+            body = offered(bare, request.parsed, request.route.api)
+        return RequestPlan(read=read, body=body, turn=turn, without_recall=None if body is bare else bare)
+
+    # ---------------------------------------------------------------- after a refusal
 
     async def shorter(self, plan: RequestPlan, refused: UpstreamRefusal) -> RequestPlan | None:
         """Return the plan after a length error; ``None`` if nothing shorter can be sent."""
-        request = plan.request
+        request = plan.read.request
         if request is None or request.route.counts or self._settings.shadow:
             return None
         if plan.turn is not None:
-            self._alone.pop(plan.turn.session.id, None)
+            self._left_alone.pop(plan.turn.session.id, None)
         try:
             await self._conversations.in_thread(partial(self._learn, plan, request, refused))
-            shorter = await self._planned(plan, request, refused)
+            shorter = await self._compacted(plan.read, request, refused)
         except Exception as error:  # nothing may be removed, the window is still unknown, or the gateway has a fault
-            self._status.failed(f"compacting harder: {type(error).__name__}")
+            self._status.failed(f"compacting further: {type(error).__name__}")
             return None
         return None if shorter.bare == plan.bare else shorter
 
     def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
         """Learn the window of a refused request, for all clients: but not from an error that quotes this one's words."""
-        if is_quoted(refused.body, json.dumps(request.body.fields, ensure_ascii=False, default=str)):
+        if is_quoted(refused.body, json.dumps(request.parsed.fields, ensure_ascii=False, default=str)):
             return  # only this conversation is shortened
         found = LengthError.read(refused) or LengthError()
         if found.window is None and plan.turn is None:  # no table has the model's window
-            found = LengthError(window=max(1, len(plan.original) // _BYTES_OF_WINDOW))
+            found = LengthError(window=max(1, len(plan.read.original) // _BYTES_OF_WINDOW))
         if found.window is None and refused.status_code == _TOO_MANY_BYTES:
             return  # a limit of a proxy on the way, perhaps; only this conversation is shortened
         self._conversations.learn_window(plan.turn, request, found)
 
     def leave_alone(self, session: str) -> None:
         """Stop compacting a conversation until its next length error."""
-        while len(self._alone) >= self._settings.conversations:
-            del self._alone[next(iter(self._alone))]
-        self._alone[session] = None
+        while len(self._left_alone) >= self._settings.most_conversations:
+            del self._left_alone[next(iter(self._left_alone))]
+        self._left_alone[session] = None
 
     def left_alone(self) -> tuple[str, ...]:
         """Return the conversations that are not compacted for now."""
-        return tuple(self._alone)
+        return tuple(self._left_alone)
+
+
+def _no_conversation(route: ModelRoute, parsed: ModelRequest, headers: Mapping[str, str]) -> str:
+    """Return the reason why a request cannot be compacted, as far as it shows; empty if it can."""
+    if has_signature(headers):
+        return "signed"
+    return route.api.kept(parsed.fields) or ("" if parsed.messages else "no messages")

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..files import open_replacement
-from ..formats import MessageFormat, fields_of
+from ..formats import MessageFormat, fields_of, for_comparison
 from ..json_data import redacted_json
-from .breakpoints import for_comparison
 
 _MOST: Final = 1_000
 

@@ -1,14 +1,14 @@
-"""The routes whose requests contain a conversation: the field of the messages, what else counts, and who keeps the history."""
+"""The routes: which path belongs to which API, and which provider serves it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-from ..formats import MessageFormat, anthropic, bedrock, fields_of, gemini, items_of, openai_chat, openai_responses
+from ..formats import ANTHROPIC_API, BEDROCK_API, CHAT_API, GEMINI_API, RESPONSES_API, MessageFormat, ModelAPI
 from ..models import LONGEST_NAME
 
 Provider: TypeAlias = Literal["openai", "anthropic", "google", "bedrock"]
@@ -31,29 +31,31 @@ _BEDROCK: Final = re.compile(r"/model/(.+)/converse(?:-stream)?")
 _COUNTER: Final = "count-tokens"  # Vertex counts tokens under the name of a model
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class ModelRoute:
     """A route whose requests contain a conversation.
 
     Args:
-        name: Its name in logs.
-        provider: The provider whose API it is.
-        format: The wire format of the messages.
-        key: The field of the messages.
-        counted: Other fields that the model reads.
+        api: The API of its requests.
+        provider: The provider whose upstream serves it.
         counts: Whether the answer is a count of tokens.
-        kept: Returns the reason why the provider keeps the history of a request; ``None`` if the request contains all of it.
         model: The model that the path names, if any.
     """
 
-    name: str
+    api: ModelAPI
     provider: Provider
-    format: MessageFormat
-    key: str
-    counted: tuple[str, ...]
-    kept: Callable[[Mapping[str, Any]], str | None] = lambda fields: None
-    counts: bool = False
-    model: str | None = None
+    counts: bool = attrs.field(default=False, kw_only=True)
+    model: str | None = attrs.field(default=None, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """Its name in logs."""
+        return "count_tokens" if self.counts else self.api.name
+
+    @property
+    def format(self) -> MessageFormat:
+        """The wire format of the messages."""
+        return self.api.format
 
     def model_of(self, fields: Mapping[str, Any]) -> str:
         """Return the name of the model that a request names; empty if it names none, or one that is too long for a name."""
@@ -61,75 +63,12 @@ class ModelRoute:
         return found if isinstance(found, str) and len(found) <= LONGEST_NAME else ""
 
 
-def _kept_by_responses(fields: Mapping[str, Any]) -> str | None:
-    for name in ("previous_response_id", "conversation", "context_management"):
-        if fields.get(name):
-            return name
-    if fields.get("store") is True:
-        return "store"
-    for item in items_of(fields.get("input")) or ():
-        kind = str((fields_of(item) or {}).get("type"))
-        if kind == "item_reference" or kind.startswith("compaction"):
-            return kind
-    return None
-
-
-def _kept_by_anthropic(fields: Mapping[str, Any]) -> str | None:
-    if fields.get("thread"):
-        return "thread"
-    managed = fields_of(fields.get("context_management"))
-    kinds = [str((fields_of(each) or {}).get("type")) for each in items_of((managed or {}).get("edits")) or ()]
-    if managed and not (kinds and all(kind.startswith("clear_thinking") for kind in kinds)):
-        return "context_management"
-    return None
-
-
-def _kept_by_gemini(fields: Mapping[str, Any]) -> str | None:
-    return "cachedContent" if fields.get("cachedContent") or fields.get("cached_content") else None
-
-
-_MESSAGES: Final = ModelRoute(
-    name="messages",
-    provider="anthropic",
-    format=anthropic,
-    key="messages",
-    counted=("system", "tools"),
-    kept=_kept_by_anthropic,
-)
 _ROUTES: Final[Mapping[str, ModelRoute]] = {
-    "/chat/completions": ModelRoute(
-        name="chat",
-        provider="openai",
-        format=openai_chat,
-        key="messages",
-        counted=("tools", "functions", "response_format"),
-    ),
-    "/responses": ModelRoute(
-        name="responses",
-        provider="openai",
-        format=openai_responses,
-        key="input",
-        counted=("instructions", "tools", "text"),
-        kept=_kept_by_responses,
-    ),
-    "/messages": _MESSAGES,
-    "/messages/count_tokens": attrs.evolve(_MESSAGES, name="count_tokens", counts=True),
+    "/chat/completions": ModelRoute(CHAT_API, "openai"),
+    "/responses": ModelRoute(RESPONSES_API, "openai"),
+    "/messages": ModelRoute(ANTHROPIC_API, "anthropic"),
+    "/messages/count_tokens": ModelRoute(ANTHROPIC_API, "anthropic", counts=True),
 }
-_GENERATE: Final = ModelRoute(
-    name="generate",
-    provider="google",
-    format=gemini,
-    key="contents",
-    counted=("systemInstruction", "system_instruction", "tools"),
-    kept=_kept_by_gemini,
-)
-_CONVERSE: Final = ModelRoute(
-    name="converse",
-    provider="bedrock",
-    format=bedrock,
-    key="messages",
-    counted=("system", "toolConfig"),
-)
 
 
 def route_of(method: str, path: str) -> ModelRoute | None:
@@ -146,22 +85,22 @@ def route_of(method: str, path: str) -> ModelRoute | None:
     if (found := _VERTEX.fullmatch(rest)) is not None:
         return attrs.evolve(_ROUTES[found[1]], provider="google") if found[1] else _of_publisher(found[2])
     if (found := _GEMINI.fullmatch(rest)) is not None:
-        return attrs.evolve(_GENERATE, model=found[1])
+        return ModelRoute(GEMINI_API, "google", model=found[1])
     if (found := _AZURE.fullmatch(rest)) is not None:
         return attrs.evolve(_ROUTES[found[2]], model=found[1])
     if (found := _BEDROCK.fullmatch(rest)) is not None:
-        return attrs.evolve(_CONVERSE, model=found[1])
+        return ModelRoute(BEDROCK_API, "bedrock", model=found[1])
     return _ROUTES.get(rest)
 
 
 def _of_publisher(rest: str) -> ModelRoute | None:
     """Return the route of a model of Vertex: Google's own, or Anthropic's."""
     if (found := _GEMINI.fullmatch(rest)) is not None:
-        return attrs.evolve(_GENERATE, model=found[1])
+        return ModelRoute(GEMINI_API, "google", model=found[1])
     found = _VERTEX_CLAUDE.fullmatch(rest)
     if found is None or found[1].startswith(_COUNTER):
         return None
-    return attrs.evolve(_MESSAGES, provider="google", model=found[1])
+    return ModelRoute(ANTHROPIC_API, "google", model=found[1])
 
 
 def normalized(path: str) -> str:

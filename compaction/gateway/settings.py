@@ -58,7 +58,7 @@ class GatewaySettings:
         record: The folder in which sessions are recorded; ``None`` to record nothing.
         cases: The folder for requests that were refused only in their compacted form, masked; ``None`` to write none.
         max_body: The largest request body in bytes, >= 1.
-        conversations: The most conversations in memory, >= 1, for each format and window.
+        most_conversations: The most conversations in memory, >= 1, for each format and window.
         conversation_bytes: The most bytes of their messages, >= 1.
         body_seconds: Seconds in which the body of a request to a model must arrive, above 0.
         timeout: Seconds without a byte after which a request to an upstream fails, above 0.
@@ -87,7 +87,7 @@ class GatewaySettings:
     record: Path | None = None
     cases: Path | None = None
     max_body: int = attrs.field(default=64 * _MEBIBYTE, validator=count(1))
-    conversations: int = attrs.field(default=1_000, validator=count(1))
+    most_conversations: int = attrs.field(default=1_000, validator=count(1))
     conversation_bytes: int = attrs.field(default=256 * _MEBIBYTE, validator=count(1))
     body_seconds: float = attrs.field(default=120.0, validator=above(0))
     timeout: float = attrs.field(default=600.0, validator=above(0))

@@ -2,9 +2,9 @@
 
 It contains no texts but the newest summary of each conversation, and that only if nobody else uses the gateway.
 
->>> status = GatewayStatus(lambda: 0.0)
+>>> status = GatewayStatus(lambda: 0.0, limit=10, is_shadow=False, shows_texts=True)
 >>> status.passed("not JSON")
->>> status.snapshot().passed_through
+>>> status.snapshot(held=(0, 0), windows={}, left_alone=()).passed_through
 {'not JSON': 1}
 """
 
@@ -27,25 +27,46 @@ if TYPE_CHECKING:
     from .conversations import ConversationTurn
 
 _MOST_CUTS: Final = 50
+_MOST_KINDS: Final = 20
 _MOST_REASONS: Final = 100
 _SUMMARY_CHARS: Final = 8_000
-
-SUMMED: Final[Mapping[str, str]] = {
-    "cuts": "Compactions that changed a request",
-    "tokens_saved": "Tokens of messages that were not sent",
-    "tokens_lost": "Tokens that a provider had cached and had to read again after a cut",
-    "dollars_saved": "Price of the tokens that were not sent, as cached tokens",
-    "dollars_lost": "Price of the tokens that were read again after a cut, less that of cached ones",
-    "prompt_tokens": "Tokens of requests, as the providers reported them",
-    "cached_tokens": "Tokens of requests that were read from the providers' caches",
-    "completion_tokens": "Tokens of answers, as the providers reported them",
-    "seconds_total": "Seconds that the gateway took before it sent requests",
-}
-"""The figures that are summed up over all conversations, with their meanings."""
 
 _COUNTED: Final = ("requests", "passed_through", "failures", "retries")
 REPORTED_USAGE: Final = ("prompt_tokens", "cached_tokens", "completion_tokens")
 """The figures of a provider's usage that are summed up and logged."""
+
+
+def _figure(meaning: str) -> Any:
+    """Return the field of a figure; ``/metrics`` shows its meaning."""
+    return attrs.field(default=0, metadata={"meaning": meaning})
+
+
+@attrs.frozen(kw_only=True)
+class RequestFigures:
+    """The figures of requests that are summed up: over those of a conversation, and over all.
+
+    Dollars are 0 if no table has the model's prices.
+    """
+
+    tokens_saved: int = _figure("Tokens of messages that were not sent")
+    tokens_lost: int = _figure("Tokens that a provider had cached and had to read again after a cut")
+    dollars_saved: float = _figure("Price of the tokens that were not sent, as cached tokens")
+    dollars_lost: float = _figure("Price of the tokens that were read again after a cut, less that of cached ones")
+    prompt_tokens: int = _figure("Tokens of requests, as the providers reported them")
+    cached_tokens: int = _figure("Tokens of requests that were read from the providers' caches")
+    completion_tokens: int = _figure("Tokens of answers, as the providers reported them")
+    seconds_total: float = _figure("Seconds that the gateway took before it sent requests")
+
+    def plus(self, more: RequestFigures) -> dict[str, Any]:
+        """Return the sums of two requests' figures, by name."""
+        return {field.name: getattr(self, field.name) + getattr(more, field.name) for field in attrs.fields(RequestFigures)}
+
+
+TOTALS: Final[Mapping[str, str]] = {
+    "cuts": "Compactions that changed a request",
+    **{field.name: field.metadata["meaning"] for field in attrs.fields(RequestFigures)},
+}
+"""The totals that ``/metrics`` shows, with their meanings."""
 
 
 @attrs.frozen(kw_only=True)
@@ -72,8 +93,8 @@ class Cut:
 
 
 @attrs.frozen(kw_only=True)
-class ConversationStatus:
-    """The state of one conversation.
+class ConversationStatus(RequestFigures):
+    """The state of one conversation, with the figures of all its requests.
 
     Args:
         id: The name of its session.
@@ -86,15 +107,7 @@ class ConversationStatus:
         first_at: The time of the first request, in seconds since 1970.
         last_at: The time of the last one.
         cuts: The last compactions that changed a request.
-        tokens_saved: Tokens of messages that were not sent, over all requests.
-        tokens_lost: Tokens that the provider had cached and had to read again after a cut.
-        dollars_saved: The price of the tokens that were not sent, as if the provider's cache had held them.
-        dollars_lost: The price of reading tokens again, less that of cached ones; 0 if no table has the model's prices.
-        prompt_tokens: Tokens of all requests, as the provider reported them.
-        cached_tokens: Those of them that were read from its cache.
-        completion_tokens: Tokens of all answers, as the provider reported them.
-        seconds_added: The longest time between reading a request and sending it on.
-        seconds_total: The sum of these times over all requests.
+        most_seconds: The longest time between reading a request and sending it on.
         failures: The number of failures of each kind.
         is_left_alone: Whether it is not compacted for now, because a compacted request was refused.
     """
@@ -109,15 +122,7 @@ class ConversationStatus:
     first_at: float = 0.0
     last_at: float = 0.0
     cuts: tuple[Cut, ...] = ()
-    tokens_saved: int = 0
-    tokens_lost: int = 0
-    dollars_saved: float = 0.0
-    dollars_lost: float = 0.0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    seconds_added: float = 0.0
-    seconds_total: float = 0.0
+    most_seconds: float = 0.0
     failures: Mapping[str, int] = attrs.field(factory=dict[str, int])
     is_left_alone: bool = False
 
@@ -134,7 +139,7 @@ class GatewaySnapshot:
         passed_through: Requests to a model that were sent unchanged, by reason.
         failures: Failures by kind; each such request was sent unchanged, or answered with the upstream's answer.
         retries: Further requests by reason: ``length``, ``refused`` or ``recall``.
-        totals: Sums over all conversations since the start, by the name of the field of `ConversationStatus`.
+        totals: Sums since the start: the number of requests and of cuts, and the fields of `RequestFigures`.
         conversations: The conversations, the most recently used first.
         held: The number of conversations in memory.
         held_bytes: Bytes of their messages.
@@ -197,30 +202,21 @@ class GatewayStatus:
         limit: The most conversations to keep, >= 1.
         is_shadow: Whether every request is sent unchanged.
         shows_texts: Whether the summaries of cuts may be shown.
-
-    Attributes:
-        held: Returns the number of conversations in memory, and the bytes of their messages.
-        windows: Returns the windows that were learned.
-        left_alone: Returns the conversations that are not compacted for now.
     """
 
-    def __init__(
-        self, clock: Callable[[], float], *, limit: int = 1_000, is_shadow: bool = False, shows_texts: bool = False
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], *, limit: int, is_shadow: bool, shows_texts: bool) -> None:
         self._clock = clock
         self._shows_texts = shows_texts
         self._limit = limit
         self._is_shadow = is_shadow
         self._started_at = clock()
-        self.held: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        self.windows: Callable[[], Mapping[str, int]] = dict
-        self.left_alone: Callable[[], Collection[str]] = tuple
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[Any]] = {name: Counter() for name in _COUNTED}
-        self._totals: dict[str, float] = dict.fromkeys((*SUMMED, "requests"), 0)
+        self._requests = self._cut_count = 0
+        self._figures = RequestFigures()  # of all requests
         self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
-        self._cuts: dict[str, deque[Cut]] = {}
-        self._broken: dict[str, int] = {}
+        self._cuts: dict[str, deque[Cut]] = {}  # by conversation, the last ones
+        self._broken: dict[str, int] = {}  # tokens that left the cache with the newest cut, until the next request is noted
 
     # ---------------------------------------------------------------- counting
 
@@ -247,7 +243,7 @@ class GatewayStatus:
             counts = self._counts[what]
             counts[name if name in counts or len(counts) < _MOST_REASONS else "other"] += 1
 
-    def told(self, event: Event) -> None:
+    def note_event(self, event: Event) -> None:
         """Note an event of a session; pass this method as ``on_event=``."""
         if isinstance(event, StepFailed | SaveFailed):
             self.failed(f"{event.failure.strategy}: {type(event.failure.error).__name__}")
@@ -255,72 +251,63 @@ class GatewayStatus:
             self.failed("too long for the upstream")
         with self._lock:
             if isinstance(event, Compacted):
-                result = event.result
-                kinds = Counter(f"{type(edit).__name__}: {edit.reason}" for edit in result.edits)
-                cut = Cut(
-                    at=self._clock(),
-                    tokens_before=result.before.tokens,
-                    tokens_after=result.after.tokens,
-                    edits=dict(kinds.most_common(20)),
-                    left=_left(result),
-                    summary="\n\n".join(_summaries(result.edits))[:_SUMMARY_CHARS] if self._shows_texts else "",
-                )
-                self._totals["cuts"] += 1
-                cuts = self._cuts.setdefault(event.session, deque(maxlen=_MOST_CUTS))
-                if cuts:
-                    cuts[-1] = attrs.evolve(cuts[-1], summary="")
-                cuts.append(cut)
+                self._note_cut(event.session, event.result)
             elif isinstance(event, CacheBroken):
                 self._broken[event.session] = event.tokens
             elif isinstance(event, Evicted):
                 for kept in (self._cuts, self._broken):
                     kept.pop(event.session, None)
 
-    def reported(self, turn: ConversationTurn, *, is_changed: bool, seconds_added: float, usage: Usage | None) -> None:
+    def _note_cut(self, session: str, result: CompactionResult) -> None:
+        kinds = Counter(f"{type(edit).__name__}: {edit.reason}" for edit in result.edits)
+        cut = Cut(
+            at=self._clock(),
+            tokens_before=result.before.tokens,
+            tokens_after=result.after.tokens,
+            edits=dict(kinds.most_common(_MOST_KINDS)),
+            left=_left(result),
+            summary="\n\n".join(_summaries(result.edits))[:_SUMMARY_CHARS] if self._shows_texts else "",
+        )
+        self._cut_count += 1
+        cuts = self._cuts.setdefault(session, deque(maxlen=_MOST_CUTS))
+        if cuts:
+            cuts[-1] = attrs.evolve(cuts[-1], summary="")
+        cuts.append(cut)
+
+    def note_request(self, turn: ConversationTurn, *, is_changed: bool, seconds: float, usage: Usage | None) -> None:
         """Note a request of a conversation after its answer has ended.
 
         Args:
             turn: Its turn of the conversation.
             is_changed: Whether the turn's messages were sent, and not the client's.
-            seconds_added: Seconds between reading the request and sending it on.
+            seconds: Seconds between reading the request and sending it on.
             usage: The usage that the provider reported, if any.
         """
-        session, model = turn.session.id, turn.request.model
+        session = turn.session.id
         with self._lock:
             now = self._clock()
-            found = self._conversations.get(session) or ConversationStatus(id=session, first_at=now)
+            known = self._conversations.get(session) or ConversationStatus(id=session, first_at=now)
             lost = self._broken.pop(session, 0)
             if usage is not None:
                 lost = min(lost, max(0, usage.prompt_tokens - usage.cached_tokens))
             if lost and (cuts := self._cuts.get(session)):
                 cuts[-1] = attrs.evolve(cuts[-1], tokens_lost=lost)
-            prices = known_prices(model)
-            cached, written = (0.0, 0.0) if prices is None else (prices.cached, prices.write)
-            saved = turn.left_out if is_changed else 0
-            added: dict[str, float] = {
-                "tokens_saved": saved,
-                "tokens_lost": lost,
-                "dollars_saved": saved * cached / 1_000_000,
-                "dollars_lost": lost * max(0.0, written - cached) / 1_000_000,
-                "seconds_total": seconds_added,
-                **{name: 0 if usage is None else getattr(usage, name) for name in REPORTED_USAGE},
-            }
-            self._totals["requests"] += 1
-            for name, value in added.items():
-                self._totals[name] += value
+            added = _figures_of(turn.request.model, turn.left_out if is_changed else 0, lost, seconds, usage)
+            self._requests += 1
+            self._figures = RequestFigures(**self._figures.plus(added))
             self._conversations[session] = attrs.evolve(
-                found,
-                **{name: getattr(found, name) + value for name, value in added.items()},
+                known,
+                **known.plus(added),
                 route=turn.request.route.name,
-                model=model,
+                model=turn.request.model,
                 upstream=turn.request.upstream,
                 window=turn.window,
                 tokens=turn.tokens if usage is None else usage.prompt_tokens,
-                requests=found.requests + 1,
+                requests=known.requests + 1,
                 last_at=now,
                 cuts=tuple(self._cuts.get(session, ())),
-                seconds_added=max(found.seconds_added, seconds_added),
-                failures=dict(Counter(found.failures) + Counter(turn.failures)),
+                most_seconds=max(known.most_seconds, seconds),
+                failures=dict(Counter(known.failures) + Counter(turn.failures)),
             )
             self._conversations.move_to_end(session)
             while len(self._conversations) > self._limit:
@@ -337,23 +324,43 @@ class GatewayStatus:
 
     # ---------------------------------------------------------------- reading
 
-    def snapshot(self) -> GatewaySnapshot:
-        """Return the current state; O(conversations)."""
-        (held, held_bytes), alone = self.held(), set(self.left_alone())
+    def snapshot(self, *, held: tuple[int, int], windows: Mapping[str, int], left_alone: Collection[str]) -> GatewaySnapshot:
+        """Return the current state; O(conversations).
+
+        Args:
+            held: The number of conversations in memory, and the bytes of their messages.
+            windows: The windows that were learned.
+            left_alone: The conversations that are not compacted for now.
+        """
+        alone = set(left_alone)
         with self._lock:
             return GatewaySnapshot(
-                held=held,
-                held_bytes=held_bytes,
-                windows=dict(self.windows()),
+                held=held[0],
+                held_bytes=held[1],
+                windows=dict(windows),
                 started_at=self._started_at,
                 at=self._clock(),
                 is_shadow=self._is_shadow,
-                totals=dict(self._totals),
+                totals={"cuts": self._cut_count, **attrs.asdict(self._figures), "requests": self._requests},
                 **{name: dict(counts) for name, counts in self._counts.items()},
                 conversations=tuple(
                     [attrs.evolve(each, is_left_alone=each.id in alone) for each in reversed(self._conversations.values())]
                 ),
             )
+
+
+def _figures_of(model: str, saved: int, lost: int, seconds: float, usage: Usage | None) -> RequestFigures:
+    """Return the figures of one request: tokens saved and lost, their prices, and what its provider reported."""
+    prices = known_prices(model)
+    cached, written = (0.0, 0.0) if prices is None else (prices.cached, prices.write)
+    return RequestFigures(
+        tokens_saved=saved,
+        tokens_lost=lost,
+        dollars_saved=saved * cached / 1_000_000,
+        dollars_lost=lost * max(0.0, written - cached) / 1_000_000,
+        seconds_total=seconds,
+        **{name: 0 if usage is None else getattr(usage, name) for name in REPORTED_USAGE},
+    )
 
 
 def _left(result: CompactionResult) -> dict[str, int]:

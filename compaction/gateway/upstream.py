@@ -166,7 +166,7 @@ class Upstreams:
     async def __aexit__(self, *exception: object) -> None:
         await self._session.close()
 
-    def name(self, provider: Provider) -> str:
+    def address(self, provider: Provider) -> str:
         """Return the address of a provider's upstream."""
         return self._urls[provider]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..integrations import StreamedUsage
+from ..formats import StreamedUsage
 from ..tokens import Usage
 from .bodies import decoder_of
 
@@ -20,14 +20,14 @@ class UsageReader:
         content_type: The answer's content type.
         encoding: The answer's content encoding.
 
-    >>> reader = UsageReader("text/event-stream")
+    >>> reader = UsageReader("text/event-stream", "identity")
     >>> for piece in (b'data: {"usage": {"prompt_tokens": 9, "comp', b'letion_tokens": 2}}', b"\n\n"):
     ...     reader.feed(piece)
     >>> reader.read().prompt_tokens
     9
     """
 
-    def __init__(self, content_type: str, encoding: str = "") -> None:
+    def __init__(self, content_type: str, encoding: str) -> None:
         self._decode = decoder_of(encoding)
         self._is_stream = content_type.strip().lower().startswith("text/event-stream")
         self._usage = StreamedUsage()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -20,7 +21,7 @@ from .settings import GatewaySettings
 
 _MOST: Final = 256
 _LONG: Final = 1_000_000
-_STEPS: Final = 4  # of a table's window: a larger one is assumed in such steps, since each has sessions of its own
+_STEPS: Final = 4  # a window that turns out to be larger grows in quarters, because each size has sessions of its own
 _SAVED_AS: Final = "gateway:windows"
 
 
@@ -72,7 +73,7 @@ class ModelWindows:
         publish: Tells other workers what was learned, if there are some.
     """
 
-    def __init__(self, settings: GatewaySettings, store: SessionStore | None = None) -> None:
+    def __init__(self, settings: GatewaySettings, store: SessionStore | None) -> None:
         self._configured = settings.window
         self._store = store
         self._lock = threading.Lock()
@@ -103,10 +104,9 @@ class ModelWindows:
             return configured if learned.window is None else min(configured, learned.window)
         if learned.window is not None:
             return learned.window
-        if not (known := _known(served)):
+        if not (window := _window_in_tables(served)):
             raise UnknownWindow(served.model)
-        step = -(-known // _STEPS)
-        return known + step * max(0, -((known - learned.accepted) // step))
+        return _grown(window, learned.accepted)
 
     def refused(self, served: ServedModel, error: LengthError, tokens: int) -> None:
         """Learn from a length error of a request that had so many tokens by our count."""
@@ -139,14 +139,25 @@ class ModelWindows:
 
     def _corrected(self) -> dict[str, int]:
         """Return the windows that differ from the table's, by the model in words."""
-        found = {served: learned.window or learned.accepted for served, learned in self._learned.items()}
-        return {
-            str(served): tokens
-            for served, tokens in found.items()
-            if self._learned[served].window is not None or (self._configured == "auto" and tokens > (_known(served) or tokens))
-        }
+        corrected: dict[str, int] = {}
+        for served, learned in self._learned.items():
+            if learned.window is not None:
+                corrected[str(served)] = learned.window
+            elif self._configured == "auto" and learned.accepted > (_window_in_tables(served) or learned.accepted):
+                corrected[str(served)] = learned.accepted
+        return corrected
 
 
-def _known(served: ServedModel) -> int:
+def _window_in_tables(served: ServedModel) -> int:
     """Return the table's window of a model in tokens, or that which the header asks for; 0 if the model is unknown."""
     return max(known_window(served.model) or 0, _LONG if served.is_long else 0)
+
+
+def _grown(window: int, accepted: int) -> int:
+    """Return the window, or if the provider accepted more tokens, the window and as many quarters of it as they need.
+
+    >>> _grown(1_000, 900), _grown(1_000, 1_001), _grown(1_000, 1_251)
+    (1000, 1250, 1500)
+    """
+    quarter = math.ceil(window / _STEPS)
+    return window + quarter * math.ceil(max(0, accepted - window) / quarter)

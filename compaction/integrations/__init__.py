@@ -19,6 +19,5 @@ from __future__ import annotations
 from ..summarizers.model import SummaryOptions
 from .conversation import FrameworkConversations
 from .options import IntegrationOptions, OnStrategyFailure
-from .streamed_usage import StreamedUsage as StreamedUsage
 
 __all__ = ["FrameworkConversations", "IntegrationOptions", "OnStrategyFailure", "SummaryOptions"]

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import attrs
 
@@ -27,9 +27,11 @@ from ..result import CompactionResult
 from ..session import CompactionSession
 from ..stores import SessionStore
 from ..strategies import Failed
-from ..tokens import LengthError, MessageMeter
+from ..tokens import LengthError, MessageMeter, Usage
 from .options import IntegrationOptions
-from .streamed_usage import reported_usage
+
+KEPT_BY_SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
+"""The reason for doing nothing that integrations report for a conversation that is stored elsewhere."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -60,7 +62,7 @@ class FrameworkTurn:
 
     def record_usage(self, usage: object) -> None:
         """Record the usage that the provider reported for the view; zeros, and what cannot be read as usage, are ignored."""
-        reported = reported_usage(usage)
+        reported = Usage.read_or_none(usage)
         if self.session is not None and reported is not None:
             self.session.record_usage(reported, view=self.view)
 
@@ -82,26 +84,32 @@ class FrameworkTurn:
                 raise
         return await call(self.view)
 
-    async def stream(self, call: Callable[[list[Any]], Awaitable[AsyncIterable[_T]]]) -> AsyncIterator[_T]:
+    async def stream(
+        self,
+        call: Callable[[list[Any]], Awaitable[AsyncIterable[_T]]],
+        *,
+        as_length_error: Callable[[Exception], Exception] = lambda error: error,
+    ) -> AsyncGenerator[_T]:
         """Yield the events of a streamed reply; a request that was too long is repeated only if nothing was yielded before.
 
         Args:
             call: Sends a list of messages, and returns the stream.
+            as_length_error: Returns an error in words that `LengthError` reads, for a framework with words of its own.
 
         Raises:
             Exception: As for `send`.
         """
         while True:
             events: AsyncIterable[_T] | None = None
-            is_told = False
+            has_begun = False
             try:
                 events = await call(self.view)
                 async for event in events:
-                    is_told = True
+                    has_begun = True
                     yield event
                 return
             except Exception as error:
-                if is_told or await self.overflowed(error) is None:
+                if has_begun or await self.overflowed(as_length_error(error)) is None:
                     raise
             finally:
                 close = getattr(events, "aclose", None) or getattr(events, "close", None)
@@ -125,13 +133,14 @@ class FrameworkTurn:
             self.options.on_result(self.result)
         return self.view
 
-    def state(self, saved: object = None) -> dict[str, Any] | None:
+    def state(self, saved: object = None, *, always: bool = False) -> dict[str, Any] | None:
         """Return JSON-ready data for the framework to save, without messages; ``None`` if the saved data is up to date.
 
         Args:
             saved: The framework's data, compared by its ``"revision"``.
+            always: Whether to return data also before the first decision.
         """
-        if self.session is None or not (saved or self.session.has_decided):
+        if self.session is None or not (saved or always or self.session.has_decided):
             return None
         revision = self.session.revision
         if isinstance(saved, Mapping) and cast("Mapping[str, Any]", saved).get("revision") == revision:
@@ -155,13 +164,13 @@ class FrameworkConversations:
 
     Holds state: a pool of sessions, and the requests of `compact_next`.
 
-    Attributes:
-        last: The last turn of any conversation; ``None`` before the first.
-
     Args:
         options: The integration's options.
         format: The framework's message format.
         store: Where to save the sessions, if anywhere.
+
+    Attributes:
+        last: The last turn of any conversation, for a program that has one; ``None`` before the first, and after a deletion.
     """
 
     def __init__(self, options: IntegrationOptions, format: MessageFormat, *, store: SessionStore | None = None) -> None:
@@ -321,9 +330,9 @@ class FrameworkConversations:
             session.use_window(window)
         if session.last_result is None:
             known = map(self._format.reported_usage, session.index.source) if usages is None else usages
-            session.recall_usage(list(map(reported_usage, known)))
+            session.recall_usage(list(map(Usage.read_or_none, known)))
             return
-        reported = (reported_usage(self._format.reported_usage(raw)) for raw in session.new_messages)
+        reported = (Usage.read_or_none(self._format.reported_usage(raw)) for raw in session.new_messages)
         if (usage := next((usage for usage in reported if usage), None)) is not None:
             session.record_usage(usage)
 

@@ -61,9 +61,9 @@ class MessageAdapter(MessageFormat):
         chat = _as_chat([self.read(raw, place) for place, raw in enumerate(raws)])
 
         def owner(found: re.Match[str]) -> str:
-            return f"messages[{chat[int(found[1])][0]}]"
+            return f"messages[{chat[int(found[1])].place}]"
 
-        problems = openai_chat.validate([fields for _, fields, _ in chat])
+        problems = openai_chat.validate([each.fields for each in chat])
         return [attrs.evolve(problem, where=_PLACE.sub(owner, problem.where)) for problem in problems]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
@@ -72,10 +72,10 @@ class MessageAdapter(MessageFormat):
         chat = _as_chat(messages)
         removed: list[list[Part]] = [[] for _ in messages]
         changes: list[tuple[int, Problem]] = []
-        for at, (where, rule, fault) in _PAIRING.problems([fields for _, fields, _ in chat]):
+        for at, (path, rule, fault) in _PAIRING.problems([each.fields for each in chat]):
             if rule in _REPAIRED:
-                place, _, parts = chat[at]
-                removed[place].append(parts[next((step for step in where if isinstance(step, int)), 0)])
+                place = chat[at].place
+                removed[place].append(chat[at].part_at(path))
                 changes.append((place, Problem(f"messages[{place}]", rule, fault, _REPAIRED[rule])))
         repaired: list[Any] = []
         for message, gone in zip(messages, removed, strict=True):
@@ -112,25 +112,43 @@ def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:
         return [message.get(field) for message in messages]
 
 
-def _as_chat(messages: Sequence[Message]) -> list[tuple[int, dict[str, Any], list[Part]]]:
-    """Return the chat messages that a client would make, each with the place of its message and its calls or result."""
-    return [(place, *each) for place, message in enumerate(messages) for each in _chat_messages(message)]
+@attrs.frozen
+class _ChatMessage:
+    """A chat message that a client would make of a message, or of one result in it.
+
+    Args:
+        place: The place of the message.
+        fields: The chat message.
+        parts: The calls in it, or the result that it is.
+    """
+
+    place: int
+    fields: dict[str, Any]
+    parts: Sequence[Part]
+
+    def part_at(self, path: Sequence[str | int]) -> Part:
+        """Return the part that the path of a problem leads to: a call by the number in the path, else the result."""
+        return self.parts[next((step for step in path if isinstance(step, int)), 0)]
 
 
-def _chat_messages(message: Message) -> list[tuple[dict[str, Any], list[Part]]]:
+def _as_chat(messages: Sequence[Message]) -> list[_ChatMessage]:
+    return [each for place, message in enumerate(messages) for each in _chat_messages(place, message)]
+
+
+def _chat_messages(place: int, message: Message) -> list[_ChatMessage]:
     """Return one chat message for each result, and one for the rest."""
-    chat: list[tuple[dict[str, Any], list[Part]]] = [
-        ({"role": "tool", "tool_call_id": result.call_id, "content": result.text}, [result])
+    chat = [
+        _ChatMessage(place, {"role": "tool", "tool_call_id": result.call_id, "content": result.text}, [result])
         for result in message.tool_results()
     ]
     if message.role == "tool" and chat:
         return chat
     words = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
     calls = list(message.tool_calls())
-    said: dict[str, Any] = {"role": message.role, "content": words}
+    fields: dict[str, Any] = {"role": message.role, "content": words}
     if calls:
-        said["tool_calls"] = [
+        fields["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name or "unnamed", "arguments": call.arguments}}
             for call in calls
         ]
-    return [*chat, (said, [*calls])]
+    return [*chat, _ChatMessage(place, fields, calls)]

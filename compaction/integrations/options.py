@@ -24,7 +24,10 @@ OnStrategyFailure: TypeAlias = Literal["uncompacted", "raise"]
 
 
 class CommonOptions(TypedDict, total=False):
-    """The keyword arguments that every integration takes, for editors and type checkers; `IntegrationOptions` explains them."""
+    """The fields of `IntegrationOptions` except the strategy, as keyword arguments, for editors and type checkers.
+
+    An integration takes ``**options: Unpack[CommonOptions]`` and makes `IntegrationOptions` of them; a test compares the two.
+    """
 
     counter: TokenCounter | str
     window: int | Literal["auto"] | None

@@ -74,6 +74,19 @@ class Usage:
             "pass the 'usage' of a response ('usage_metadata' for Gemini), not the response"
         )
 
+    @classmethod
+    def read_or_none(cls, usage: object) -> Usage | None:
+        """Return usage as `read` does; ``None`` if it cannot be read, and for zeros, which frameworks show for no report.
+
+        >>> Usage.read_or_none({"prompt_tokens": 0, "completion_tokens": 0}), Usage.read_or_none(None)
+        (None, None)
+        """
+        try:
+            read = cls.read(usage)
+        except InputError:
+            return None
+        return read if read.prompt_tokens else None
+
 
 def _read_openai_chat(usage: Any) -> Usage:
     prompt, completion = member_of(usage, "prompt_tokens_details"), member_of(usage, "completion_tokens_details")

@@ -14,6 +14,8 @@ from .base import Trigger
 
 @attrs.frozen(repr=False)
 class _WorthIt(Trigger):
+    """The trigger of `worth_it`. `gateway/economy.py` has another one with the same formula, and says what differs."""
+
     strategy: Callable[[MessageIndex], Iterable[Any]]
     calls: int | None = attrs.field(kw_only=True, validator=attrs.validators.optional(count(1)))
     cached: float = attrs.field(kw_only=True, validator=share)

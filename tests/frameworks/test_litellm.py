@@ -108,6 +108,8 @@ async def test_what_a_service_keeps_is_left_alone() -> None:
     for data in (
         {"input": asked(5), "previous_response_id": "resp_1"},
         {"input": asked(5), "conversation": "conv_1"},
+        {"input": asked(5), "store": True},
+        {"input": [*asked(5), {"type": "item_reference", "id": "item_1"}]},
         {"input": "Hello."},
     ):
         assert await hook.async_pre_call_hook(None, None, data, "aresponses") is data

@@ -106,6 +106,33 @@ async def test_too_long_twice_ends_the_run() -> None:
     assert len(model.requests) == 9
 
 
+class StopsInMidStream(ScriptedModel):
+    """Raises a length error after the first words of its eighth answer."""
+
+    async def stream(self, messages: Any, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
+        async for event in super().stream(messages, *args, **kwargs):
+            yield event
+            if len(self.requests) == 8 and "contentBlockDelta" in event:
+                raise ContextWindowOverflowException(WORDS["figures"])
+
+
+async def test_a_stream_that_fails_in_the_middle_is_not_repeated() -> None:
+    """The client has seen its first words, which a second request would send again."""
+    model = StopsInMidStream(*["ok"] * 9)
+    agent = agent_of(model, manager_of())
+    for text in NOTES[:7]:
+        await agent.invoke_async(text)
+    seen: list[str] = []
+
+    async def watch() -> None:
+        async for event in agent.stream_async(NOTES[7]):
+            seen.extend([event["data"]] if "data" in event else [])
+
+    with pytest.raises(ContextWindowOverflowException):
+        await watch()
+    assert (seen, len(model.requests)) == (["ok"], 8)
+
+
 async def test_nothing_more_can_go() -> None:
     refusal = ContextWindowOverflowException("prompt is too long: 9000 tokens > 1000 maximum")
     agent = agent_of(ScriptedModel(refusal), manager_of(pin=lambda message: True))

@@ -87,8 +87,8 @@ def body_of(messages: list[Any], **fields: Any) -> bytes:
 def request_of(messages: list[Any], path: str = CHAT, *, id: str | None = None, **fields: Any) -> ConversationRequest:
     route = route_of("POST", path)
     assert route is not None
-    body = ModelRequest(b"", {"model": "m", **fields}, route.key, messages)
-    return ConversationRequest(route=route, body=body, id=id, upstream="u")
+    parsed = ModelRequest(b"", {"model": "m", **fields}, route.api.key, messages)
+    return ConversationRequest(route=route, parsed=parsed, id=id, upstream="u")
 
 
 def turn_of(session: str, **fields: Any) -> ConversationTurn:

@@ -80,13 +80,13 @@ def _through_gateway(session: Session, counter: TokenCounter) -> Iterator[Sent]:
 
     preset = presets.PRESETS[signature(serve_command).parameters["preset"].default]
     settings = GatewaySettings(strategy=preset.make, window=session.case.window, counter=counter)
-    conversations, route = GatewayConversations(settings), route_of("POST", "/v1/chat/completions")
+    conversations, route = GatewayConversations(settings, None), route_of("POST", "/v1/chat/completions")
     assert route is not None
     fields = {"model": "gpt-5", "tools": _TOOLS}
     for count in session.requests:
         messages = list(session.messages[:count])
-        body = ModelRequest(b"", fields, route.key, messages)
-        request = ConversationRequest(route=route, body=body, id="one", upstream="http://localhost")
+        parsed = ModelRequest(b"", fields, route.api.key, messages)
+        request = ConversationRequest(route=route, parsed=parsed, id="one", upstream="http://localhost")
         turn = unawaited(conversations.turn(request, sync=True))
         yield Sent(count, turn.messages, turn.session.index, turn.result)
 

@@ -80,7 +80,7 @@ function showConversation(each, at) {
   const notes = [several(each.requests, "request"), `last ${ago(at - each.last_at)} ago`];
   if (each.tokens_saved) notes.push(`saved ${short(each.tokens_saved)} tokens, ${dollars(each.dollars_saved)}`);
   if (each.tokens_lost) notes.push(`lost ${short(each.tokens_lost)} tokens to the cache, ${dollars(each.dollars_lost)}`);
-  notes.push(`added at most ${milliseconds(each.seconds_added)}`);
+  notes.push(`added at most ${milliseconds(each.most_seconds)}`);
   const failed = Object.entries(each.failures).map(([what, times]) => make("li", { class: "alert", text: `${what}: ${count(times)}` }));
   if (each.is_left_alone) failed.push(make("li", { class: "alert", text: "sent unchanged until its next length error: the provider refused a compacted request" }));
   const cuts = make("details", {}, make("summary", { text: several(each.cuts.length, "cut") }),

@@ -43,7 +43,7 @@ class RunView:
         self.others: list[tuple[int, Any]] = []
         self._history = history
         self._author = author
-        self._seen: list[Any] = []
+        self._seen: list[Any] = []  # the whole list of the last call; compared by ``==``, because the framework copies it
 
     def follow(self, messages: list[Any]) -> None:
         """Read the messages of a model call; O(new) besides a fast comparison."""
@@ -70,7 +70,17 @@ class RunView:
             self.messages = list(followed)
 
     def request(self, view: list[Any]) -> list[Any]:
-        """Return the view with each other message before the message it preceded, or at the front if that one left."""
+        """Return the view with each other message before the message it preceded, or at the front if that one left.
+
+        >>> from types import SimpleNamespace
+        >>> task, note, answer = (SimpleNamespace(role="user", text=text, author_name=None, additional_properties={})
+        ...                       for text in ("task", "note", "answer"))
+        >>> note.additional_properties["_attribution"] = {"source_id": "of another provider"}
+        >>> run_view = RunView("in_memory", "Shop")
+        >>> run_view.follow([task, note, answer])
+        >>> [message.text for message in run_view.request([task, answer])], [each.text for each in run_view.request([task])]
+        (['task', 'note', 'answer'], ['note', 'task'])
+        """
         if not self.others:
             return view
         places, end = {id(message): place for place, message in enumerate(view)}, len(self.messages)

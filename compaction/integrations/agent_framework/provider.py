@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from ...errors import ConfigurationError
-from ...strategies import StrategyLike
-from ..conversation import FrameworkConversations, FrameworkTurn
+from ...strategies import Pipeline, StrategyLike
+from ..conversation import KEPT_BY_SERVICE, FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
 from .format import agent_framework
@@ -30,7 +30,6 @@ else:
 
 _SAVED: Final = "conversation"
 _FOCUS: Final = "focus"
-_SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
 _PER_CALL: Final = (
     "require_per_service_call_history_persistence loads history after this provider:"
     " pass as_framework_strategy(...) as the agent's compaction_strategy instead"
@@ -81,8 +80,8 @@ class CompactionProvider(_ContextProvider):
         self._in_loop = in_loop
         self._compact_tool = compact_tool
         self._after = None if after_strategy is None else as_framework_strategy(after_strategy, **options)
-        given = IntegrationOptions(strategy=before_strategy or after_strategy or (lambda index: ()), **options)
-        self.conversations = FrameworkConversations(given, agent_framework)
+        for_requests = Pipeline() if before_strategy is None else before_strategy  # an empty one changes nothing
+        self.conversations = FrameworkConversations(IntegrationOptions(strategy=for_requests, **options), agent_framework)
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         """Add the middleware for this run's model calls, or without middleware compact the loaded history."""
@@ -115,8 +114,7 @@ class CompactionProvider(_ContextProvider):
         stored = session.state.get(self.history_source_id)
         messages: Any = cast("dict[str, Any]", stored).get("messages") if isinstance(stored, dict) else None
         if messages:
-            await self._after(messages)
-            turn = self._after.conversations.last
+            turn = await self._after.compact(messages)
             state["last_stored"] = None if turn is None else turn.report()
 
     def compact_next(self, session: Any, focus: str = "") -> None:
@@ -186,7 +184,7 @@ def _skips(agent: Any, context: Any, state: dict[str, Any]) -> bool:
     """Return whether there is nothing to do; the session's state then holds the reason."""
     state.pop("skipped", None)
     if context.service_session_id is not None or context.options.get("conversation_id"):
-        state["skipped"] = _SERVICE
+        state["skipped"] = KEPT_BY_SERVICE
     elif getattr(agent, "require_per_service_call_history_persistence", False):
         state["skipped"] = _PER_CALL
     return "skipped" in state
@@ -194,7 +192,7 @@ def _skips(agent: Any, context: Any, state: dict[str, Any]) -> bool:
 
 def _save(turn: FrameworkTurn, state: dict[str, Any]) -> None:
     """Write the turn's decisions into the session's state if they changed, else only the provider's figures, O(1)."""
-    saved = turn.state(state.get(_SAVED) or {"revision": None})  # not empty, so that the first call saves everything
+    saved = turn.state(state.get(_SAVED), always=True)
     if saved is not None:
         state[_SAVED] = saved
     elif turn.session is not None:

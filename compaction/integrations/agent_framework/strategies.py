@@ -14,7 +14,7 @@ from ...formats import same
 from ...index import Drop, Edit, MessageGroup, MessageIndex, Replace, Request, as_given, marked
 from ...strategies import StepBegan, StepEnded, Steps, Strategy, StrategyLike
 from ...triggers import never
-from ..conversation import FrameworkConversations
+from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import import_framework
 from .format import agent_framework, without_annotations
@@ -63,40 +63,53 @@ class FrameworkStrategy:
     async def __call__(self, messages: list[Any]) -> bool:
         if self._agent_name is not None:
             messages[:] = [with_author(each, self._agent_name) for each in messages]
+        before = list(messages)
+        await self.compact(messages)
+        return not same(before, messages)
+
+    async def compact(self, messages: list[Any]) -> FrameworkTurn | None:
+        """Compact the framework's list in place, and return the turn; ``None`` if there is nothing to compact."""
         others = _of_others(messages)
         ids = set(map(id, others))
         source = [each for each in messages if not (each.additional_properties.get(_EXCLUDED) or id(each) in ids)]
         if not source:
-            return False
+            return None
         turn = await self.conversations.turn(source, overhead_tokens=self.conversations.count_messages(others))
-        if same(turn.view, source):
-            return False
-        written = _written(messages, source, turn.view)
-        changed = not same(written, messages)
-        messages[:] = written
-        return changed
+        if not same(turn.view, source):
+            messages[:] = _written(messages, source, turn.view)
+        return turn
 
 
 def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]) -> list[Any]:
-    """Return the framework's list with a view: copies flagged where a message left, and copies of the messages it adds."""
+    """Return the framework's list with a view: copies flagged where a message left, and copies of the messages it adds.
+
+    Args:
+        messages: The framework's list.
+        source: The messages of it that were compacted.
+        view: The messages to send in their place.
+    """
     shown = as_given(view, (), source, source, _is_same)
     in_source = set(map(id, source))
     gone = in_source - set(map(id, shown))
-    written, following = list[Any](), iter(messages)
-    for message in shown:
-        if id(message) not in in_source:
-            written.append(_annotated(message, without_annotations(message.additional_properties)))
+
+    def kept_or_flagged(message: Any) -> Any:
+        return _flagged(message) if id(message) in gone else message
+
+    written, rest = list[Any](), iter(messages)
+    for shown_message in shown:
+        if id(shown_message) not in in_source:
+            written.append(_annotated(shown_message, without_annotations(shown_message.additional_properties)))
             continue
-        for live in following:
-            written.append(_left(live) if id(live) in gone else live)
-            if live is message:
+        for message in rest:  # up to the message that the view shows next
+            written.append(kept_or_flagged(message))
+            if message is shown_message:
                 break
-    return [*written, *(_left(live) if id(live) in gone else live for live in following)]
+    return [*written, *map(kept_or_flagged, rest)]
 
 
-def _left(live: Any) -> Any:
-    """Return a flagged copy: the original may be stored without the summary that stands for it."""
-    return _annotated(live, {**live.additional_properties, _EXCLUDED: True, "_exclude_reason": "compacted"})
+def _flagged(message: Any) -> Any:
+    """Return a copy flagged as left: the original may be stored without the summary that stands for it."""
+    return _annotated(message, {**message.additional_properties, _EXCLUDED: True, "_exclude_reason": "compacted"})
 
 
 def _annotated(message: Any, properties: Mapping[str, Any]) -> Any:
@@ -180,7 +193,7 @@ class _FromFramework(Strategy):
         ours, left = {id(each) for _, group in copies for each in group}, set(map(id, shown))
         gone = {group.id: (group, group_copies) for group, group_copies in copies if left.isdisjoint(map(id, group_copies))}
         for made in shown:
-            stood_for = [group for group, lives in gone.values() if id(made) not in ours and _links_to(lives, made.message_id)]
+            stood_for = [group for group, own in gone.values() if id(made) not in ours and _links_to(own, made.message_id)]
             if stood_for:
                 summary = marked(made.text, by=_NOT_IN_A_NAME.sub("_", self.name))
                 yield Replace(stood_for, [index.format.new(made.role, summary)], f"summarized by {self.name}")
@@ -213,6 +226,7 @@ def _copied(raw: Any) -> Any:
     return made
 
 
-def _links_to(lives: Sequence[Any], summary_id: str | None) -> bool:
-    links = [each.additional_properties.get("_group", {}).get("_summarized_by_summary_id") for each in lives]
+def _links_to(copies: Sequence[Any], summary_id: str | None) -> bool:
+    """Whether the framework linked a message of a group to a summary."""
+    links = [each.additional_properties.get("_group", {}).get("_summarized_by_summary_id") for each in copies]
     return summary_id is not None and summary_id in links

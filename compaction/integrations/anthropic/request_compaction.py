@@ -15,14 +15,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
-from ...formats import anthropic, fields_of, same
+from ...formats import StreamedUsage, anthropic, fields_of, same
 from ...session import unawaited_calls
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import ANTHROPIC, framework_class, import_framework
-from ..streamed_usage import StreamedUsage
 
 if TYPE_CHECKING:
     _Middleware = object

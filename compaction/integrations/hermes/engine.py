@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -23,7 +23,9 @@ from ...strategies import Lossless, Offload, Pipeline, Strategy, StrategyLike, T
 from ...summarizers import SummarizerLike
 from ...tokens import TokenCounter
 from ...triggers import tokens_exceed
+from .pressure import pressure_notice
 from .progress import Progress
+from .prompt_caching import apply_cache_control, should_cache
 from .settings import EngineSettings, MainModel
 
 _STORED_CHARS: Final = 200
@@ -65,6 +67,28 @@ class CompactionEngine:
 
     name = "compaction"
 
+    # The state of a conversation; `on_session_reset` sets it. Hermes reads some of it by these names.
+    session: CompactionSession
+    last_prompt_tokens: int  # the newest figures that the host passed on; 0 before the first
+    last_completion_tokens: int
+    last_total_tokens: int
+    compression_count: int
+    last_error: str | None
+    last_result: CompactionResult | None
+    notice: str | None  # for the user: the next compaction is near
+    awaiting_real_usage_after_compression: bool
+    last_compression_rough_tokens: int
+    _last_summary_dropped_count: int
+    _last_compression_made_progress: bool
+    _last_compress_aborted: bool
+    _last_summary_fallback_used: bool
+    _last_summary_error: str | None
+    _progress: Progress
+    _due: bool  # whether `should_compress` last returned true
+    _new_report: int  # the tokens of a report that the session has not recorded yet; 0 if there is none
+    _has_reports: bool  # whether it has recorded one, so that estimates of the host are ignored
+    _sent_tokens: int  # tokens of the newest view, by our count
+
     def __init__(
         self,
         settings: EngineSettings | None = None,
@@ -79,7 +103,7 @@ class CompactionEngine:
     ) -> None:
         self.settings = EngineSettings() if settings is None else settings
         self.context_length = context_length
-        self.threshold_percent = self.settings.threshold
+        self.threshold_percent = self.settings.threshold  # the host may lower both, for a model or a session
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.protect_first_n, self.protect_last_n = self.settings.protect_first_n, self.settings.protect_last_n
         self._given = self.settings.given_strategy() if strategy is None else as_strategy(strategy)
@@ -93,10 +117,9 @@ class CompactionEngine:
     def on_session_reset(self) -> None:
         """Start another conversation: the counts start from zero."""
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
-        self._last_summary_dropped_count = self.last_compression_rough_tokens = 0  # Hermes reads both
+        self._last_summary_dropped_count = self.last_compression_rough_tokens = 0
         self._progress, self._due = Progress(), False
-        self.last_error: str | None = None
-        self.last_result: CompactionResult | None = None
+        self.last_error = self.last_result = self.notice = None
         self._note_end(changed=False)
         self.awaiting_real_usage_after_compression = False
         self.session = self._new_session()
@@ -134,7 +157,7 @@ class CompactionEngine:
         return self.settings.preset(self.context_length, summarizer, self.threshold_percent)
 
     def _new_session(self) -> CompactionSession:
-        self._reported, self._sent, self._anchored = 0, 0, False
+        self._new_report, self._sent_tokens, self._has_reports = 0, 0, False
         return CompactionSession(
             self._running_strategy(),
             counter=self._counter,
@@ -153,10 +176,11 @@ class CompactionEngine:
             InputError: If it is not a mapping, or a figure in it is not a whole number >= 0.
         """
         prompt, completion = _reported(usage, "prompt_tokens"), _reported(usage, "completion_tokens")
+        self.notice = pressure_notice(prompt, self.threshold_tokens, self.last_prompt_tokens)
         self.last_prompt_tokens, self.last_completion_tokens = prompt, completion
         self.last_total_tokens = _reported(usage, "total_tokens") or prompt + completion
         self.awaiting_real_usage_after_compression = False
-        self._reported = prompt
+        self._new_report = prompt
         self._progress.reported(prompt, self.threshold_tokens)
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
@@ -267,7 +291,7 @@ class CompactionEngine:
         self.last_error = "; ".join(f"{each.error}: {each.policy}" for each in result.failures) or None
         self.compression_count += bool(result.edits)
         self._progress.ran(changed=bool(result.edits))
-        self._sent = result.after.tokens
+        self._sent_tokens = result.after.tokens
         return messages if same(messages, result.messages) else list(result.messages)
 
     def _anchor(self, current_tokens: int | None) -> None:
@@ -277,13 +301,14 @@ class CompactionEngine:
         session relates usage to its last view, so the tokens added since that view are subtracted.
         """
         included = self.session.index.included.tokens
-        if self._reported:
-            sent, self._reported, self._anchored = self._reported + self._since_last_request(), 0, True
-        elif current_tokens is not None and current_tokens > included and not self._anchored:
-            sent = current_tokens
+        if self._new_report:
+            tokens = self._new_report + self._since_last_request()
+            self._new_report, self._has_reports = 0, True
+        elif current_tokens is not None and current_tokens > included and not self._has_reports:
+            tokens = current_tokens
         else:
             return
-        self.session.record_usage({"prompt_tokens": max(0, sent - (included - self._sent))})
+        self.session.record_usage({"prompt_tokens": max(0, tokens - (included - self._sent_tokens))})
 
     def _since_last_request(self) -> int:
         tokens = 0
@@ -315,7 +340,7 @@ class CompactionEngine:
             ConfigurationError: If the window is not above 0; then nothing changes.
         """
         before = self.context_length, self._main, self.threshold_percent
-        self.context_length, self._main = context_length, MainModel(model, base_url, api_key)
+        self.context_length, self._main = context_length, MainModel(model, base_url, api_key, provider)
         self.threshold_percent = self.settings.threshold
         try:
             self.session.reconfigure(self._running_strategy(), window=context_length)
@@ -325,9 +350,19 @@ class CompactionEngine:
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = 0
         self._progress, self._due = Progress(), False
-        self._reported, self._anchored = 0, False
+        self._new_report, self._has_reports = 0, False
 
-    # ---------------------------------------------------------------- tools and status
+    # ---------------------------------------------------------------- requests, tools and status
+
+    def with_breakpoints(self, messages: Sequence[Any]) -> list[Any]:
+        """Return a request with prompt-cache breakpoints (`apply_cache_control`), if the main model and its provider use them.
+
+        They last as long as the setting ``cache_ttl`` says. Hermes Agent sets its own; call this in another host.
+        """
+        model, provider = self._main.model, self._main.provider
+        if not should_cache(model, provider):
+            return list(messages)
+        return apply_cache_control(messages, self.settings.cache_ttl, native=provider == "anthropic", format=self._format)
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """Return the tools that read stored messages back; none without a store."""
@@ -341,7 +376,7 @@ class CompactionEngine:
         return handle_tool_call(name, args, store=store, session=self._conversation)
 
     def get_status(self) -> dict[str, Any]:
-        """Return the five figures that the host shows, and the result of the last compaction."""
+        """Return the five figures that the host shows, the result of the last compaction, and a notice for the user."""
         result, used = self.last_result, max(0, self.last_prompt_tokens)
         return {
             "last_prompt_tokens": used,
@@ -352,6 +387,7 @@ class CompactionEngine:
             "engine": self.name,
             "outcome": None if result is None else result.outcome,
             "error": self.last_error,
+            "notice": self.notice,
             "waiting": self.last_prompt_tokens >= self.threshold_tokens and self._waits(self.last_prompt_tokens),
         }
 

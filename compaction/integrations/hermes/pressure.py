@@ -1,5 +1,6 @@
-"""Two checks besides the engine's: a session that is already too large, and a compaction that is near.
+"""Two checks besides the engine's trigger: a session that is already too large, and a compaction that is near.
 
+A host calls `hygiene_due` before the agent runs. The engine calls `pressure_notice` with each report, for ``get_status``.
 Hermes Agent once warned the model itself and removed the warning, because the model then gave up on complex tasks early. A
 notice is therefore for the user: the host shows it, or leaves it out.
 """

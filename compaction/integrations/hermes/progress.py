@@ -28,25 +28,25 @@ class Progress:
     """
 
     _useless: UselessRuns = attrs.field(factory=UselessRuns)
-    _unproven: bool = False
-    _last: int = 0
+    _awaits_report: bool = False
+    _last_reported: int = 0
     _first_estimate: int | None = None
 
     def ran(self, *, changed: bool) -> None:
         """Record that a compaction ended."""
-        self._unproven = self._unproven or changed
+        self._awaits_report = self._awaits_report or changed
 
     def reported(self, tokens: int, threshold: int) -> None:
         """Record the tokens that a provider reported; 0 if it reported none."""
         if not tokens:
             return
-        self._last = tokens
+        self._last_reported = tokens
         if tokens < threshold:
             self._useless = UselessRuns()
-        elif self._unproven:
+        elif self._awaits_report:
             self._useless = self._useless.and_another(0, until_tokens=tokens + threshold // _NEW_SHARE)
             self._first_estimate = None
-        self._unproven = False
+        self._awaits_report = False
 
     def waits(self, tokens: int, threshold: int, *, window: int) -> bool:
         """Return whether too little is new since the last strike.
@@ -60,7 +60,7 @@ class Progress:
         """
         if self._useless.until_tokens is None or tokens >= window:
             return False
-        if tokens == self._last:
+        if tokens == self._last_reported:
             return self._useless.is_paused(tokens)
         if self._first_estimate is None:
             self._first_estimate = tokens

@@ -72,8 +72,8 @@ def apply_cache_control(
     mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": "1h"}
     copies: list[Mapping[str, Any]] = [_unmarked(message, place) for place, message in enumerate(messages)]
     chosen = [0] if copies and copies[0].get("role") == "system" else []
-    others = [place for place, each in enumerate(copies) if each.get("role") != "system" and _carries(each, native)]
-    chosen += others[len(chosen) - MOST_BREAKPOINTS :]
+    others = [place for place, each in enumerate(copies) if each.get("role") != "system" and _takes_mark(each, native)]
+    chosen += others[-(MOST_BREAKPOINTS - len(chosen)) :]
     for place in chosen:
         copies[place] = with_breakpoint(copies[place], mark, whole=_is_marked_whole(copies[place], native))
     return copies
@@ -86,7 +86,7 @@ def _unmarked(message: object, place: int) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", without_breakpoints(message))
 
 
-def _carries(message: Mapping[str, Any], native: bool) -> bool:
+def _takes_mark(message: Mapping[str, Any], native: bool) -> bool:
     """Return whether the provider uses a mark on this message."""
     if items_of(message.get("content")) and not _is_marked_whole(message, native):
         return can_end_in_breakpoint(message)

@@ -23,7 +23,7 @@ _FIVE_MINUTES: Final[CacheTTL] = "5m"
 _AUTO: Final = "auto"
 _OURS: Final = (_AUTO, "main", "openrouter")  # the providers whose server is known here; Hermes knows all others
 _OPENROUTER: Final = "https://openrouter.ai/api/v1"
-_DOCUMENTED: Final = inspect.signature(presets.hermes).parameters  # the figures' only place
+_DEFAULTS: Final = {name: each.default for name, each in inspect.signature(presets.hermes).parameters.items()}
 
 _SWITCH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 # Each setting, its key in ``config.yaml``, and its type; the first key that is set counts.
@@ -47,7 +47,7 @@ _WORDS: Final[dict[type, str]] = {bool: "true or false", int: "a whole number", 
 
 
 @attrs.frozen
-class HostModel:
+class HermesProviderModel:
     """A model of a provider that Hermes knows, such as ``nous`` or ``anthropic``, called with Hermes' own client and keys.
 
     Args:
@@ -79,11 +79,12 @@ class HostModel:
 
 @attrs.frozen
 class MainModel:
-    """The host's main model."""
+    """The host's main model, which `CompactionEngine.update_model` names."""
 
     model: str = ""
     base_url: str = ""
     api_key: str = attrs.field(default="", repr=False)
+    provider: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -103,7 +104,7 @@ class EngineSettings:
         summary_base_url: The model's server, with OpenAI's chat completions.
         summary_key_env: The environment variable with the server's key; by default the main model's key on its server, or
             else the default of the ``openai`` package.
-        cache_ttl: How long a provider should keep a prompt.
+        cache_ttl: How long a provider should keep a prompt, for `CompactionEngine.with_breakpoints`.
         pipeline: A pipeline file to run instead; see `compaction.config`.
         store: A file for the messages that leave the conversation, so that nothing is lost; ``None`` for no lossless mode. A
             pipeline with its own store uses that one.
@@ -116,10 +117,10 @@ class EngineSettings:
     """
 
     enabled: bool = True
-    threshold: float = _DOCUMENTED["threshold"].default
-    target_ratio: float = _DOCUMENTED["target_ratio"].default
-    protect_first_n: int = _DOCUMENTED["protect_first_n"].default
-    protect_last_n: int = _DOCUMENTED["protect_last_n"].default
+    threshold: float = _DEFAULTS["threshold"]
+    target_ratio: float = _DEFAULTS["target_ratio"]
+    protect_first_n: int = _DEFAULTS["protect_first_n"]
+    protect_last_n: int = _DEFAULTS["protect_last_n"]
     summary_model: str | None = None
     summary_provider: str = _AUTO
     summary_base_url: str | None = None
@@ -135,7 +136,7 @@ class EngineSettings:
 
     def preset(
         self,
-        context_length: int = _DOCUMENTED["context_length"].default,
+        context_length: int = _DEFAULTS["context_length"],
         summarizer: SummarizerLike | None = None,
         threshold: float | None = None,
     ) -> Pipeline:
@@ -165,9 +166,20 @@ class EngineSettings:
         return load(self.pipeline)
 
     def summarizer(self, main: MainModel) -> Summarizer | None:
-        """Return the summarizer that the settings name, on its own server or the main model's; ``None`` if they name none."""
+        """Return the summarizer that the settings name; ``None`` if they name none.
+
+        ======== ============== ================= ====================================
+        base URL provider       model             summaries come from
+        ======== ============== ================= ====================================
+        given    any            named             that server
+        none     ``openrouter`` named             OpenRouter
+        none     ``auto``       named             the main model's server
+        none     ``main``       named, or main's  the main model's server
+        none     any other      named or not      Hermes' own client for that provider
+        ======== ============== ================= ====================================
+        """
         if self.summary_base_url is None and self.summary_provider not in _OURS:
-            return as_summarizer(HostModel(self.summary_provider, self.summary_model))
+            return as_summarizer(HermesProviderModel(self.summary_provider, self.summary_model))
         model = self.summary_model or (main.model if self.summary_provider == "main" else "")
         if not model:
             return None

@@ -170,18 +170,21 @@ def _result_content(message: Message, parts: Sequence[Part]) -> Any:
 
 
 def _content(content: str | list[Any], before: Sequence[Part], after: Sequence[Part]) -> Any:
-    """Return the changed content: a string if it was one, else a list that keeps the unchanged blocks."""
+    """Return the changed content: a string if it was one, else a list that keeps the unchanged blocks.
+
+    A block that repeats a call leaves with that call; if no call leaves, all such blocks stay as they are.
+    """
     kept = [part for part in after if not isinstance(part, ToolCallPart) and not isinstance(part.raw, _Extra)]
     if isinstance(content, str) and all(isinstance(part, TextPart) for part in kept):
         return "\n".join([part.text for part in kept if isinstance(part, TextPart)])
     calls = {part.id for part in after if isinstance(part, ToolCallPart)}
-    dropped = any(isinstance(part, ToolCallPart) and part.id not in calls for part in before)
+    some_call_left = any(isinstance(part, ToolCallPart) and part.id not in calls for part in before)
     blocks = [_changed_block(part, before) for part in kept]
-    return [block for block in blocks if not (dropped and _is_call_of(block, calls))]
+    return [block for block in blocks if not (some_call_left and _repeats_other_call(block, calls))]
 
 
-def _is_call_of(block: Any, calls: set[str]) -> bool:
-    """Return whether a block repeats a call that was removed."""
+def _repeats_other_call(block: Any, calls: set[str]) -> bool:
+    """Return whether a block repeats a call that is not one of these."""
     fields = fields_of(block) or {}
     return fields.get("type") in _CALL_BLOCKS and fields.get("id") not in calls
 

@@ -76,6 +76,8 @@ class _Middleware(_AgentMiddleware):
     @abc.abstractmethod
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any: ...
 
+    # Both return arguments of `FrameworkConversations.turn`; `RewritingMiddleware` keeps the second ones in the agent's state.
+
     def _turn_options(self, messages: Sequence[Any]) -> dict[str, Any]:
         id = conversation_id()
         return {"id": id, "key": id, "focus": focus_of_call(messages) if self.tools else None}

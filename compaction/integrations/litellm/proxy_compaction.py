@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import attrs
 
-from ...formats import MessageFormat, anthropic, fields_of, items_of, openai_chat, openai_responses
+from ...formats import ANTHROPIC_API, CHAT_API, RESPONSES_API, ModelAPI, StreamedUsage, fields_of, items_of
 from ...stores import SessionStore
 from ...strategies import StrategyLike
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import LITELLM, framework_class, import_framework
-from ..streamed_usage import StreamedUsage
 
 if TYPE_CHECKING:
     _CustomLogger = object
@@ -29,26 +28,14 @@ else:
     _CustomLogger = framework_class("litellm.integrations.custom_logger", "CustomLogger")
 
 
-@attrs.frozen
-class _Endpoint:
-    """The format of a request's messages, their field, and the other fields that the model receives."""
-
-    format: MessageFormat
-    key: str
-    counted: tuple[str, ...]
-
-
-_CHAT: Final = _Endpoint(openai_chat, "messages", ("tools", "functions"))
-_RESPONSES: Final = _Endpoint(openai_responses, "input", ("instructions", "tools"))
-_ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
-    "completion": _CHAT,
-    "acompletion": _CHAT,
-    "anthropic_messages": _Endpoint(anthropic, "messages", ("system", "tools")),
-    "responses": _RESPONSES,
-    "aresponses": _RESPONSES,
+_APIS: Final[Mapping[str, ModelAPI]] = {
+    "completion": CHAT_API,
+    "acompletion": CHAT_API,
+    "anthropic_messages": ANTHROPIC_API,
+    "responses": RESPONSES_API,
+    "aresponses": RESPONSES_API,
 }
 _FOCUS_HEADER: Final = "x-compact-focus"
-_KEPT_ELSEWHERE: Final = ("previous_response_id", "conversation")
 _GENERATED: Final = "litellm_session_id_generated"  # the proxy generated an id for this request alone
 
 
@@ -70,8 +57,9 @@ class ProxyCompaction(_CustomLogger):
     further and sent once more. A request with the header ``x-compact-focus`` is compacted now, with a summary that gives most
     room to the header's text.
 
-    Conversations that a service keeps (``previous_response_id``, ``conversation``) are not compacted, and neither are the
-    proxy's pass-through endpoints, which call no hook. Holds state: its ``conversations``, and the requests under way.
+    Conversations that a provider keeps (``previous_response_id``, ``store``, ``thread`` and so on) are not compacted, and
+    neither are the proxy's pass-through endpoints, which call no hook. Holds state: its ``conversations``, and the requests
+    under way.
 
     Args:
         strategy: The strategy; its trigger decides when it runs. Its summarizer must not use this proxy with the same callback.
@@ -85,7 +73,8 @@ class ProxyCompaction(_CustomLogger):
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         LITELLM.check()
         super().__init__()
-        given, formats = IntegrationOptions(strategy=strategy, **options), (openai_chat, anthropic, openai_responses)
+        given = IntegrationOptions(strategy=strategy, **options)
+        formats = [api.format for api in (CHAT_API, ANTHROPIC_API, RESPONSES_API)]
         self.conversations = {each.name: FrameworkConversations(given, each, store=store) for each in formats}
         self._sent: weakref.WeakKeyDictionary[Any, _Sent] = weakref.WeakKeyDictionary()
 
@@ -100,23 +89,21 @@ class ProxyCompaction(_CustomLogger):
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
         """Return the request with compacted messages."""
-        endpoint = _ENDPOINTS.get(call_type)
-        if endpoint is None or any(data.get(name) for name in _KEPT_ELSEWHERE):
+        api = _APIS.get(call_type)
+        messages = None if api is None or api.kept(data) else items_of(data.get(api.key))
+        if api is None or not messages:
             return data
-        messages = items_of(data.get(endpoint.key))
-        if not messages:
-            return data
-        conversations = self.conversations[endpoint.format.name]
+        conversations = self.conversations[api.format.name]
         turn = await conversations.turn(
             messages,
             id=_session_id(data),
             scope=conversation_scope(user_api_key_dict, data),
             model=_model_name(data.get("model")),
             focus=_focus(data),
-            overhead_tokens=conversations.count(*map(data.get, endpoint.counted)),
+            overhead_tokens=conversations.count(*api.beside(data)),
         )
-        self._sent[data["litellm_logging_obj"]] = _Sent(turn, endpoint.key)
-        return {**data, endpoint.key: turn.view, "context_window_fallbacks": _with_retry(data)}
+        self._sent[data["litellm_logging_obj"]] = _Sent(turn, api.key)
+        return {**data, api.key: turn.view, "context_window_fallbacks": _with_retry(data)}
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
         """Put the shorter messages into a further attempt."""

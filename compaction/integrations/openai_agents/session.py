@@ -15,14 +15,14 @@ items. It recognizes such a conversation by results whose calls are missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ...errors import ConfigurationError
 from ...formats import fields_of, openai_responses
 from ...formats.openai_responses import call_of, result_of
 from ...stores import SessionStore
 from ...strategies import StrategyLike
-from ..conversation import FrameworkConversations
+from ..conversation import KEPT_BY_SERVICE, FrameworkConversations
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import OPENAI_AGENTS, framework_class, import_framework
 from .models import current_turn
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     _SessionABC = object
 else:
     _SessionABC = framework_class("agents.memory", "SessionABC")
-
-_SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
 
 
 class CompactingSession(_SessionABC):
@@ -116,13 +114,13 @@ class CompactionFilter:
 
     Holds state: its ``conversations``.
 
-    Attributes:
-        skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
-
     Args:
         strategy: The strategy; its trigger decides when it runs.
         store: Where to save the edits, if anywhere; without it they remain applied while the process lives.
         options: As for `IntegrationOptions`.
+
+    Attributes:
+        skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
 
     Raises:
         ConfigurationError: If the framework is missing or too old, or an option is out of range.
@@ -175,7 +173,7 @@ def _skips(items: Sequence[Any]) -> str | None:
         if call := call_of(fields):
             calls.add(call)
         elif (result := result_of(fields)) and result not in calls:
-            return _SERVICE
+            return KEPT_BY_SERVICE
     return None
 
 

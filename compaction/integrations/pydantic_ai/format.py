@@ -45,23 +45,17 @@ class PydanticAI(MessageAdapter):
     compared = ("parts", "kind")
 
     def read(self, raw: Any, position: int = 0) -> Message:
-        kind, items = getattr(raw, "kind", None), items_of(getattr(raw, "parts", None))
-        if kind not in ("request", "response") or items is None:
-            raise InvalidMessage(
-                f"messages[{position}]",
-                f"a message is a ModelRequest or a ModelResponse (got {type(raw).__name__})",
-                "pass what all_messages() returned",
-            )
+        items = _parts_of(raw, position)
         parts: list[Part] = []
         for place, part in enumerate(items):
             parts += _read(part, place)
         summaries = [part for part in items if getattr(part, "part_kind", "") == "compaction"]
         held = any(part.content or part.provider_details for part in summaries)  # as text, or encrypted in the details
-        return Message(_role(kind, items, parts), tuple(parts), raw, self, holds_history=held)
+        return Message(_role(raw.kind, items, parts), tuple(parts), raw, self, holds_history=held)
 
     def key(self, raw: Any) -> Any:
-        parts = getattr(raw, "parts", None)
-        return (raw.kind, [_part_key(part) for part in parts]) if parts is not None else self.read(raw)
+        parts = _parts_of(raw, 0)
+        return raw.kind, [_part_key(part) for part in parts]
 
     def reported_usage(self, raw: Any) -> Usage | None:
         usage = getattr(raw, "usage", None)
@@ -97,6 +91,17 @@ class PydanticAI(MessageAdapter):
 
 
 pydantic_ai = PydanticAI()
+
+
+def _parts_of(raw: Any, position: int) -> Sequence[Any]:
+    parts = items_of(getattr(raw, "parts", None))
+    if getattr(raw, "kind", None) not in ("request", "response") or parts is None:
+        raise InvalidMessage(
+            f"messages[{position}]",
+            f"a message is a ModelRequest or a ModelResponse (got {type(raw).__name__})",
+            "pass what all_messages() returned",
+        )
+    return parts
 
 
 def _part_key(part: Any) -> Any:

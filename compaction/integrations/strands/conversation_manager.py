@@ -7,6 +7,7 @@ as the manager's state in its session.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -37,7 +38,7 @@ class CompactionConversationManager(_ConversationManager):
     """A conversation manager that compacts what is sent before each model call.
 
     Use it as ``Agent(conversation_manager=CompactionConversationManager(strategy))``, one for each agent. The system prompt and
-    the tools count. A request that is too long is compacted harder and sent once more. Holds state: the conversations used
+    the tools count. A request that is too long is compacted further and sent once more. Holds state: the conversations used
     last, and the data for a session manager.
 
     Messages that ``pin_message`` pinned stay, as those that ``pin=`` accepts.
@@ -75,21 +76,20 @@ class CompactionConversationManager(_ConversationManager):
 
     async def _call(self, context: Any, call: Callable[[Any], AsyncIterator[Any]]) -> AsyncIterator[Any]:
         turn = await self._turn(context)
-        while True:
-            try:
-                async for event in call(context.replace(messages=turn.view)):
-                    _record(turn, event)
-                    yield event
-                return
-            except Exception as error:
-                if await turn.overflowed(_as_length_error(error)) is None:
-                    raise
+
+        async def open_stream(view: list[Any]) -> AsyncIterator[Any]:
             self._save(turn)
+            return call(context.replace(messages=view))
+
+        async with contextlib.aclosing(turn.stream(open_stream, as_length_error=_as_length_error)) as events:
+            async for event in events:
+                _record(turn, event)
+                yield event
 
     async def _turn(self, context: Any) -> FrameworkTurn:
         id = context.agent.agent_id
         messages = _taking_turns(context.messages)
-        turn = await self.conversations.turn(
+        return await self.conversations.turn(
             messages,
             id=None if id == "default" else id,  # the id of each agent that was given none
             saved=self._saved,
@@ -97,8 +97,6 @@ class CompactionConversationManager(_ConversationManager):
             overhead_tokens=self.conversations.count(context.system_prompt, context.tool_specs),
             usages=[_kept_usage(message) for message in messages],
         )
-        self._save(turn)
-        return turn
 
     def _save(self, turn: FrameworkTurn) -> None:
         state = turn.state(self._saved)

@@ -43,7 +43,7 @@ async def test_a_body_has_a_limit(length: bytes | None, messages: list[Any], bod
     """A body is too large by its stated length or by what arrives. One of exactly the limit is read."""
     headers = [] if length is None else [(b"content-length", length)]
     client, _ = connection(*messages, headers=headers)
-    assert await client.body(4, 9.0) == body
+    assert await client.read_body(4, 9.0) == body
 
 
 def test_an_address_keeps_its_encoding() -> None:
@@ -57,7 +57,7 @@ def test_an_address_keeps_its_encoding() -> None:
 async def test_an_error_has_the_shape_of_a_provider() -> None:
     """It has a length, and may have more headers."""
     client, sent = connection()
-    await client.refuse(408, "slow")
+    await client.send_error(408, "slow")
     await send_error(client._send, 401, "no", headers=[(b"x-a", b"1")])
     head, body, other, _ = sent
     assert client.status == head["status"] == 408

@@ -41,7 +41,7 @@ async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
     """The least recently used conversations leave memory; one that returns is restored from the store with the same bytes."""
     long = body_of(tool_chat(20, name="first"))
     with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, conversations=5, store=tmp_path / "s.db") as client:
+        async with in_process(upstream, most_conversations=5, store=tmp_path / "s.db") as client:
             await client.post(CHAT, content=long)
             for number in range(30):
                 await client.post(CHAT, content=body_of(tool_chat(2, name=f"other{number}")))
@@ -122,7 +122,7 @@ async def test_nobody_waits_for_a_model_that_summarizes() -> None:
 
 
 def conversations_of(**options: Any) -> GatewayConversations:
-    return GatewayConversations(settings_of("http://127.0.0.1:9", **options))
+    return GatewayConversations(settings_of("http://127.0.0.1:9", **options), None)
 
 
 LOOK = [{"type": "function", "function": {"name": "look"}}]

@@ -116,8 +116,9 @@ async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> N
 def deletion_of(now: list[float], **options: Any) -> tuple[GatewayConversations, ConversationDeletion]:
     """The conversations of a gateway whose upstream is never asked, and what deletes them."""
     settings = settings_of("http://127.0.0.1:9", clock=lambda: now[0], **options)
-    conversations = GatewayConversations(settings)
-    return conversations, ConversationDeletion(settings, conversations, GatewayStatus(settings.clock))
+    conversations = GatewayConversations(settings, None)
+    status = GatewayStatus(settings.clock, limit=9, is_shadow=False, shows_texts=False)
+    return conversations, ConversationDeletion(settings, conversations, status, recorder=None, workers=None)
 
 
 async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:
@@ -127,17 +128,17 @@ async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:
     conversations, deletion = deletion_of(now, store=path, forget_after=20.0)
     async with conversations:
         for now[0] in (100.0, 100.5, 100.99):
-            await deletion.used(turn_of("a"))
+            await deletion.note_use(turn_of("a"))
         assert store.delete_unused(100.5, now[0]) == ["a"]
         for now[0] in (101.0, 101.5):
-            await deletion.used(turn_of("a"))
-        assert await deletion.unused(0.5) == []
+            await deletion.note_use(turn_of("a"))
+        assert await deletion.delete_unused(0.5) == []
         now[0] += 0.01
-        assert (await deletion.unused(0.5), await deletion.unused(0.0)) == (["a"], [])
+        assert (await deletion.delete_unused(0.5), await deletion.delete_unused(0.0)) == (["a"], [])
     conversations, deletion = deletion_of(now, store=path)
     async with conversations:
-        await deletion.used(turn_of("b"))
-        assert await deletion.unused(-1.0) == []
+        await deletion.note_use(turn_of("b"))
+        assert await deletion.delete_unused(-1.0) == []
 
 
 @pytest.mark.parametrize("option", ["store", "recall", None])
@@ -150,23 +151,23 @@ async def test_a_conversation_in_memory_is_forgotten_without_files_too(option: s
         for way in ("time", "name"):
             turn = await conversations.turn(request)
             name = turn.session.id
-            await deletion.used(turn)
+            await deletion.note_use(turn)
             assert conversations.held()[0] == 1
             if way == "time":
-                assert await deletion.unused(10.0) == []
+                assert await deletion.delete_unused(10.0) == []
                 now[0] += 10.5
-                assert await deletion.unused(10.0) == [name]
+                assert await deletion.delete_unused(10.0) == [name]
             else:
                 assert [await deletion.everywhere(name) for _ in range(2)] == [True, False]
             assert conversations.held() == (0, 0)
             if conversations.recalled is not None:
                 assert conversations.recalled.range(name, 1, 9) == []
-            await deletion.used(turn)
+            await deletion.note_use(turn)
             before = turn.session.index.tokens
             await conversations.record_usage(turn, Usage(before + 500, 1))
             assert turn.session.index.tokens == before
             now[0] += 20.0
-            assert await deletion.unused(10.0) == []
+            assert await deletion.delete_unused(10.0) == []
 
 
 @pytest.mark.parametrize(
@@ -192,5 +193,5 @@ async def test_names_that_were_forgotten_are_bounded() -> None:
         for number in range(1_001):
             assert deletion.in_memory(f"{number}") == "unknown"
         for number in (0, 1, 1_000):
-            await deletion.used(turn_of(f"{number}"))
-        assert await deletion.unused(-1.0) == ["0"]
+            await deletion.note_use(turn_of(f"{number}"))
+        assert await deletion.delete_unused(-1.0) == ["0"]

@@ -222,7 +222,7 @@ def test_settings_that_protect_nothing_are_errors(options: dict[str, str], says:
 
 def test_settings_have_limits() -> None:
     """The smallest values are accepted, those below are errors; a token is in no text. The command has the same defaults."""
-    smallest: dict[str, Any] = {"max_body": 1, "conversations": 1, "conversation_bytes": 1, "window": 1}
+    smallest: dict[str, Any] = {"max_body": 1, "most_conversations": 1, "conversation_bytes": 1, "window": 1}
     shortest: dict[str, Any] = {"forget_after": 0.5, "body_seconds": 0.5, "timeout": 0.5}
     settings = GatewaySettings(strategy=presets.adaptive, token="sesame", **smallest, **shortest)
     assert "sesame" not in repr(settings)
@@ -230,8 +230,9 @@ def test_settings_have_limits() -> None:
         with pytest.raises(ConfigurationError, match=name):
             GatewaySettings(strategy=presets.adaptive, **{name: 0})
     settings, command = GatewaySettings(strategy=presets.adaptive), inspect.signature(serve_command).parameters
-    names = ("openai_url", "anthropic_url", "google_url", "bedrock_url", "max_body", "conversations", "window", "counter")
+    names = ("openai_url", "anthropic_url", "google_url", "bedrock_url", "max_body", "window", "counter")
     found = {name: getattr(settings, name) for name in (*names, "store", "forget_after", "token", "shadow", "recall", "record")}
     assert found == {name: command[name].default for name in found}
+    assert settings.most_conversations == command["conversations"].default
     assert settings.conversation_bytes == command["max_memory"].default
     assert settings.awaits is False

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.gateway_long import LongTurns
 from benchmarks.hosts.script import Asked, Call, Reply, result_text
+from compaction.formats import ANTHROPIC_API, CHAT_API, GEMINI_API, RESPONSES_API
 from compaction.gateway.bodies import read_request
-from compaction.gateway.recall import RECALL_FUNCTIONS, continued, may_offer, offered, read_answer
-from compaction.gateway.routes import route_of
+from compaction.gateway.recall import RECALL_FUNCTIONS, continued, may_offer, offered
 from compaction.stores import SQLiteStore, StoredRecord
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
@@ -33,6 +33,7 @@ from tests.support.gateways import (
 
 MARK = re.compile(r"\[compaction ([0-9a-f]{8,16}) by")
 AGENT_TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
+APIS = {api.name: api for api in (ANTHROPIC_API, CHAT_API, GEMINI_API, RESPONSES_API)}
 WIRES = ("openai-chat", "openai-responses", "anthropic")
 
 
@@ -149,109 +150,6 @@ async def test_a_large_answer_is_streamed(tmp_path: Path, monkeypatch: pytest.Mo
     assert (call["function"]["name"], len(found.got)) == ("compaction_grep", 1)
 
 
-def events_of(*parts: Any) -> bytes:
-    """A stream of server-sent events, as some servers write it."""
-    return b"".join(b"event: x\ndata:" + json.dumps(part).encode() + b"\r\n\r\n" for part in parts) + b"data: [DONE]\n"
-
-
-def piece(place: int, *, id: str | None = None, **function: str | None) -> dict[str, Any]:
-    """A part of a call in chat completions."""
-    return {"choices": [{"delta": {"tool_calls": [{"index": place, "id": id, "function": function or None}]}}]}
-
-
-CHAT = events_of(
-    {"choices": None},
-    {"choices": [{"index": 1, "delta": {"content": "another"}}, {"index": 0, "delta": {"role": "assistant", "content": None}}]},
-    {"choices": [{"delta": {"content": "Let "}}]},
-    {"choices": [{"delta": {"content": "me"}}, {"delta": None}]},
-    piece(1, id="b", name="look", arguments="{}"),
-    piece(0, id="a", name="compaction_grep", arguments=None),
-    piece(0, arguments='{"query": '),
-    piece(0, arguments='"x"}'),
-    piece(0),
-    {"choices": [], "usage": {}},
-)
-GREP, LOOK = ("a", "compaction_grep", '{"query": "x"}'), ("b", "look", "{}")
-CLAUDE = events_of(
-    {"type": "message_start", "message": {}},
-    {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "a", "name": "look", "input": {}}},
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "so"}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s1"}},
-    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":'}},
-    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "1}"}},
-    {"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "b", "name": "look", "input": {}}},
-    {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": ""}},
-    {"type": "content_block_stop", "index": 2},
-)
-THOUGHT = {"type": "thinking", "thinking": "so", "signature": "s1"}
-SAYS = {"role": "assistant", "content": "hi"}
-PATHS = {"chat": "chat/completions", "responses": "responses", "messages": "messages"}
-ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
-
-
-@pytest.mark.parametrize(
-    ("route", "answer", "said", "calls"),
-    [
-        (
-            "chat",
-            CHAT,
-            {
-                "role": "assistant",
-                "content": "Let me",
-                "tool_calls": [
-                    {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-                    for id, name, arguments in (LOOK, GREP)
-                ],
-            },
-            [LOOK, GREP],
-        ),
-        ("chat", {"choices": [{"index": 1}, {"message": {**SAYS, "tool_calls": None}}]}, SAYS, []),
-        ("chat", events_of(), {"role": "assistant", "tool_calls": []}, []),
-        ("responses", {"object": "response", "output": [ITEM]}, ITEM, [("a", "look", "{}")]),
-        (
-            "responses",
-            events_of(
-                {"type": "response.created", "response": {"output": []}},
-                {"type": "response.completed", "response": {"output": [ITEM]}},
-            ),
-            ITEM,
-            [("a", "look", "{}")],
-        ),
-        ("responses", events_of({"type": "response.failed", "response": {"output": []}}), ..., []),
-        (
-            "messages",
-            {"content": [{"type": "text", "text": "hi"}]},
-            {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
-            [],
-        ),
-        (
-            "messages",
-            CLAUDE,
-            {
-                "role": "assistant",
-                "content": [
-                    THOUGHT,
-                    {"type": "tool_use", "id": "a", "name": "look", "input": {"a": 1}},
-                    {"type": "tool_use", "id": "b", "name": "look", "input": {}},
-                ],
-            },
-            [("a", "look", '{"a": 1}'), ("b", "look", "{}")],
-        ),
-        ("messages", events_of(), {"role": "assistant", "content": []}, []),
-    ],
-)
-def test_what_an_answer_says(route: str, answer: Any, said: Any, calls: list[Any]) -> None:
-    """The messages and calls of an answer, whole or streamed, with gaps, other choices and unknown events."""
-    is_stream = isinstance(answer, bytes)
-    kind = "text/event-stream; charset=utf-8" if is_stream else "application/json"
-    asked = route_of("POST", f"/{PATHS[route]}")
-    assert asked is not None
-    found, called = read_answer(asked, answer if is_stream else json.dumps(answer).encode(), kind)
-    assert found == ([] if said is ... else [said])
-    assert [(call.id, call.name, call.arguments) for call in called] == calls
-
-
 @pytest.mark.parametrize(
     ("route", "fields", "is_offered"),
     [
@@ -269,10 +167,10 @@ def test_what_an_answer_says(route: str, answer: Any, said: Any, calls: list[Any
 def test_where_the_tools_are_offered(route: str, fields: dict[str, Any], is_offered: bool) -> None:
     """They follow the agent's tools, if the model may choose and no tool of the agent has their name."""
     body = json.dumps({"tools": [{"name": "look"}], **fields}).encode()
-    found = offered(body, read_request(body, "tools"), route)
+    found = offered(body, read_request(body, "tools"), APIS[route])
     tools = json.loads(found)["tools"]
     assert (found is not body) is is_offered
-    assert may_offer(route, json.loads(body)) is (route != "generate" and fields.get("tools") != [])
+    assert may_offer(APIS[route], json.loads(body)) is (route != "generate" and fields.get("tools") != [])
     if is_offered:
         grep, expand = RECALL_FUNCTIONS
         assert (grep["name"], expand["name"]) == ("compaction_grep", "compaction_expand")
@@ -289,11 +187,9 @@ def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
     """An answer that only mentions one is the client's; another tool's call is told to come again; results are bounded."""
     store, words = SQLiteStore(tmp_path / "recall.db"), "x y " * 30_000
     store.put("s", [StoredRecord.of_message({"content": words}, role="user", text=words, salt="s")])
-    route = route_of("POST", "/chat/completions")
-    assert route is not None
     body = json.dumps({"messages": tool_chat(1)}).encode()
     for mention in (b"<html>not JSON</html>", json.dumps({"choices": [{"message": {"content": "compaction_grep"}}]}).encode()):
-        assert continued(route, body, mention, "application/json", store=store, session="s") is None
+        assert continued(CHAT_API, body, mention, "application/json", store=store, session="s") is None
     (record,) = store.range("s", 1, 2)
     expand = {"name": "compaction_expand", "arguments": json.dumps({"id": record.id, "limit": 100_000})}
     calls = [
@@ -302,7 +198,7 @@ def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
     ]
     said = {"role": "assistant", "tool_calls": calls}
     reply = json.dumps({"choices": [{"message": said}]}).encode()
-    found = continued(route, body, reply, "application/json", store=store, session="s")
+    found = continued(CHAT_API, body, reply, "application/json", store=store, session="s")
     assert found is not None
     *given, answer, first, second = json.loads(found)["messages"]
     assert (given, answer) == (tool_chat(1), said)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from compaction.formats import anthropic, openai_chat
-from compaction.gateway.breakpoints import for_comparison
+from compaction.formats import anthropic, for_comparison, openai_chat
 from compaction.gateway.recording import SessionRecorder
 from compaction.replay import Recording, recordings_of
 from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat

@@ -86,7 +86,7 @@ async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> 
         "completion_tokens": 1,
     }
     assert (conversation["requests"], conversation["prompt_tokens"]) == (3, 2_300)
-    assert 0 < conversation["seconds_added"] <= conversation["seconds_total"]
+    assert 0 < conversation["most_seconds"] <= conversation["seconds_total"]
     assert found.counts == {}
 
 
@@ -252,7 +252,7 @@ async def test_the_conversations_that_are_left_alone_are_bounded(caplog: pytest.
     script = [REFUSED, chat_reply(), REFUSED, chat_reply(), chat_reply()]
     for limit, whys in ((2, ["left alone", "left alone"]), (1, ["left alone", None])):
         caplog.clear()
-        found = await told(caplog, script, *bodies, *reversed(bodies), conversations=limit)
+        found = await told(caplog, script, *bodies, *reversed(bodies), most_conversations=limit)
         assert [line.get("why") for line in found.log[2:]] == whys
 
 
@@ -283,7 +283,7 @@ async def test_what_cannot_be_made_shorter_is_passed_on(caplog: pytest.LogCaptur
     """A length error of one message, which must stay, is the client's answer; the failure is counted."""
     found = await told(caplog, [answer(400, TOO_LONG)], body_of([{"role": "user", "content": "hi"}]))
     assert (found.replies[0].json(), len(found.got)) == (TOO_LONG, 1)
-    assert found.counts["failures"]["compacting harder: BudgetUnsatisfiable"] == 1
+    assert found.counts["failures"]["compacting further: BudgetUnsatisfiable"] == 1
 
 
 async def test_failures_after_the_answer_are_counted(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:

@@ -23,9 +23,17 @@ TOTALS = (
 )
 
 
+def status_of(clock: Any, *, limit: int = 9, shows_texts: bool = False) -> GatewayStatus:
+    return GatewayStatus(clock, limit=limit, is_shadow=False, shows_texts=shows_texts)
+
+
+def snapshot_of(status: GatewayStatus, *left_alone: str) -> GatewaySnapshot:
+    return status.snapshot(held=(0, 0), windows={}, left_alone=left_alone)
+
+
 def report(status: GatewayStatus, *sessions: str, usage: Usage | None = None) -> None:
     for session in sessions:
-        status.reported(turn_of(session), is_changed=True, seconds_added=0.5, usage=usage)
+        status.note_request(turn_of(session), is_changed=True, seconds=0.5, usage=usage)
 
 
 def cut(*edits: Any) -> CompactionResult:
@@ -41,26 +49,32 @@ def summary(text: str, *groups: int) -> Replace:
 
 def test_the_oldest_conversations_leave_the_page() -> None:
     """The page has the most recently used ones first, and forgets the cuts of those that left."""
-    status = GatewayStatus(lambda: 5.0, limit=2, shows_texts=True)
-    status.told(Compacted(session="a", result=cut(Drop([1, 2], reason="old"))))
+    status = status_of(lambda: 5.0, limit=2, shows_texts=True)
+    status.note_event(Compacted(session="a", result=cut(Drop([1, 2], reason="old"))))
     report(status, "a", "b", "a")
-    assert [(each.id, each.requests, len(each.cuts)) for each in status.snapshot().conversations] == [("a", 2, 1), ("b", 1, 0)]
+    assert [(each.id, each.requests, len(each.cuts)) for each in snapshot_of(status).conversations] == [
+        ("a", 2, 1),
+        ("b", 1, 0),
+    ]
     report(status, "c", "b", "a")
-    assert [(each.id, each.requests, len(each.cuts)) for each in status.snapshot().conversations] == [("a", 1, 0), ("b", 1, 0)]
-    assert status.snapshot().totals["requests"] == 6
+    assert [(each.id, each.requests, len(each.cuts)) for each in snapshot_of(status).conversations] == [
+        ("a", 1, 0),
+        ("b", 1, 0),
+    ]
+    assert snapshot_of(status).totals["requests"] == 6
 
 
 def test_what_a_request_adds() -> None:
     """Figures of a conversation are sums or the newest ones; the longest time and the first time stay."""
     now = [100.0]
-    status = GatewayStatus(lambda: now[0])
+    status = status_of(lambda: now[0])
     turn = turn_of("s", model="gpt-5.4")
     turn.failures, turn.left_out = ("a", "b"), 2_000_000
-    status.reported(turn, is_changed=True, seconds_added=2.0, usage=Usage(900, 7, cached_tokens=500))
+    status.note_request(turn, is_changed=True, seconds=2.0, usage=Usage(900, 7, cached_tokens=500))
     now[0] += 9.0
     turn.failures = ("a",)
-    status.reported(turn, is_changed=False, seconds_added=0.5, usage=None)
-    snapshot = status.snapshot()
+    status.note_request(turn, is_changed=False, seconds=0.5, usage=None)
+    snapshot = snapshot_of(status)
     assert snapshot.conversations == (
         ConversationStatus(
             id="s",
@@ -77,15 +91,15 @@ def test_what_a_request_adds() -> None:
             prompt_tokens=900,
             cached_tokens=500,
             completion_tokens=7,
-            seconds_added=2.0,
+            most_seconds=2.0,
             seconds_total=2.5,
             failures={"a": 2, "b": 1},
         ),
     )
     assert snapshot.totals == {"cuts": 0} | {name: getattr(snapshot.conversations[0], name) for name in TOTALS}
-    status.told(CacheBroken(session="s", tokens=400_000, why="compaction"))
-    status.reported(turn, is_changed=False, seconds_added=0.0, usage=Usage(400_033, 1))
-    (found,) = status.snapshot().conversations
+    status.note_event(CacheBroken(session="s", tokens=400_000, why="compaction"))
+    status.note_request(turn, is_changed=False, seconds=0.0, usage=Usage(400_033, 1))
+    (found,) = snapshot_of(status).conversations
     assert (found.tokens, found.dollars_lost) == (400_033, 0.4 * (2.5 - 0.25))
 
 
@@ -94,86 +108,85 @@ def test_what_a_request_adds() -> None:
 )
 def test_a_broken_cache_costs_what_was_not_read_from_it(usage: Usage | None, lost: int) -> None:
     """The loss is at most what the session says, is that of one request, and stands with the newest cut too."""
-    status = GatewayStatus(lambda: 0.0)
+    status = status_of(lambda: 0.0)
     for _ in range(2):
-        status.told(Compacted(session="s", result=cut(Drop([1, 2], reason="old"))))
-    status.told(CacheBroken(session="s", tokens=50, why="compaction"))
+        status.note_event(Compacted(session="s", result=cut(Drop([1, 2], reason="old"))))
+    status.note_event(CacheBroken(session="s", tokens=50, why="compaction"))
     report(status, "s", "s", usage=usage)
-    (found,) = status.snapshot().conversations
+    (found,) = snapshot_of(status).conversations
     assert (found.tokens_lost, [each.tokens_lost for each in found.cuts]) == (lost, [0, lost])
 
 
 def test_a_cut_says_what_left_and_what_came_instead() -> None:
     """Only the newest cut has a text: all summaries that were written, up to 8,000 characters."""
-    status = GatewayStatus(lambda: 5.0, shows_texts=True)
+    status = status_of(lambda: 5.0, shows_texts=True)
     edits = [summary("One.", 0, 1), Together(summary("Two.", 2, 3), Drop([4, 5], reason="old"), reason="both")]
     first, second = cut(*edits), cut(summary(WORDS, 0, 1, 2, 3, 4, 5, 6, 7))
     for result, text in ((first, "One.\n\nTwo."), (second, "")):
-        status.told(Compacted(session="s", result=result))
+        status.note_event(Compacted(session="s", result=result))
         report(status, "s")
-        found = status.snapshot().conversations[0].cuts[0]
+        found = snapshot_of(status).conversations[0].cuts[0]
         assert (found.summary, found.at) == (text, 5.0)
-    older, newest = status.snapshot().conversations[0].cuts
+    older, newest = snapshot_of(status).conversations[0].cuts
     assert older.edits == {"Replace: old": 1, "Together: both": 1}
     assert older.left == {"messages": 4, "turns": 3}
     assert (newest.tokens_before, newest.tokens_after) == (second.before.tokens, second.after.tokens)
     assert newest.summary == WORDS[:8_000]
-    assert status.snapshot().totals["cuts"] == 2
+    assert snapshot_of(status).totals["cuts"] == 2
 
 
 def test_cuts_and_reasons_are_bounded() -> None:
     """The last fifty cuts of a conversation, twenty kinds of its edits, and a hundred reasons; others count as one."""
-    status = GatewayStatus(lambda: 0.0)
+    status = status_of(lambda: 0.0)
     result = cut(Drop([1, 2], reason="old"))
     many = attrs.evolve(result, edits=tuple(Drop([1], reason=f"{number}") for number in range(30)))
     for _ in range(60):
-        status.told(Compacted(session="s", result=many))
+        status.note_event(Compacted(session="s", result=many))
     report(status, "s")
-    cuts = status.snapshot().conversations[0].cuts
+    cuts = snapshot_of(status).conversations[0].cuts
     assert (len(cuts), len(cuts[0].edits)) == (50, 20)
     for number in range(102):
         for _ in range(2):
             status.passed(f"{number}")
-    passed = status.snapshot().passed_through
+    passed = snapshot_of(status).passed_through
     assert (len(passed), passed["99"], passed["other"]) == (101, 2, 4)
 
 
 def test_failures_are_counted_by_their_kind() -> None:
     """A session's events say what failed; what it said of a conversation leaves with it."""
-    status, failure = GatewayStatus(lambda: 0.0), Failed("Summarization", TimeoutError("a secret"), "drop")
-    status.told(StepFailed(session="s", failure=failure))
-    status.told(SaveFailed(session="s", failure=failure))
-    status.told(Overflowed(session="s", tokens=1, window=None, error=failure.error))
-    assert status.snapshot().failures == {"Summarization: TimeoutError": 2, "too long for the upstream": 1}
-    for gone in (lambda: status.told(Evicted(session="s", why="count", is_saved=False)), lambda: status.forget("s")):
-        status.told(Compacted(session="s", result=cut(Drop([1, 2], reason="old"))))
-        status.told(CacheBroken(session="s", tokens=50, why="compaction"))
+    status, failure = status_of(lambda: 0.0), Failed("Summarization", TimeoutError("a secret"), "drop")
+    status.note_event(StepFailed(session="s", failure=failure))
+    status.note_event(SaveFailed(session="s", failure=failure))
+    status.note_event(Overflowed(session="s", tokens=1, window=None, error=failure.error))
+    assert snapshot_of(status).failures == {"Summarization: TimeoutError": 2, "too long for the upstream": 1}
+    for gone in (lambda: status.note_event(Evicted(session="s", why="count", is_saved=False)), lambda: status.forget("s")):
+        status.note_event(Compacted(session="s", result=cut(Drop([1, 2], reason="old"))))
+        status.note_event(CacheBroken(session="s", tokens=50, why="compaction"))
         gone()
         report(status, "s")
-        (found,) = status.snapshot().conversations
+        (found,) = snapshot_of(status).conversations
         assert (found.cuts, found.tokens_lost) == ((), 0)
-    assert (status.forget("s"), status.forget("s"), status.snapshot().conversations) == (True, False, ())
+    assert (status.forget("s"), status.forget("s"), snapshot_of(status).conversations) == (True, False, ())
 
 
 def test_a_conversation_may_be_left_alone_for_a_while() -> None:
-    status = GatewayStatus(lambda: 0.0)
+    status = status_of(lambda: 0.0)
     report(status, "s", "t")
     for alone in (("s", "gone"), ()):
-        status.left_alone = lambda alone=alone: alone
-        assert [each.is_left_alone for each in status.snapshot().conversations] == [False, "s" in alone]
+        assert [each.is_left_alone for each in snapshot_of(status, *alone).conversations] == [False, "s" in alone]
 
 
 def test_nothing_is_counted_before_the_first_request() -> None:
     """All counts are zero, and no texts are shown unless that is asked for."""
-    status = GatewayStatus(lambda: 0.0)
-    assert not any(value for name, value in status.snapshot().to_dict().items() if name != "totals")
-    assert set(status.snapshot().totals.values()) == {0}
+    status = status_of(lambda: 0.0)
+    assert not any(value for name, value in snapshot_of(status).to_dict().items() if name != "totals")
+    assert set(snapshot_of(status).totals.values()) == {0}
     empty = GatewaySnapshot(started_at=0.0, at=0.0, conversations=(ConversationStatus(id=""),)).to_dict()
     assert not any(empty["conversations"][0].values())
     assert not any(value for name, value in empty.items() if name != "conversations")
-    status.told(Compacted(session="s", result=cut(summary("One.", 0, 1))))
+    status.note_event(Compacted(session="s", result=cut(summary("One.", 0, 1))))
     report(status, "s")
-    (found,) = status.snapshot().conversations[0].cuts
+    (found,) = snapshot_of(status).conversations[0].cuts
     assert (found.summary, found.left) == ("", {"messages": 1, "turns": 1})
 
 

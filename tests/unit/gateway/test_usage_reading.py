@@ -59,7 +59,7 @@ STREAMS: dict[str, tuple[str, bytes, int]] = {
 def test_usage_is_read_however_the_stream_is_cut(name: str, cuts: list[int]) -> None:
     """The last figures are those that count."""
     kind, data, tokens = STREAMS[name]
-    reader = UsageReader(kind)
+    reader = UsageReader(kind, "")
     for size in cuts:
         reader.feed(data[:size])
         data = data[size:]
@@ -97,9 +97,9 @@ USAGE = b'{"usage":{"prompt_tokens":7,"completion_tokens":1}}'
 @pytest.mark.parametrize("more", [0, 1])
 def test_what_is_too_long_is_skipped(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body or a line of exactly the limit is read, one byte more is not; the next line has the whole limit again."""
-    for name in ("gateway.usage_reading._LONGEST_BODY", "integrations.streamed_usage._LONGEST_LINE"):
+    for name in ("gateway.usage_reading._LONGEST_BODY", "formats.streamed_usage._LONGEST_LINE"):
         monkeypatch.setattr(f"compaction.{name}", 100)
-    body, line = UsageReader("application/json"), UsageReader(EVENTS)
+    body, line = UsageReader("application/json", ""), UsageReader(EVENTS, "")
     for piece in (b" " * 40, USAGE.ljust(60 + more)):
         body.feed(piece)
     for size in (101, 100 + more):
@@ -122,6 +122,6 @@ def test_what_is_too_long_is_skipped(more: int, monkeypatch: pytest.MonkeyPatch)
 )
 def test_only_data_are_read(line: bytes, is_read: bool) -> None:
     """A line of data may have a blank after its colon. Other fields, and texts that look like an event, are not read."""
-    reader = UsageReader(EVENTS)
+    reader = UsageReader(EVENTS, "")
     reader.feed(line)
     assert (reader.read() is not None) is is_read

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from compaction.gateway.workers import Workers, binding
+from compaction.gateway.owners import conversation_key
+from compaction.gateway.workers import Workers
 from tests.support.gateways import CHAT, GatewayProcess, ScriptedUpstream, body_of, chat_reply, request_of, tool_chat
 
 NAMES = "abcd"
@@ -105,36 +106,36 @@ MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_con
     ids=["it grows", "breakpoints", "instructions", "another"],
 )
 def test_the_first_messages_name_a_conversation(first: Any, second: Any, is_same: bool) -> None:
-    """All requests of a conversation have the same binding, which is the agent's id if it sends one."""
-    one, two = (binding(request_of(each["messages"], "/v1/messages")) for each in (first, second))
+    """All requests of a conversation have the same key, which is the agent's id if it sends one."""
+    one, two = (conversation_key(request_of(each["messages"], "/v1/messages")) for each in (first, second))
     assert (one == two) is is_same
-    assert binding(request_of(first["messages"], id="s")) == b"s"
+    assert conversation_key(request_of(first["messages"], id="s")) == b"s"
 
 
-def test_messages_that_cannot_be_compared_have_no_binding() -> None:
-    """A role of a wrong type is only another message; one that is nested too deep is served by any worker."""
+def test_messages_that_cannot_be_read_have_no_key() -> None:
+    """A request with a wrong role, or with one that is nested too deep, is served by any worker."""
     nested: Any = "x"
     for _ in range(100_000):
         nested = [nested]
-    assert binding(request_of([{"role": ["user"], "content": "hi"}]))
-    assert binding(request_of([{"role": "user", "content": nested}])) == b""
+    assert conversation_key(request_of([{"role": ["user"], "content": "hi"}])) == b""
+    assert conversation_key(request_of([{"role": "user", "content": nested}])) == b""
 
 
 def test_conversations_are_shared_out(tmp_path: Path) -> None:
     """A busy worker gives new conversations to the others that listen, and takes over those of one that ended."""
     alone = Workers(tmp_path, 3, 0)
-    assert {alone.owner(b"early %d" % number) for number in range(20)} == {0}
+    assert {alone.owners.owner(b"early %d" % number) for number in range(20)} == {0}
     alone.socket(1).touch()
-    owners = [alone.owner(b"%d" % number) for number in range(100)]
+    owners = [alone.owners.owner(b"%d" % number) for number in range(100)]
     assert owners.count(0) + 20 - owners.count(1) in (0, 1, 2)
-    assert [alone.owner(b"%d" % number) for number in range(100)] == owners
-    assert alone.owner(b"") == 0
+    assert [alone.owners.owner(b"%d" % number) for number in range(100)] == owners
+    assert alone.owners.owner(b"") == 0
     lost = b"%d" % owners.index(1)
-    alone.take_over(lost)
-    assert Workers(tmp_path, 3, 2).owner(lost) == 0
+    alone.owners.take_over(lost)
+    assert Workers(tmp_path, 3, 2).owners.owner(lost) == 0
     missing = Workers(tmp_path / "missing", 3, 2)
-    missing.take_over(lost)
-    assert missing.owner(lost) == 2
+    missing.owners.take_over(lost)
+    assert missing.owners.owner(lost) == 2
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -149,7 +150,7 @@ def test_requests_that_come_at_once_get_one_worker(seed: int, tmp_path: Path) ->
         found: dict[bytes, int] = {}
         begin.wait()
         for name in chance.sample(names, len(names)):
-            found[name] = worker.owner(name)
+            found[name] = worker.owners.owner(name)
         return [found[name] for name in names]
 
     with ThreadPoolExecutor(4) as threads:

@@ -17,7 +17,7 @@ import pytest
 from compaction import last, validate
 from compaction.config import dump
 from compaction.errors import ConfigurationError, InputError, StateError, SummaryFailed
-from compaction.integrations.hermes import CompactionEngine, EngineSettings, hygiene_due, pressure_notice
+from compaction.integrations.hermes import CompactionEngine, EngineSettings, apply_cache_control, hygiene_due, pressure_notice
 from compaction.stores import SQLiteStore
 from compaction.strategies import Clear, Lossless, Offload, Pipeline, Summarization, ToolResult, Truncation
 from compaction.testing import agent_session
@@ -537,11 +537,29 @@ def test_hermes_setting(value: Any, due: bool) -> None:
 
 
 def test_notice_once_until_usage_falls() -> None:
-    """A notice is given at 85 % of the threshold, and again only after usage fell below it."""
+    """A notice is given at 85 % of the threshold, and again only after usage fell below it; the engine's status has it."""
     reports = [0, 42_499, 42_500, 49_000, 60_000, 42_499, 43_000]
     told = [pressure_notice(tokens, 50_000, before) is not None for before, tokens in itertools.pairwise(reports)]
     assert told == [False, True, False, False, False, True]
+    made, notices = CompactionEngine(context_length=100_000), []
+    for tokens in reports[1:]:
+        made.update_from_response({"prompt_tokens": tokens})
+        notices.append(made.get_status()["notice"])
+    assert [notice is not None for notice in notices] == told
+    assert "(42,500/50,000 tokens)" in notices[1]
+    made.on_session_reset()
+    assert made.get_status()["notice"] is None
     assert pressure_notice(5, 0) is pressure_notice(5, 0, -1) is None
+
+
+def test_breakpoints_of_the_main_model() -> None:
+    """They last as the settings say, and are set as the provider wants them; other models get none."""
+    made = CompactionEngine(EngineSettings(cache_ttl="1h"))
+    request = [{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "c", "content": "x"}]
+    assert made.with_breakpoints(request) == request
+    for provider in ("anthropic", "openrouter"):
+        made.update_model("claude-sonnet-4-5", 200_000, provider=provider)
+        assert made.with_breakpoints(request) == apply_cache_control(request, "1h", native=provider == "anthropic")
 
 
 def test_a_home_that_nobody_has_is_a_name_of_a_folder() -> None:

@@ -12,7 +12,7 @@ import pytest
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.integrations.hermes import CompactionEngine, EngineSettings
 from compaction.integrations.hermes.plugin import engine_class, register
-from compaction.integrations.hermes.settings import HostModel, MainModel
+from compaction.integrations.hermes.settings import HermesProviderModel, MainModel
 from compaction.summarizers import OpenAISummarizer
 from compaction.summarizers.model.text_generator import GeneratorSummarizer
 from compaction.triggers import tokens_exceed
@@ -78,7 +78,7 @@ def test_a_provider_that_only_hermes_knows(as_dict: bool, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "agent.auxiliary_client", SimpleNamespace(call_llm=call_llm))
     made = EngineSettings(summary_provider="nous", summary_model="small").summarizer(MAIN)
     assert isinstance(made, GeneratorSummarizer)
-    assert made.model == HostModel("nous", "small")
+    assert made.model == HermesProviderModel("nous", "small")
     assert made.model.generate("Summarize.") == "a summary"
     assert asked == [{"provider": "nous", "model": "small", "messages": [{"role": "user", "content": "Summarize."}]}]
     for _ in range(2):

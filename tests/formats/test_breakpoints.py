@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compaction.formats import anthropic, gemini, openai_chat, openai_responses
-from compaction.gateway.breakpoints import for_comparison, keep_breakpoints
+from compaction.formats import anthropic, for_comparison, gemini, keep_breakpoints, openai_chat, openai_responses
 
 HOUR = {"type": "ephemeral", "ttl": "1h"}
 SHORT = {"type": "ephemeral"}

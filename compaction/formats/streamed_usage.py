@@ -6,10 +6,9 @@ import contextlib
 import json
 from typing import Any, Final
 
-from ..errors import InputError
-from ..formats import fields_of, items_of
 from ..json_data import member_of
 from ..tokens import Usage
+from .wire import fields_of, items_of
 
 _HOLDERS: Final = ("message", "response")  # Anthropic's first event, and the last one of Responses
 _LONGEST_LINE: Final = 4_194_304  # bytes; a longer one is skipped
@@ -67,15 +66,4 @@ class StreamedUsage:
     def read(self) -> Usage | None:
         """Return the usage at the end of the stream; ``None`` if nothing, or nothing about the request, was reported."""
         self._end_line()
-        return reported_usage(self._figures)
-
-
-def reported_usage(usage: object) -> Usage | None:
-    """Return usage as it is read; ``None`` for zeros, which frameworks show where a provider reports nothing."""
-    if usage is None:
-        return None
-    try:
-        read = Usage.read(usage)
-    except InputError:
-        return None
-    return read if read.prompt_tokens else None
+        return Usage.read_or_none(self._figures)

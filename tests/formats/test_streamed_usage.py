@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction.integrations import StreamedUsage
+from compaction.formats import StreamedUsage
 from compaction.tokens import Usage
 
 ANTHROPIC: list[Any] = [

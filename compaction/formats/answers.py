@@ -1,0 +1,58 @@
+"""The messages in a model's answer, whole or streamed, as the next request repeats them.
+
+Each function takes the JSON values of an answer: the one value of a whole answer, or all events of a stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def chat_answer(values: Sequence[Any]) -> list[Any]:
+    """Return the message of the first choice of chat completions; other choices are ignored."""
+    choices = [choice for value in values for choice in value.get("choices") or () if choice.get("index", 0) == 0]
+    whole = [choice["message"] for choice in choices if "message" in choice]
+    if whole:
+        return [{"role": "assistant", **{name: field for name, field in whole[0].items() if field is not None}}]
+    text, calls = "", dict[int, dict[str, Any]]()
+    deltas: list[Any] = [choice.get("delta") or {} for choice in choices]
+    for delta in deltas:
+        text += delta.get("content") or ""
+        for piece in delta.get("tool_calls") or ():
+            call = calls.setdefault(piece["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+            call["id"] = piece.get("id") or call["id"]
+            function: dict[str, Any] = piece.get("function") or {}
+            for name, more in function.items():
+                call["function"][name] = call["function"].get(name, "") + (more or "")
+    return [{"role": "assistant", **({"content": text} if text else {}), "tool_calls": list(calls.values())}]
+
+
+def responses_answer(values: Sequence[Any]) -> list[Any]:
+    """Return the items of a response of the Responses API; none if its stream did not complete."""
+    ends = [value.get("response", value) for value in values if value.get("type") in (None, "response.completed")]
+    return list(ends[-1]["output"]) if ends else []
+
+
+def anthropic_answer(values: Sequence[Any]) -> list[Any]:
+    """Return the message of an answer of Anthropic's API."""
+    if values and "content" in values[0]:
+        return [{"role": "assistant", "content": values[0]["content"]}]
+    blocks: dict[int, dict[str, Any]] = {}
+    for event in values:
+        if event.get("type") == "content_block_start":
+            blocks[event["index"]] = {**event["content_block"]}
+        elif event.get("type") == "content_block_delta":
+            _extend(blocks[event["index"]], event["delta"])
+    for block in blocks.values():
+        if "partial" in block:
+            block["input"] = json.loads(block.pop("partial") or "{}")
+    return [{"role": "assistant", "content": [blocks[place] for place in sorted(blocks)]}]
+
+
+def _extend(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add a delta to a block: each names its text by its type, such as ``text_delta``."""
+    kind = str(delta.get("type")).removesuffix("_delta")
+    name, field = ("partial", "partial_json") if kind == "input_json" else (kind, kind)
+    block[name] = block.get(name, "") + delta[field]

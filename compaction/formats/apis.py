@@ -1,0 +1,168 @@
+"""The APIs of models: where a request has its messages, what else the model reads, and who keeps the history.
+
+A wire format is about messages; this table is about the request and the answer around them. The gateway and the callback of
+LiteLLM's proxy use it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from .answers import anthropic_answer, chat_answer, responses_answer
+from .anthropic import anthropic
+from .base import MessageFormat
+from .bedrock import bedrock
+from .gemini import gemini
+from .openai_chat import openai_chat
+from .openai_responses import openai_responses
+from .wire import fields_of, items_of
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ModelAPI:
+    """The requests and answers of one API.
+
+    Args:
+        name: Its name in logs.
+        format: The wire format of the messages.
+        key: The field of a request with the messages.
+        read_beside: The other fields that the model reads, which count as tokens.
+        kept: Returns the reason why the provider keeps the history of a request; ``None`` if the request contains all of it.
+        answer: Returns the messages in the JSON values of an answer; ``None`` if answers cannot be read.
+        tool: Returns the entry of a function in a request's list of tools; ``None`` as for ``answer``.
+    """
+
+    name: str
+    format: MessageFormat
+    key: str
+    read_beside: tuple[str, ...]
+    kept: Callable[[Mapping[str, Any]], str | None] = lambda request: None
+    answer: Callable[[Sequence[Any]], list[Any]] | None = None
+    tool: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+    def beside(self, request: Mapping[str, Any]) -> list[Any]:
+        """Return the values of the fields of a request that the model reads besides the messages; none that is empty.
+
+        >>> CHAT_API.beside({"tools": [{"type": "function"}], "functions": [], "temperature": 1})
+        [[{'type': 'function'}]]
+        """
+        return [value for name in self.read_beside if (value := request.get(name))]
+
+    def messages_of(self, answer: bytes, content_type: str) -> list[Any]:
+        """Return the messages of an answer, whole or streamed as its content type says.
+
+        Raises:
+            Exception: If it is not an answer of this API.
+
+        >>> CHAT_API.messages_of(b'{"choices": [{"message": {"role": "assistant", "content": "hi"}}]}', "application/json")
+        [{'role': 'assistant', 'content': 'hi'}]
+        """
+        if self.answer is None:
+            return []
+        is_stream = content_type.startswith("text/event-stream")
+        return self.answer(_events(answer) if is_stream else [json.loads(answer)])
+
+
+def _events(answer: bytes) -> list[Any]:
+    """Return the JSON values of server-sent events."""
+    lines = (line[5:].strip() for line in answer.split(b"\n") if line.startswith(b"data:"))
+    return [json.loads(line) for line in lines if line.startswith(b"{")]
+
+
+def tool_names(request: Mapping[str, Any]) -> set[str]:
+    """Return the names of the tools of a request; of a tool without a name, and of a list of tools in one entry, ``"None"``."""
+    tools = [(fields_of(each) or {}) for each in items_of(request.get("tools")) or ()]
+    return {str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools}
+
+
+def may_choose_tools(request: Mapping[str, Any]) -> bool:
+    """Return whether a request lets the model choose whether it calls a tool, and which."""
+    choice = request.get("tool_choice")
+    return choice in (None, "auto") or (fields_of(choice) or {}).get("type") == "auto"
+
+
+# ------------------------------------------------------------------------ who keeps the history
+
+
+def _kept_by_responses(request: Mapping[str, Any]) -> str | None:
+    for name in ("previous_response_id", "conversation", "context_management"):
+        if request.get(name):
+            return name
+    if request.get("store") is True:
+        return "store"
+    for item in items_of(request.get("input")) or ():
+        kind = str((fields_of(item) or {}).get("type"))
+        if kind == "item_reference" or kind.startswith("compaction"):
+            return kind
+    return None
+
+
+def _kept_by_anthropic(request: Mapping[str, Any]) -> str | None:
+    if request.get("thread"):
+        return "thread"
+    managed = fields_of(request.get("context_management"))
+    kinds = [str((fields_of(each) or {}).get("type")) for each in items_of((managed or {}).get("edits")) or ()]
+    if managed and not (kinds and all(kind.startswith("clear_thinking") for kind in kinds)):
+        return "context_management"
+    return None
+
+
+def _kept_by_gemini(request: Mapping[str, Any]) -> str | None:
+    return "cachedContent" if request.get("cachedContent") or request.get("cached_content") else None
+
+
+# ------------------------------------------------------------------------ how a tool is declared
+
+
+def _chat_tool(function: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": function}
+
+
+def _responses_tool(function: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "strict": False, **function}
+
+
+def _anthropic_tool(function: dict[str, Any]) -> dict[str, Any]:
+    return {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
+
+
+# ------------------------------------------------------------------------ the table
+
+CHAT_API: Final = ModelAPI(
+    name="chat",
+    format=openai_chat,
+    key="messages",
+    read_beside=("tools", "functions", "response_format"),
+    answer=chat_answer,
+    tool=_chat_tool,
+)
+RESPONSES_API: Final = ModelAPI(
+    name="responses",
+    format=openai_responses,
+    key="input",
+    read_beside=("instructions", "tools", "text"),
+    kept=_kept_by_responses,
+    answer=responses_answer,
+    tool=_responses_tool,
+)
+ANTHROPIC_API: Final = ModelAPI(
+    name="messages",
+    format=anthropic,
+    key="messages",
+    read_beside=("system", "tools"),
+    kept=_kept_by_anthropic,
+    answer=anthropic_answer,
+    tool=_anthropic_tool,
+)
+GEMINI_API: Final = ModelAPI(
+    name="generate",
+    format=gemini,
+    key="contents",
+    read_beside=("systemInstruction", "system_instruction", "tools"),
+    kept=_kept_by_gemini,
+)
+BEDROCK_API: Final = ModelAPI(name="converse", format=bedrock, key="messages", read_beside=("system", "toolConfig"))
