@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Final
 
 import attrs
@@ -90,6 +90,7 @@ class SummaryStrategy(CompactionStrategy):
         said = own_words(index, replaced) + _answers_beside(index, replaced)
         inherited = [*map(summarizers.split_excerpt, self._inherited(index, replaced))]
         quoted = [entry for entries, _ in inherited for entry in entries]
+        before_inherited = takewhile(lambda at: not _is_inherited(index, at), chain.from_iterable(index.places(replaced)))
         is_listed = is_extractive(getattr(self, "summarizer", None))  # what has no excerpt is a list of facts
         return summarizers.excerpt(
             said,
@@ -97,6 +98,7 @@ class SummaryStrategy(CompactionStrategy):
             index.counter.count_text,
             task=summarizers.task_of(map(index.format.read, index.source)),
             earlier=quoted if quoted or is_listed else [rest for _, rest in inherited],
+            earlier_at=sum(1 for _ in before_inherited),
             redact=self.text.redact,
             numbers=numbers,
             before=_before_answers(index, replaced, said),
@@ -119,9 +121,9 @@ class SummaryStrategy(CompactionStrategy):
 
     def _inherited(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:
         """Return the texts of the summaries among the source messages of these groups: an earlier session wrote them."""
-        grouping = index.columns.grouping
-        ids = dict.fromkeys([grouping.group_of[at] for group in replaced for at in index.ordinals(group)])
-        messages = [index.group(id).messages[0] for id in sorted(ids) if id in grouping.made_by]
+        group_of = index.columns.grouping.group_of
+        found = [at for group in replaced for at in index.ordinals(group) if _is_inherited(index, at)]
+        messages = [index.group(id).messages[0] for id in sorted({group_of[at] for at in found})]
         return [self.text.read(message) or message.text for message in messages]
 
     def earlier(self, groups: Iterable[MessageGroup]) -> str | None:
@@ -169,6 +171,12 @@ class SummaryStrategy(CompactionStrategy):
         with contextlib.suppress(SummaryFailed):
             return self.answered(index, request, summarizer.summarize(request))
         return None
+
+
+def _is_inherited(index: MessageIndex, ordinal: int) -> bool:
+    """Return whether a source message is part of a summary."""
+    grouping = index.columns.grouping
+    return grouping.group_of[ordinal] in grouping.made_by
 
 
 def _spaced(text: str) -> str:

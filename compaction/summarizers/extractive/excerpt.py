@@ -69,6 +69,7 @@ def excerpt(
     *,
     task: object = None,
     earlier: Sequence[str] = (),
+    earlier_at: int = 0,
     redact: Callable[[str], str] | None = redact_secrets,
     numbers: Mapping[int, int] | None = None,
     before: Mapping[int, Message] | None = None,
@@ -94,6 +95,7 @@ def excerpt(
         count: Counts the tokens of a text.
         task: The caller's object of the message with the task; by default the first message, see `task_of`.
         earlier: Entries of an earlier excerpt, see `split_excerpt`, whose messages are not available.
+        earlier_at: The number of messages before these entries.
         redact: Removes secrets from each message; ``None`` keeps them.
         numbers: The number of each message, by the identity of the caller's object. It is added where a message has a value,
             so that of two values the later can be told.
@@ -109,13 +111,15 @@ def excerpt(
       - no mocks
     """
     room = tokens - count(_HEADING) - _FRAME
-    said = [_Entry(0, words, question=question) for words, question in map(_parted, earlier)]
-    place_of_task = 0
-    for message, asked in _spoken(messages, before or {}):
-        place_of_task = len(said) if task is not None and message.raw is task else place_of_task
-        text, attached = (message.said, message.attached) if message.said else (message.attached, "")
-        number = (numbers or {}).get(id(message.raw))
-        said.append(_Entry(0, text, speaker_of(message), number, question_of(asked, message), attached))
+    inherited = [_Entry(0, words, question=question) for words, question in map(_parted, earlier)]
+    said, place_of_task, given = list[_Entry](), 0, [*messages]
+    for some, behind in ((given[:earlier_at], inherited), (given[earlier_at:], [])):
+        for message, asked in _spoken(some, before or {}):
+            place_of_task = len(said) if task is not None and message.raw is task else place_of_task
+            text, attached = (message.said, message.attached) if message.said else (message.attached, "")
+            number = (numbers or {}).get(id(message.raw))
+            said.append(_Entry(0, text, speaker_of(message), number, question_of(asked, message), attached))
+        said += behind
     if not said or room <= 0:
         return ""
     entries = _read(said, place_of_task, max(_LEAST_READ, _READ_CHARS * tokens), redact or str)

@@ -125,6 +125,15 @@ def test_a_stateless_caller_gets_updates_too() -> None:
     assert (request.previous, request.originals) == ("First.", ())
 
 
+def test_what_an_inherited_summary_quotes_stands_at_its_place() -> None:
+    """A program that sends back views passes a summary behind the first messages; an older value stays before a newer one."""
+    chat = [said("user", "Take 10 g of salt."), *turns(3), said("user", "9 g is enough."), *turns(3)]
+    keeps_first = summarized(chat, Summarization(Scripted("They baked."), keep=first(messages=1) | last(messages=2)))
+    sent_back = [*keeps_first.messages, *turns(3, 9)]
+    text = str(summarized(sent_back, Summarization(Scripted("They baked."), keep=last(messages=2))).messages)
+    assert text.index("10 g") < text.index("9 g") < text.index("Question 9")
+
+
 def test_what_an_inherited_summary_quotes_stays_in_every_later_round() -> None:
     """A program that stores views passes a summary whose messages are gone; each round of a new session quotes its words."""
     strategy = Summarization(trigger=tokens_exceed(400), keep=last(messages=2))
