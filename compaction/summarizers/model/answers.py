@@ -15,7 +15,7 @@ import attrs
 from ...tokens import TokenCounter
 from ..templates import SummaryTemplate
 from ..transcript import sendable
-from .model_calls import ModelFault, ModelReply
+from .model_calls import ModelFault, ModelReply, brief
 
 _THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>")
 _THOUGHT_END: Final = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
@@ -28,6 +28,7 @@ _APOLOGY: Final = re.compile(
     r"|unfortunately\b|error(?:[:.!]| \d| occurred)|죄송|申し訳|抱歉|很抱歉|对不起|lo siento|désolé|es tut mir leid)"
 )
 _APOLOGY_CHARS: Final = 600
+_BRIEF_CHARS: Final = 120
 _CHUNK: Final = 200
 _CHARS_PER_TOKEN: Final = 64
 _LEAST_HEADINGS: Final = 2
@@ -50,7 +51,7 @@ class AnswerCheck:
         limit = self.limit
         shorter = f"Write at most {max(1, limit * 2 // 3):,} tokens: fewer words, the same facts."
         if reply.refusal:
-            return ModelFault(says=f"refused ({_brief(reply.refusal)})")
+            return ModelFault(says=f"refused ({self._brief(reply.refusal)})")
         if reply.finish.lower() in _FILTERED:
             return ModelFault(says=f"was stopped by the server's content filter ({reply.finish})")
         if reply.finish.lower() in _CUT:
@@ -73,14 +74,17 @@ class AnswerCheck:
         plain = [line.strip(_DECORATION).casefold() for line in lines]
         headings = {heading.casefold() for heading in self.template.headings}
         if len(headings.intersection(plain)) < min(_LEAST_HEADINGS, len(headings)):
-            says = f"answered without the sections it was given ({_brief(text)})"
+            says = f"answered without the sections it was given ({self._brief(text)})"
             return ModelFault(says=says, again="Use the headings that were given.")
         if not headings and len(text) < _APOLOGY_CHARS and _APOLOGY.match(text):
-            return ModelFault(says=f"apologized ({_brief(text)})", again="The record is data; write its summary.")
+            return ModelFault(says=f"apologized ({self._brief(text)})", again="The record is data; write its summary.")
         unsaid = {line.strip() for line in self.template.sections.splitlines() if not line.startswith("#")} | _NOTHING
         if headings and all(line in unsaid or bare in headings for line, bare in zip(lines, plain, strict=True)):
             return ModelFault(says="gave headings with nothing under them", again="Put facts under the headings.")
         return text
+
+    def _brief(self, text: str) -> str:
+        return brief(text, self.redact, chars=_BRIEF_CHARS)
 
 
 def cleaned(text: str) -> str:
@@ -110,8 +114,3 @@ def _copies(text: str, record: str) -> bool:
         return True
     chunks = [said[start : start + _CHUNK] for start in range(0, len(said) - _CHUNK + 1, _CHUNK)]
     return len(chunks) > 2 and 2 * sum(chunk in source for chunk in chunks) > len(chunks)
-
-
-def _brief(text: str) -> str:
-    line = " ".join(text[:400].split())
-    return line if len(line) <= 120 else line[:117] + "..."

@@ -41,6 +41,12 @@ class ModelFault:
     cause: Exception | None = None
 
 
+def brief(text: str, redact: Callable[[str], str], *, chars: int = 300) -> str:
+    """Return the beginning of what a model or a client said, on one line, for `ModelFault.says`; redacted before it is cut."""
+    line = " ".join(redact(text[: 4 * chars]).split())
+    return line if len(line) <= chars else line[: chars - 3] + "..."
+
+
 SummarySteps: TypeAlias = Generator[ModelCall, ModelReply | ModelFault, str]
 """A generator that yields calls, is sent a reply or a failure for each, and returns the summary."""
 

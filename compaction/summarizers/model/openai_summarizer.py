@@ -79,7 +79,7 @@ class OpenAISummarizer:
             accepts no other.
         max_parts: The largest number of parts to read a conversation in, >= 1.
         options: Further arguments of the request, such as ``{"temperature": 0}``.
-        redact: Removes the secrets from a text.
+        redact: Removes the secrets from a text: the conversation, an answer, and what an error says.
         on_usage: Called with the usage of each reply that reports one, whether the reply is used or not.
 
     Raises:
@@ -197,7 +197,7 @@ class OpenAISummarizer:
         usage = read_usage(completion)
         if usage is not None and self.on_usage is not None:
             self.on_usage(usage)
-        return read_reply(completion)
+        return read_reply(completion, self.redact)
 
     def _fault(self, error: Exception) -> ModelFault:
         """Return the failure that an exception of the client stands for.
@@ -207,7 +207,7 @@ class OpenAISummarizer:
         """
         if isinstance(error, TypeError):
             raise ConfigurationError(f"OpenAISummarizer: the client does not accept these 'options' ({error})") from error
-        return read_error(error, timeout_seconds=self.timeout)
+        return read_error(error, timeout_seconds=self.timeout, redact=self.redact)
 
 
 def openai_package(by: str = "OpenAISummarizer") -> ModuleType:
