@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import anyio
 import attrs
 
-from ...checks import above, count
+from ...checks import above, count, must_be
 from ...errors import ConfigurationError, SummaryFailed
 from ...tokens import is_too_long
 from ..base import TIMEOUT_SECONDS, SummaryRequest
@@ -34,6 +34,8 @@ _LEAST_READ_SHARE: Final = 0.5  # of a request, by our count
 _SAME_SHARE: Final = 0.25
 
 
+at_least_1: Final = must_be("1 or more", lambda value: value >= 1)
+
 SendCall: TypeAlias = Callable[[ModelCall], Awaitable[ModelReply]]
 """A function that sends one call and awaits its reply."""
 
@@ -47,7 +49,7 @@ class SummaryOptions:
 
     Args:
         window: Tokens of the model's context window; ``None`` if it is not known: then everything is sent in one request.
-        headroom: Tokens a reply may have, as a multiple of the summary's budget, > 0.
+        headroom: Tokens a reply may have, as a multiple of the summary's budget, >= 1: a shorter one would always be cut off.
         max_parts: The largest number of parts to read a conversation in, >= 1.
         timeout_seconds: How long one call of the model may take, > 0. A sync call cannot be interrupted: it is passed to a
             LangChain model that has an option ``timeout``, and elsewhere the client needs a timeout of its own.
@@ -55,7 +57,7 @@ class SummaryOptions:
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
-    headroom: float = attrs.field(default=1.5, validator=above(0))
+    headroom: float = attrs.field(default=1.5, validator=at_least_1)
     max_parts: int = attrs.field(default=100, validator=count(1))
     timeout_seconds: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0))
     redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False)
@@ -242,20 +244,23 @@ class _Plan:
         cause: Exception | None = None
         call = self._call(prompt, self.max_tokens)
         for _ in range(2):
-            verdict: ModelReply | ModelFault | str = yield call
-            if isinstance(verdict, ModelReply):
-                self._check_read(verdict, tokens)
-                verdict = check.verdict(verdict)
-            if isinstance(verdict, str):
-                return verdict
-            if verdict.too_long:
-                raise _RequestTooLong(verdict.says) from verdict.cause
-            tried.append(verdict.says)
-            cause = verdict.cause or cause
-            if verdict.again is None:
+            reply = yield call
+            if isinstance(reply, ModelReply):
+                self._check_read(reply, tokens)
+                answer = check.verdict(reply)
+                if isinstance(answer, str):
+                    return answer
+                fault = answer
+            else:
+                fault = reply
+            if fault.too_long:
+                raise _RequestTooLong(fault.says) from fault.cause
+            tried.append(fault.says)
+            cause = fault.cause or cause
+            if not fault.retry:
                 break
-            if verdict.again:
-                call = self._call(f"{prompt}\n\nAn earlier answer could not be used. {verdict.again}", most)
+            if fault.advice:
+                call = self._call(f"{prompt}\n\nAn earlier answer could not be used. {fault.advice}", most)
         raise self._failed(*tried) from cause
 
     def _failed(self, *reasons: str) -> SummaryFailed:

@@ -17,14 +17,13 @@ from ...errors import ConfigurationError
 from ...tokens import Usage
 from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..redaction import redact as redact_secrets
-from .chunked import SummaryOptions
+from .chunked import SummaryOptions, at_least_1
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 from .openai_wire import read_error, read_reply, read_usage
 
 _OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})
 _optional = attrs.validators.optional
 _a_name: Final = must_be("a name", lambda value: isinstance(value, str) and value != "")
-_at_least_1: Final = must_be("1 or more", lambda value: value >= 1)
 
 
 def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]) -> None:
@@ -99,7 +98,7 @@ class OpenAISummarizer:
     timeout: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0), kw_only=True)
     max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
     window: int | None = attrs.field(default=None, validator=_optional(count(1)), kw_only=True)
-    headroom: float = attrs.field(default=1.5, validator=_at_least_1, kw_only=True)
+    headroom: float = attrs.field(default=1.5, validator=at_least_1, kw_only=True)
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = attrs.field(
         default="max_tokens", validator=one_of("max_tokens", "max_completion_tokens"), kw_only=True
     )
@@ -166,7 +165,10 @@ class OpenAISummarizer:
         return client
 
     def _steps(self, request: SummaryRequest) -> SummarySteps:
-        """Return the generator that makes every decision and sends nothing."""
+        """Return the generator that makes every decision and sends nothing.
+
+        The options are fields of this class too, so that a configuration can name them; the timeout is the client's.
+        """
         options = SummaryOptions(window=self.window, headroom=self.headroom, max_parts=self.max_parts, redact=self.redact)
         return options.steps(request, self.model, rules_role=self.rules_role)
 

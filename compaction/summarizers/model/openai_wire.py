@@ -25,18 +25,18 @@ def read_reply(completion: object, redact: Callable[[str], str]) -> ModelReply |
     What the server says of a failure is redacted, as it is by `read_error`.
     """
     if isinstance(completion, str):
-        return ModelFault(says=f"sent a body that is not JSON: {brief(completion, redact)}", again="")
+        return ModelFault(says=f"sent a body that is not JSON: {brief(completion, redact)}", retry=True)
     error = member_of(completion, "error")
     if error is not None:
         code, says = member_of(error, "code"), f"sent an error as its answer: {brief(_words(error), redact)}"
         status = code if isinstance(code, int) else 0
-        again = "" if status == _TOO_MANY_REQUESTS or status >= _SERVER_ERRORS else None
-        return ModelFault(says=says, again=again, too_long=is_too_long(status, says))
+        retry = status == _TOO_MANY_REQUESTS or status >= _SERVER_ERRORS
+        return ModelFault(says=says, retry=retry, too_long=is_too_long(status, says))
     choices = member_of(completion, "choices")
     choice = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
     message = member_of(choice, "message")
     if message is None:
-        return ModelFault(says="sent an answer without a message in it", again="")
+        return ModelFault(says="sent an answer without a message in it", retry=True)
     read = member_of(member_of(completion, "usage"), "prompt_tokens")
     return ModelReply(
         text=_text(member_of(message, "content")),
@@ -70,7 +70,7 @@ def read_error(error: Exception, *, timeout_seconds: float, redact: Callable[[st
         says = f"could not be reached, or closed the connection ({brief(str(error.__cause__ or error), redact)})"
         return ModelFault(says=says, cause=error)
     if isinstance(error, ValueError):
-        return ModelFault(says=f"sent a body that cannot be read ({brief(str(error), redact)})", again="", cause=error)
+        return ModelFault(says=f"sent a body that cannot be read ({brief(str(error), redact)})", retry=True, cause=error)
     return ModelFault(says=f"could not be called ({brief(str(error), redact)})", cause=error)
 
 
