@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import enum
 import itertools
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from .kinds import concerns_user, demands
+from .labels import PROMPT_LINE, blocks_below_labels, end_of, end_of_json
 from .lines import BULLET, CERTAIN, FENCE, HEADING, QUOTED_LINE, ROW, TAG, blocks, is_table, printed_weight
-from .sentences import word_set
 
 _MOST_LINES: Final = 4_000
-_MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
 _HEAD_CHARS: Final = 200  # of a paragraph that introduces what stands below it
 _ASKING: Final = ("?", "？")
 _INTRODUCING: Final = (*_ASKING, ":", "：")
@@ -77,7 +75,7 @@ class _Layout:
         self.written: list[range] = []
         for block in _between(self.fenced, self.lines):
             self._divide(block)
-        self.labelled = dict(_below_labels(self.lines))
+        self.labelled = dict(blocks_below_labels(self.lines))
         self.head = self._head()
 
     def _divide(self, block: range) -> None:
@@ -113,7 +111,7 @@ class _Layout:
         """Return the lines from one on to where the layout shows an end of what begins there."""
         end = self.labelled.get(start)
         if end is None and start < len(self.lines):
-            end = _end_of(self.lines, start)
+            end = end_of(self.lines, start)
         return range(start, len(self.lines) if end is None else end)
 
 
@@ -214,11 +212,7 @@ _HANDED_OVER: Final = re.compile(
     r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",  # passages of a search
     re.IGNORECASE,
 )
-_PROMPT_LINE: Final = re.compile(  # how SWE-agent and OpenHands end what a command printed
-    r"\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
-    r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\]"
-)
-_PROMPT_AFTER: Final = re.compile(rf"\n(?:{_PROMPT_LINE.pattern})\s*\Z")
+_PROMPT_AFTER: Final = re.compile(rf"\n(?:{PROMPT_LINE.pattern})\s*\Z")
 _OUTPUT: Final = re.compile(
     r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
     re.IGNORECASE,
@@ -240,7 +234,7 @@ def is_output(text: str) -> bool:
     >>> is_output('{"result": "Always pay."}'), is_output('{"result": 1}\nIs this right?')
     (True, False)
     """
-    return _OUTPUT.match(text) is not None and (text.lstrip()[0] not in "{[" or _end_of_json(text) in (None, len(text)))
+    return _OUTPUT.match(text) is not None and (text.lstrip()[0] not in "{[" or end_of_json(text) in (None, len(text)))
 
 
 def _handed_over(layout: _Layout) -> Iterator[range]:
@@ -286,140 +280,3 @@ DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
     (_labelled, Voice.LABELLED, "Look here, please.\n\n[exec always] done\nalways pay"),
 )
 """The detectors in order of precedence, each with the voice of its lines, and a message whose lines with "always" are these."""
-
-
-# ---------------------------------------------------------------- labels
-
-_LABEL: Final = re.compile(  # "[log]", "<page>", "***** RESULT *****", "--- page", "## result ##", "Output:", "Status: 200 OK"
-    r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*|(?P<label>[^\n:：]{1,120}[:：])\s*"
-    r"|(?P<field>[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2})"
-)
-_CLOSING: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
-_LABEL_CHARS: Final = 40
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")
-_OF_USER: Final = re.compile(
-    r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
-)
-# Words by which people label what they lay down, in small letters.
-_LABELS_OF_USER: Final = word_set(
-    "rule rules task tasks question questions instruction instructions request requests important note constraint "
-    "constraints requirement requirements guideline guidelines convention conventions preference preferences style remember "
-    "todo please regel regeln aufgabe aufgaben frage fragen wichtig hinweis hinweise vorgabe vorgaben anforderungen achtung "
-    "bitte merke règle règles tâche consigne consignes attention exigences rappel regla reglas tarea pregunta importante nota "
-    "requisitos regra regras tarefa pergunta atenção regola regole compito domanda attenzione regels taak vraag belangrijk "
-    "zasady zadanie ważne uwaga pytanie правила правило задача вопрос важно внимание kurallar kural görev soru önemli "
-    "قواعد مهم سؤال नियम महत्वपूर्ण 规则 任务 问题 注意 要求 重要 規則 ルール 質問 タスク お願い 규칙 질문 중요 주의 작업 요청"
-)
-
-
-def _below_labels(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each block below a label, a sign or a tag that is not the user's starts and ends.
-
-    After `_MOST_BLOCKS` of them the rest of the message is one.
-    """
-    behind, count = 0, 0
-    for (start, end), (next_start, _) in itertools.pairwise([*blocks(lines), (len(lines), 0)]):
-        if start < behind or start + 1 >= len(lines):
-            continue
-        following = lines[min(start + 1 if start + 1 < end else next_start, len(lines) - 1)]
-        found = _foreign_label(lines[start], following)
-        if found is not None:
-            count += 1
-            behind = end if found["field"] else _end_below(lines, start)
-            behind = behind if count < _MOST_BLOCKS else len(lines)
-            yield start, behind
-
-
-def _foreign_label(first: str, following: str) -> re.Match[str] | None:
-    """Return the label, the sign or the tag of a line if what follows stands under it, and it is not the user's."""
-    first = first.strip()
-    if not following.strip() or _OF_USER.match(first) or BULLET.match(first):
-        return None
-    found = _LABEL.fullmatch(first)
-    if found is None or ((found["label"] or found["field"]) and BULLET.match(following)):
-        return None
-    words = re.findall(r"[^\W\d_]+", first[:_LABEL_CHARS].lower())
-    return found if _LABELS_OF_USER.isdisjoint(words) else None
-
-
-# ---------------------------------------------------------------- where a block ends
-
-_OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
-_DECODER: Final = json.JSONDecoder()
-
-
-def _end_below(lines: Sequence[str], start: int) -> int:
-    """Return the line behind a block with a label: where its layout shows an end, or a line answers the label."""
-    following = next((at for at in range(start + 1, len(lines)) if lines[at].strip()), None)
-    shown = _end_of(lines, start)
-    if shown is None and following is not None:
-        shown = (_end_of_one if FENCE.match(lines[following]) else _end_of)(lines, following)
-    if shown is not None:
-        return shown
-    first = lines[start].strip()
-    for begin, end in reversed([*blocks(lines)]):
-        inside = [line.strip() for line in lines[max(begin, start + 1) : end]]
-        if len(inside) == 1 and inside[0].endswith((":", "：")):
-            continue  # it introduces what stands below it
-        if any(_answers(first, line) or _PROMPT_LINE.fullmatch(line) for line in inside):
-            return end
-    return len(lines)
-
-
-def _answers(first: str, line: str) -> bool:
-    """Return whether a line closes what another one opened: it begins with the same sign, or names the same thing.
-
-    A line in brackets does not close one that goes on behind its bracket: what was handed over may hold such a line.
-    """
-    if not _CLOSING.fullmatch(line) or BULLET.match(line):
-        return False
-    goes_on = first[0] in "[<{(" and first[-1] not in "]>})"
-    if not first[0].isalnum() and line[0] == first[0] and not goes_on:
-        return True
-    return not set(_WORD.findall(first.lower())).isdisjoint(_WORD.findall(line.lower()))
-
-
-def _end_of(lines: Sequence[str], at: int) -> int | None:
-    """Return the line behind what a line begins, as its own layout shows; ``None`` if that shows no end.
-
-    What follows without a blank line belongs to it, and must show its own end.
-    """
-    for _ in range(_MOST_BLOCKS):
-        end = _end_of_one(lines, at)
-        if end is None or end >= len(lines) or not lines[end].strip():
-            return end
-        at = end
-    return None
-
-
-def _end_of_one(lines: Sequence[str], at: int) -> int | None:
-    """Return the line behind what a line begins alone.
-
-    Only the line itself tells, and what answers it: what is inside may hold a closing line, too, but none behind the last.
-    """
-    first = lines[at]
-    if FENCE.match(first):
-        return next((n + 1 for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), None)
-    if QUOTED_LINE.match(first):
-        return next(n for n in range(len(lines), at, -1) if QUOTED_LINE.match(lines[n - 1]))
-    if tag := _OPEN_TAG.match(first):
-        closing = f"</{tag[1]}>"
-        return next((n for n in range(len(lines), at, -1) if lines[n - 1].rstrip().endswith(closing)), None)
-    if first.lstrip().startswith(("{", "[")):
-        text = "\n".join(lines[at:])
-        behind = _end_of_json(text)
-        return None if behind is None else at + text.count("\n", 0, behind) + 1
-    if printed_weight(first) == CERTAIN:
-        return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
-    return None
-
-
-def _end_of_json(text: str) -> int | None:
-    """Return where the value ends that a text begins with, up to the end of its line; ``None`` if that shows no end."""
-    start = len(text) - len(text.lstrip())
-    try:
-        end = _DECODER.raw_decode(text, start)[1]
-    except (ValueError, RecursionError):
-        return None
-    rest = text[end:]
-    return None if rest.partition("\n")[0].strip() else end + (0 if rest.strip() else len(rest))
