@@ -13,10 +13,8 @@ from typing import Final
 import attrs
 
 from .classifier import KINDS, PER_MILLE, classifier
-from .sentences import word_set
+from .sentences import ASKING, LONGEST_SENTENCE, word_set
 from .subjects import is_eastern, points_back, stems_of, values_of
-
-_LONGEST: Final = 400
 
 
 class Kind(float, enum.Enum):
@@ -83,7 +81,6 @@ _CHANGES: Final = 250
 _HALF: Final = 500
 _ASKED: Final = 150  # of a question without a mark
 
-_ASKING: Final = "?？؟"
 _UNMARKED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # in Korean, Chinese, Japanese or Thai
 
 _LABEL: Final = 12  # characters of a label, as in "Important: ...", which announces nobody else's rule
@@ -108,7 +105,7 @@ def judge(sentence: str) -> Judgement:
     >>> judge("Never touch prod.db.").kind.name, judge("The sign at the door: never touch prod.db.").kind.name
     ('RULE', 'DUTY')
     """
-    read = sentence[:_LONGEST]
+    read = sentence[:LONGEST_SENTENCE]
     said = _QUOTED.sub(" ", read)
     shares = classifier().probabilities(said)
     worth = PER_MILLE * sum(shares[place] for place in _KEPT) // _people(shares)
@@ -178,7 +175,7 @@ def asks(sentence: str) -> bool:
     >>> asks("Is it late?"), asks("紙は白にしますか。"), asks("我读了日历。")
     (True, True, False)
     """
-    if any(mark in sentence for mark in _ASKING):
+    if any(mark in sentence for mark in ASKING):
         return True
     return _UNMARKED.search(sentence) is not None and classifier().probabilities(sentence)[_QUESTION] >= _ASKED
 

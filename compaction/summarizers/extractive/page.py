@@ -11,9 +11,9 @@ import attrs
 
 from ...errors import SummaryFailed
 from .facts import FactKind, fact_kind
-from .searched_text import WORD, SearchedText
+from .searched_text import SearchedText
 from .sections import Section, write_sections
-from .sentences import chars_within, clipped
+from .sentences import WORD, chars_within, clipped
 
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."

@@ -13,7 +13,7 @@ from ...messages import Message, TextPart
 from .kinds import Kind, asks, judge
 from .lines import BULLET
 from .own_lines import LEFT_OUT
-from .sentences import clipped, sentences_in
+from .sentences import ASKING, clipped, sentences_in
 from .subjects import points_back, stems_of
 
 QUESTION_CHARS: Final = 600
@@ -23,7 +23,7 @@ _SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing witho
 _LONG_ANSWER: Final = 400  # of one that names several items, as in "1. yes 2. the blue one"
 _LEAST_ITEM: Final = 24  # of a shortened item of a question
 _BARE_QUESTION: Final = 24  # characters of a question that names nothing, as "Shall I?"
-_CLAUSE: Final = re.compile(r"[.,;:!…]\s|[。、，！]|(?<=[?？؟])")
+_CLAUSE: Final = re.compile(rf"[.,;:!…]\s|[。、，！]|(?<=[{''.join(ASKING)}])")
 _OPTION: Final = re.compile(r"(?:^|[\s(])([A-Fa-f]|[1-9])[.):]\s+\S")  # as in "A) delete it; B) keep it"
 _LABEL: Final = re.compile(r"(?<![^\W_])(?:[a-z](?![^\W_])|\d{1,2}(?!\d|[.,:]\d))")  # of an item, in an answer: "C", "1はい"
 

@@ -24,10 +24,9 @@ from ...messages import Message
 from .classifier import KINDS, PER_MILLE, classifier, words_of
 from .facts import FactSource
 from .reading import Reading, Redact
-from .sentences import both_ends, sentences, sentences_in
+from .sentences import ASKING, ENDS, LONGEST_SENTENCE, both_ends, sentences, sentences_in
 from .statements import ASSISTANT
 
-_LONGEST: Final = 400
 _FRAME_CHARS: Final = 4  # of a line of a list
 _LEAST_CHARS: Final = 12
 _LEAST_WORDS: Final = 4
@@ -35,8 +34,6 @@ _MOST_NAMES: Final = 4
 _USUAL_CHARS: Final = 60  # of a message
 _LEAST_SPEAKING: Final = 0.5  # of the user's messages, so that the words before a colon are names of speakers
 _MOST_MISSES: Final = 12
-_ASKING: Final = ("?", "？", "؟")
-_ENDS: Final = (*_ASKING, ".", "!", "…", "。", "！", "।")
 SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")
 _WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")  # of scripts without blanks, a character
 _DIGIT: Final = re.compile(r"\d")
@@ -109,7 +106,7 @@ def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
 def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Redact) -> list[Utterance]:
     if message.role == "assistant":
         text = redact(both_ends(message.text))
-        return [Utterance(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= _LONGEST]
+        return [Utterance(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= LONGEST_SENTENCE]
     reading = read(message)
     if reading.source is not FactSource.USER:
         return []
@@ -146,7 +143,7 @@ def _own_features(sentence: Utterance, words: set[str], rarity: Mapping[str, flo
         math.fsum(map(rarity.__getitem__, words)) / (_LEAST_CHARS + len(text)),  # the same sum in any order
         min(names, _MOST_NAMES),
         _DIGIT.search(text) is not None,
-        text.endswith(_ASKING),
+        text.endswith(ASKING),
         len(said) < _LEAST_WORDS,
         math.log(_FRAME_CHARS + len(text) + len(sentence.by)),
         *[_LOGARITHMS[shares[kind]] for kind in (_FACT, _REQUEST, _QUESTION)],
@@ -161,13 +158,13 @@ def _weighed(
     means = [sum(map(mul, sizes, column)) / sum(sizes) for column in zip(*own[place], strict=True)]
     before = said[place - 1] if place else []
     after = said[place + 1] if place + 1 < len(said) else []
-    asked = bool(before) and before[-1].text.endswith(_ASKING)
+    asked = bool(before) and before[-1].text.endswith(ASKING)
     around = (
         *[means[column] for column in _OF_MESSAGE],
         math.log(len(sizes)),
         math.log(1 + sum(len(each.text) for each in before)),
         math.log(1 + sum(len(each.text) for each in after)),
-        any(each.text.endswith(_ASKING) for each in after),
+        any(each.text.endswith(ASKING) for each in after),
     )
     for number, (each, features) in enumerate(zip(said[place], own[place], strict=True)):
         every = (*features[:_OWN], asked and not number, asked and number > 0, *around)
@@ -209,7 +206,7 @@ def lines_of(talk: Sequence[Utterance], ranks: Mapping[int, int]) -> list[Uttera
     chars = 0
     for place in sorted(ranks):
         chars += 1 + len(talk[place].text)
-        if lines and chars <= _LONGEST and _on_one_line(talk[lines[-1][-1]], talk[place]):
+        if lines and chars <= LONGEST_SENTENCE and _on_one_line(talk[lines[-1][-1]], talk[place]):
             lines[-1].append(place)
         else:
             lines.append([place])
@@ -222,4 +219,4 @@ def _on_one_line(one: Utterance | None, other: Utterance) -> bool:
     """Whether a sentence continues the line of another one: both end in an end mark, so that the line can be split again."""
     if one is None or (one.by, one.lead) != (other.by, other.lead):
         return False
-    return one.text.endswith(_ENDS) and other.text.endswith(_ENDS)
+    return one.text.endswith(ENDS) and other.text.endswith(ENDS)

@@ -19,11 +19,11 @@ from typing import Final, TypeAlias
 from .kinds import concerns_user, demands
 from .labels import PROMPT_LINE, blocks_below_labels, end_of, end_of_json
 from .lines import BULLET, CERTAIN, FENCE, HEADING, QUOTED_LINE, ROW, TAG, blocks, is_table, printed_weight
+from .sentences import ASKING, ENDS
 
 _MOST_LINES: Final = 4_000
 _HEAD_CHARS: Final = 200  # of a paragraph that introduces what stands below it
-_ASKING: Final = ("?", "？")
-_INTRODUCING: Final = (*_ASKING, ":", "：")
+_INTRODUCING: Final = (*ASKING, ":", "：")
 _LONG: Final = 1_500  # a longer message is a task with its material
 
 
@@ -105,7 +105,7 @@ class _Layout:
         if head.endswith((",", "，", "、")) or QUOTED_LINE.match(head):  # a greeting, or a quotation and the answer to it
             return ""
         is_layout = any(shape(below) for shape in (BULLET.match, TAG.fullmatch, ROW.fullmatch))
-        return "" if is_layout and not head.endswith(_ASKING) else head  # a list is the user's, unless a question is about it
+        return "" if is_layout and not head.endswith(ASKING) else head  # a list is the user's, unless a question is about it
 
     def to_end(self, start: int) -> range:
         """Return the lines from one on to where the layout shows an end of what begins there."""
@@ -175,7 +175,7 @@ _SPEAKER_CHARS: Final = 60
 _LEAST_SPEAKERS: Final = 2
 _LEAST_TIMES: Final = 3
 _TOP_LINES: Final = 20
-_SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")  # "Ann  0:12"
+_SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![{''.join(ENDS)}])")  # "Ann  0:12"
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
 
 
@@ -255,7 +255,7 @@ def _discussed(layout: _Layout) -> Iterator[range]:
     if not layout.head or layout.head.endswith(_INTRODUCING):
         return
     last = layout.lines[layout.filled[-1]].rstrip()
-    if last.endswith(_ASKING) and not concerns_user(last):
+    if last.endswith(ASKING) and not concerns_user(last):
         yield layout.to_end(min(layout.labelled, default=layout.filled[0]))
     elif not concerns_user(layout.head):
         yield layout.to_end(layout.filled[1])

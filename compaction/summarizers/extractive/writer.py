@@ -5,7 +5,6 @@ Which kind comes first, and how much room it has, is decided by the two summariz
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
@@ -25,7 +24,7 @@ from .memory import ConversationMemory, Memories
 from .page import Item, SummaryPage
 from .reading import Redact
 from .sections import Section
-from .sentences import clipped, one_line
+from .sentences import LONGEST_SENTENCE, WORD, clipped, one_line
 from .statement_table import Remembered
 from .statements import ASSISTANT, SYSTEM
 from .talk import Utterance, chosen, lines_of, talk_in
@@ -38,7 +37,6 @@ _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.QUESTION: Section.GOAL,
     Kind.ANSWER: Section.DONE,
 }
-_LINE_CHARS: Final = 400
 _EARLIER: Final = 2.95  # the most that an older statement weighs which a later one may be about: just less than plain facts
 _CHANGED: Final = 2.0  # the same, if the later one says that something changed
 _HELD_BONUS: Final = 2.0  # so that what the earlier summary had stays before new lines of the same importance
@@ -49,7 +47,6 @@ _FIRST_TOKENS: Final = 60
 _FIRST_CHARS: Final = 80  # of the user's first message: if so many are visible, an earlier part of the summary quotes it
 _MOST_MISSES: Final = 12
 _PLACE_OF_HELD: Final = -1e6
-_WORD: Final = re.compile(r"[^\W_]{2,}")
 
 
 class SummaryWriter:
@@ -133,7 +130,7 @@ class SummaryWriter:
         """Add the lines of an earlier summary that somebody else wrote."""
         for section, lines in self.earlier.foreign_lines().items():
             for place, line in enumerate(lines):
-                self.page.add(Item(section, clipped(line, _LINE_CHARS), place=_PLACE_OF_HELD + place), upto=upto)
+                self.page.add(Item(section, clipped(line, LONGEST_SENTENCE), place=_PLACE_OF_HELD + place), upto=upto)
 
     def add_found(self, upto: float, *, held: bool = False) -> None:
         """Add failed calls that did not succeed later, and rows that the user asked for; with ``held``, those held before."""
@@ -165,7 +162,7 @@ class SummaryWriter:
         """Add the assistant's last text, and the number of texts that were not read whole."""
         memory = self._memory
         if memory.last_words:
-            self.page.add(Item(Section.IN_PROGRESS, one_line(memory.last_words, _LINE_CHARS), by=ASSISTANT), upto=upto)
+            self.page.add(Item(Section.IN_PROGRESS, one_line(memory.last_words, LONGEST_SENTENCE), by=ASSISTANT), upto=upto)
         if memory.unread:
             line = f"({memory.unread} texts were so long that only both ends were read)"
             self.page.add(Item(Section.CONTEXT, line), upto=upto)
@@ -317,7 +314,7 @@ def _older_values(memory: ConversationMemory) -> set[str]:
 
 def _focus_of(focus: str | None) -> tuple[str, ...]:
     """Return the words of the topic that has most room."""
-    return tuple(dict.fromkeys(_WORD.findall((focus or "").casefold())))
+    return tuple(dict.fromkeys([word for word in WORD.findall((focus or "").casefold()) if len(word) > 1]))
 
 
 def _visible_text(request: SummaryRequest) -> str:
