@@ -5,7 +5,6 @@ People paste into their messages. Where there is little room, what they wrote th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeAlias
 
@@ -13,7 +12,7 @@ import attrs
 
 from .kinds import Judgement, Kind, judge
 from .lines import FENCE, is_printed
-from .sentences import chars_within
+from .sentences import chars_within, sentences_in
 
 LONG_LINE: Final = 300
 """Characters above which the sentences of a line are judged apart."""
@@ -28,7 +27,6 @@ Count: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text."""
 
 _LEAST: Final = 24  # tokens below which a shortened message says too little
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？।؟])\s*")
 
 
 @attrs.frozen
@@ -61,7 +59,7 @@ def lines_by_writer(text: str) -> list[WrittenLine]:
         elif fenced or len(line) <= LONG_LINE:
             found.append(WrittenLine(line, not fenced and not is_printed(line), number))
         else:
-            found += [WrittenLine(each, not is_printed(each), number, text_is_long) for each in _SENTENCE_END.split(line)]
+            found += [WrittenLine(each, not is_printed(each), number, text_is_long) for each in sentences_in(line)]
     said = [place for place, line in enumerate(found) if line.text.strip()]
     for place in {*said[:1], *said[-1:]}:
         found[place] = attrs.evolve(found[place], is_prose=False)

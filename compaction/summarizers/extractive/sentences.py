@@ -30,7 +30,9 @@ READ_CHARS: Final = 200_000
 """The characters above which only both ends of a text are read; such a text is data, and its middle is rarely mentioned."""
 
 _MARK: Final = re.compile(rf"{MARK.pattern}|\s*[>#]+\s+")  # of an item, a quotation or a heading
-_END: Final = re.compile(rf"[{''.join(ENDS)}](?:(?<=[。！？।؟])\s*|[\"')\]*]*\s+)")
+_CLOSERS: Final = "\"'”’“»«)]*」』）】"  # behind an end mark they belong to the sentence
+_CLOSING: Final = f"[{re.escape(_CLOSERS)}]"
+_END: Final = re.compile(rf"[。！？।؟]{_CLOSING}*\s*|[.!?…](?:{_CLOSING}+|\s»)?\s+")
 _WORD_BEFORE: Final = re.compile(r"[^\s(\[\"'„“]{1,24}\Z")
 _TWO_PARTS: Final = re.compile(r"(?<!\w)[^\W\d_]\. [^\W\d_]\.")  # "z. B.", "d. h."
 _NUMBERED: Final = re.compile(r"\d{1,2}\Z")
@@ -84,11 +86,16 @@ def sentences_in(paragraph: str) -> Iterator[str]:
     for end in _END.finditer(paragraph):
         if end[0][0] == "." and _is_abbreviated(paragraph, end):
             continue
-        if sentence := paragraph[start : end.start() + 1].strip():
+        if sentence := paragraph[start : end.end()].strip():
             yield sentence
         start = end.end()
     if sentence := paragraph[start:].strip():
         yield sentence
+
+
+def ends_in(sentence: str, marks: tuple[str, ...]) -> bool:
+    """Return whether a sentence ends in one of these marks; what closes behind the mark does not count."""
+    return sentence.rstrip(_CLOSERS).endswith(marks)
 
 
 def _is_abbreviated(text: str, end: re.Match[str]) -> bool:

@@ -24,7 +24,7 @@ from ...messages import Message
 from .classifier import KINDS, PER_MILLE, classifier, words_of
 from .facts import FactSource
 from .reading import Reading, Redact
-from .sentences import ASKING, ENDS, LONGEST_SENTENCE, both_ends, sentences, sentences_in
+from .sentences import ASKING, ENDS, LONGEST_SENTENCE, both_ends, ends_in, sentences, sentences_in
 from .statements import ASSISTANT
 
 _FRAME_CHARS: Final = 4  # of a line of a list
@@ -143,7 +143,7 @@ def _own_features(sentence: Utterance, words: set[str], rarity: Mapping[str, flo
         math.fsum(map(rarity.__getitem__, words)) / (_LEAST_CHARS + len(text)),  # the same sum in any order
         min(names, _MOST_NAMES),
         _DIGIT.search(text) is not None,
-        text.endswith(ASKING),
+        ends_in(text, ASKING),
         len(said) < _LEAST_WORDS,
         math.log(_FRAME_CHARS + len(text) + len(sentence.by)),
         *[_LOGARITHMS[shares[kind]] for kind in (_FACT, _REQUEST, _QUESTION)],
@@ -158,13 +158,13 @@ def _weighed(
     means = [sum(map(mul, sizes, column)) / sum(sizes) for column in zip(*own[place], strict=True)]
     before = said[place - 1] if place else []
     after = said[place + 1] if place + 1 < len(said) else []
-    asked = bool(before) and before[-1].text.endswith(ASKING)
+    asked = bool(before) and ends_in(before[-1].text, ASKING)
     around = (
         *[means[column] for column in _OF_MESSAGE],
         math.log(len(sizes)),
         math.log(1 + sum(len(each.text) for each in before)),
         math.log(1 + sum(len(each.text) for each in after)),
-        any(each.text.endswith(ASKING) for each in after),
+        any(ends_in(each.text, ASKING) for each in after),
     )
     for number, (each, features) in enumerate(zip(said[place], own[place], strict=True)):
         every = (*features[:_OWN], asked and not number, asked and number > 0, *around)
@@ -219,4 +219,4 @@ def _on_one_line(one: Utterance | None, other: Utterance) -> bool:
     """Whether a sentence continues the line of another one: both end in an end mark, so that the line can be split again."""
     if one is None or (one.by, one.lead) != (other.by, other.lead):
         return False
-    return one.text.endswith(ENDS) and other.text.endswith(ENDS)
+    return ends_in(one.text, ENDS) and ends_in(other.text, ENDS)

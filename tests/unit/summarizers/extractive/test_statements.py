@@ -150,3 +150,10 @@ def test_a_rule_in_lines_that_concern_nobody_is_of_unknown_origin(place: int) ->
 def test_a_rule_beside_lines_that_concern_nobody_stays(text: str) -> None:
     """A rule in a block of its own, beside another rule or requests, in a list, or in a paragraph is the user's."""
     assert "RULE" in kinds(text)
+
+
+@pytest.mark.parametrize("quoted", ['She said "stop."', "Sie rief „Halt!“", "他说“别动。”", '"Wait. Then go." So it says.'])
+def test_what_stands_behind_a_quotation_is_the_users(quoted: str) -> None:
+    """A quotation ends with its mark, also where that stands behind the end of the sentence."""
+    *_, last = user_statements(passages(f"{quoted} Never touch prod.db."))
+    assert (last.text, last.by, last.kind) == ("Never touch prod.db.", "", Kind.RULE)
