@@ -15,13 +15,16 @@ from .classifier import PER_MILLE
 from .kinds import Kind, judge, kind_of_assistant, names_person
 from .lines import without_bullet
 from .passages import Passage
-from .sentences import LONGEST_SENTENCE, clipped, sentences, sentences_in
+from .sentences import ENDS, LONGEST_SENTENCE, clipped, sentences, sentences_in
 from .subjects import values_of
 from .voices import Voice
 
 _MOST: Final = 400  # statements of a message
 _ANSWER_CHARS: Final = range(12, 241)  # of a sentence of the assistant; longer ones explain
 _MARK: Final = re.compile('["“”„«»「」『』]')
+_QUOTED_SENTENCE: Final = re.compile(  # at the end of a sentence; fewer characters are a name, as in: Call it "Done."
+    rf"[“„\"«「『][^“”„\"«»「」『』\n]{{8,400}}[{''.join(ENDS)}]\s?[”“\"»」』]\Z"
+)
 _ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)  # which no later sentence continues
 ASSISTANT: Final = "Assistant"
 SYSTEM: Final = "System"
@@ -133,7 +136,8 @@ def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
     for sentence in sentences_in(passage.text):
         opens = in_quotes
         in_quotes ^= len(_MARK.findall(sentence)) % 2 == 1
-        yield sentence, Voice.QUOTED if opens or in_quotes else passage.voice
+        is_quoted = opens or in_quotes or _QUOTED_SENTENCE.search(sentence)
+        yield sentence, Voice.QUOTED if is_quoted else passage.voice
 
 
 def _belong_together(before: Statement, found: Statement) -> bool:
