@@ -136,7 +136,7 @@ class ConversationMemory:
 
     def _forget_oldest(self) -> None:
         """Forget the older half of what has grown past its bound."""
-        for grown in (self.actions, self.files, self.rows, self.statements.replaced):
+        for grown in (self.actions, self.files, self.rows, self.statements.replaced, self.statements.replaced_values):
             if len(grown) > MOST:
                 for key in list(grown)[: MOST // 2]:
                     del grown[key]
