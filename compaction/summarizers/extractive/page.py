@@ -107,7 +107,7 @@ class SummaryPage:
     def add_facts(self, facts: Iterable[str], *, upto: float, held: bool = False) -> None:
         """Add the facts that have room and stand nowhere else; those most likely to be needed must come first.
 
-        Those ``held`` by an earlier page are added although they are visible just now.
+        With ``held``, they are those of an earlier page, and are added even if a message shows them now: it may leave later.
         """
         body, own_words = self._own.text, self._own.words  # of now: a fact added below does not hide later ones
         visible, visible_words = self._visible.text, self._visible.words
