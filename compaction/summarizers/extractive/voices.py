@@ -2,9 +2,13 @@
 
 `DETECTORS` is the whole of it: each finds lines of one voice. The first that claims a line decides, and what none claims is the
 user's own. They go by shapes, which are the same in every language: fences, lines of logs and code, headers, beginnings that
-come again, a line that answers an opening one. Only three things depend on words: frameworks' labels, the labels with which
-people head their own lists, and whether a line speaks of the user. A list alone says nothing, because people write lists, too.
-A label, a time or a prompt alone says little for the same reason.
+come again, a line that answers an opening one (`labels`). Only three things depend on words: frameworks' labels, the labels
+with which people head their own lists, and whether a line speaks of the user. A list alone says nothing, because people write
+lists, too. A label, a time or a prompt alone says little for the same reason.
+
+The `excerpt` asks `own_lines` the same question, and gets another answer where a line leaves doubt. Here doubt counts against a
+line: an order of somebody else must not be written among the user's rules. There it counts for the line: the user's words must
+not be lost, and what was pasted costs room at most.
 """
 
 from __future__ import annotations
@@ -61,7 +65,7 @@ class _Layout:
         fenced: The lines from each fence to the one that closes it.
         printed: Runs of lines outside of fences that programs wrote, and single lines that only a program writes.
         written: The other blocks: lines without a blank one, a fence or such a run between them.
-        labelled: The end of each block below a label that is not the user's, by its first line.
+        labelled: For each label that is not the user's, its line, and the line behind the block below it.
         filled: The numbers of the lines that are not blank.
         head: The first line, if it is a paragraph of its own that may introduce the rest; ``""`` otherwise.
     """
