@@ -1,8 +1,8 @@
 """The user's own lines of one message, and shortening a message to them.
 
-People paste into their messages. Where there is little room, what they wrote themselves stays before what they pasted. Here only
-fences and lines that look like those of programs count as pasted. `voices` finds more, and may be wrong, as it decides what can
-be written as a rule. Here a wrong answer would lose what the user said.
+People paste into their messages. Where there is little room, what they wrote themselves stays before what they pasted. Here
+only fences and lines that look like those of programs count as pasted. `voices` finds more, and may be wrong, as it decides
+what can be written as a rule. Here a wrong answer would lose what the user said.
 """
 
 from __future__ import annotations
