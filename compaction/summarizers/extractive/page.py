@@ -60,6 +60,22 @@ class SummaryPage:
         used: Tokens of the items so far, without headings and labels.
         tokens: Counts the tokens of a text.
         left_out: The number of rules that had no room.
+
+    >>> page = SummaryPage(400, len)
+    >>> rules = [Item(Section.CONSTRAINTS, "no mocks", place=2, under="Rules:"), Item(Section.CONSTRAINTS, "Ask me.", place=3)]
+    >>> said = [Item(Section.CONSTRAINTS, "no tabs", place=1, under="Rules:", by="Ann")]
+    >>> files = [Item(Section.FILES, "b.py", label="Read"), Item(Section.FILES, "a.py", label="Read")]
+    >>> all(page.add(item, upto=400) for item in [*rules, *said, *files])
+    True
+    >>> print(page.text())
+    ## Constraints & Preferences
+    - Rules:
+      - Ann: no tabs
+      - no mocks
+    - Ask me.
+    <BLANKLINE>
+    ## Relevant Files
+    - Read: b.py a.py
     """
 
     def __init__(self, limit: int, count: Callable[[str], int], visible: str = "") -> None:
