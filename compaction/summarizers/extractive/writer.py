@@ -85,7 +85,7 @@ class SummaryWriter:
 
     @cached_property
     def _valid(self) -> list[Remembered]:
-        """The statements that may be written. If no summary of the original messages is known, only rules of those are."""
+        """The statements that may be written: of the original messages only rules, unless an earlier summary stands for them."""
         before = len(self._request.originals) if self._request.previous is None else 0
         return [each for each in self._memory.statements.current.values() if each.place > before or each.is_rule]
 
@@ -233,6 +233,7 @@ class SummaryWriter:
         return text in self.earlier.statements and (not said.has_note or said.text in self.earlier)
 
     def _add(self, said: Remembered, upto: float) -> bool:
+        """Add a statement; return whether it was added, or stands somewhere already."""
         statement = said.statement
         if statement.text in self._repeated or statement.text in self._told or self.page.stands(said.text):
             return True
