@@ -202,7 +202,7 @@ class Classifier:
             rows[2 * place :: _ROW] = data[start + place :: len(KINDS)]
         rows[2 * len(KINDS) :: _ROW] = b"\1" * self.slots
         self.rows = bytes(rows)
-        self._known = {_NO_WORD: _AT_END}
+        self._known: dict[str, _KnownWord] = {_NO_WORD: _AT_END}
         self._first: dict[str, int] = {}
 
     def probabilities(self, sentence: str) -> list[int]:
