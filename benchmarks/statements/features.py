@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compaction.summarizers.extractive.classifier import (
-    AFTER,
-    APART,
-    BEFORE,
     BITS,
     END,
     START,
     feature_of_first,
     features_of_word,
+    first_in_pair,
+    second_in_pair,
     words_of,
 )
 
@@ -32,7 +31,7 @@ def features_of(sentence: str) -> Iterator[int]:
 
 def feature_of_pair(one: int, other: int) -> int:
     """Return the feature of two words that follow each other, given the first feature of each."""
-    return (one * BEFORE + other * AFTER + APART) & BITS
+    return (first_in_pair(one) + second_in_pair(other)) & BITS
 
 
 def slot_of(feature: int, slots: int) -> tuple[int, int]:

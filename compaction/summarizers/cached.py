@@ -34,20 +34,20 @@ def _key_of(summarizer: Summarizer) -> str:
     key: object = getattr(summarizer, "cache_key", None)
     if isinstance(key, str):
         return f"{type(summarizer).__qualname__} {key}"
-    told = repr(summarizer)
-    if _ADDRESS.search(told):
+    shown = repr(summarizer)
+    if _ADDRESS.search(shown):
         raise ConfigurationError(
             f"CachedSummarizer: {type(summarizer).__qualname__} has no 'cache_key', and its repr holds an address; give it a"
             " 'cache_key', a text with everything its answers depend on"
         )
-    return told
+    return shown
 
 
 def _check_inner(instance: object, attribute: attrs.Attribute[Summarizer], value: Summarizer) -> None:
     _key_of(value)
 
 
-def _file(path: str | os.PathLike[str]) -> str:
+def _checked_path(path: str | os.PathLike[str]) -> str:
     try:
         name = os.fspath(path)
     except TypeError as error:
@@ -74,13 +74,13 @@ class CachedSummarizer:
     """
 
     inner: Summarizer = attrs.field(converter=as_summarizer, validator=_check_inner)
-    path: str = attrs.field(converter=_file)
+    path: str = attrs.field(converter=_checked_path)
 
     def __attrs_post_init__(self) -> None:
-        self._file.make()
+        self._database.make()
 
     @property
-    def _file(self) -> DatabaseFile:
+    def _database(self) -> DatabaseFile:
         """The database; no connection is kept between two uses, so threads, forks and processes may share the file."""
         return DatabaseFile(
             path=Path(self.path), tables=(_TABLE,), schema=_SCHEMA, application=_APPLICATION, timeout_seconds=_BUSY_SECONDS
@@ -116,12 +116,12 @@ class CachedSummarizer:
         return self._write(key, await answer)
 
     def _read(self, key: str) -> str | None:
-        with self._file.open() as database:
+        with self._database.open() as database:
             row = database.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
         return None if row is None else bytes(row[0]).decode("utf-8", "surrogatepass")
 
     def _write(self, key: str, answer: str) -> str:
-        with self._file.open() as database:
+        with self._database.open() as database:
             text = answer.encode("utf-8", "surrogatepass")
             database.execute("INSERT OR IGNORE INTO answers (key, answer) VALUES (?, ?)", (key, text))
         return answer
@@ -129,7 +129,7 @@ class CachedSummarizer:
 
 def _digest_of(request: SummaryRequest, summarizer: str) -> str:
     """Return a digest of everything that the answer of the summarizer with this key can depend on; O(its text)."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "summarizer": summarizer,
         "groups": [_messages(group.messages) for group in request.groups],
         "kept": [_messages(group.messages) for group in request.kept],
@@ -143,7 +143,7 @@ def _digest_of(request: SummaryRequest, summarizer: str) -> str:
         "language": request.language,
         "template": attrs.asdict(request.template),
     }
-    text = json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

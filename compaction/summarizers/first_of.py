@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
 
@@ -52,30 +52,24 @@ class FirstOf:
         Raises:
             SummaryFailed: If every summarizer failed; the message lists what each of them said.
         """
+        steps = self._steps(request)
+        try:
+            summarizer, answer = next(steps)
+        except StopIteration as done:
+            return str(done.value)
+        return _Waiting(answer, _awaited(steps, summarizer, answer))
+
+    def _steps(self, request: SummaryRequest) -> _Steps:
+        """Yield each answer that must be awaited, with its summarizer; return the first usable one."""
         failed: list[str] = []
-        for place, summarizer in enumerate(self.summarizers):
+        for summarizer in self.summarizers:
             try:
                 answer = summarizer.summarize(request)
-                if isinstance(answer, Awaitable):
-                    return _Waiting(answer, self._awaited(request, answer, place, failed))
-                return self._used(answer, request)
-            except Exception as error:
-                self._note(error, summarizer, request, failed)
-        raise self._all_failed(failed)
-
-    async def _awaited(self, request: SummaryRequest, answer: Awaitable[str], place: int, failed: list[str]) -> str:
-        """Return the answer that is under way, or the first usable one of those after it."""
-        waiting: object = answer
-        for summarizer in self.summarizers[place:]:
-            try:
-                if waiting is None:
-                    waiting = summarizer.summarize(request)
-                text = await answer_in_time(summarizer, waiting) if isinstance(waiting, Awaitable) else waiting
+                text = (yield summarizer, answer) if isinstance(answer, Awaitable) else answer
                 return self._used(text, request)
             except Exception as error:
                 self._note(error, summarizer, request, failed)
-            waiting = None
-        raise self._all_failed(failed)
+        raise SummaryFailed(f"every summarizer failed: {'; '.join(failed)}")
 
     def _used(self, answer: object, request: SummaryRequest) -> str:
         """Return an answer that may be used, and report the failures before it."""
@@ -96,8 +90,22 @@ class FirstOf:
         request.failures.append(error)
         failed.append(f"{type(summarizer).__name__}: {str(error)[:500] or type(error).__name__}")
 
-    def _all_failed(self, failed: list[str]) -> SummaryFailed:
-        return SummaryFailed(f"every summarizer failed: {'; '.join(failed)}")
+
+_Steps: TypeAlias = Generator[tuple[Summarizer, Awaitable[str]], str, str]
+
+
+async def _awaited(steps: _Steps, summarizer: Summarizer, answer: Awaitable[str]) -> str:
+    """Await each answer, pass it or its failure back to the generator, and return what that returns."""
+    try:
+        while True:
+            try:
+                text = await answer_in_time(summarizer, answer)
+            except Exception as error:
+                summarizer, answer = steps.throw(error)
+            else:
+                summarizer, answer = steps.send(text)
+    except StopIteration as done:
+        return str(done.value)
 
 
 @attrs.frozen

@@ -110,19 +110,25 @@ def test_the_model_is_small() -> None:
     assert MODEL.stat().st_size <= 500_000
 
 
-def test_a_score_is_the_sum_of_the_weights() -> None:
-    """Sums in lanes, kept for words, equal the plain sum of the weights over the root of the number of features."""
-    model = classifier()
-    for each in judging():
-        sums, features = [0] * len(ORDER), [*features_of(each.text)]
-        for feature in features:
-            slot, mark = slot_of(feature, model.slots)
-            if model.marks[slot] == mark:
-                row = model.rows[slot * 32 : (slot + 1) * 32 : 2]  # a lane of two bytes for each kind
-                sums = [total + row[place] - ZERO for total, place in zip(sums, PLACES, strict=True)]
-        root = isqrt(len(features) << 16)
-        expected = [bias + total * model.scale // root for bias, total in zip(model.bias, sums, strict=True)]
-        assert model.scores(each.text) == expected
+def scores_slowly(sentence: str) -> list[int]:
+    """Return the scores of a sentence, feature by feature: the sum of the weights over the root of the number of features."""
+    model, sums, features = classifier(), [0] * len(ORDER), [*features_of(sentence)]
+    for feature in features:
+        slot, mark = slot_of(feature, model.slots)
+        if model.marks[slot] == mark:
+            row = model.rows[32 * slot : 32 * (slot + 1)]
+            sums = [total + row[2 * lane] - ZERO for total, lane in zip(sums, PLACES, strict=True)]  # a lane has two bytes
+    root = isqrt(len(features) << 16)
+    return [bias + total * model.scale // root for bias, total in zip(model.bias, sums, strict=True)]
+
+
+def test_scores_are_those_of_the_slow_way() -> None:
+    """Sums in lanes, kept for words, are the plain sums of the weights: in all languages, and for empty and long sentences."""
+    texts = [each.text for each in judging()]
+    texts += [" ".join(texts[place : place + 40]) for place in range(0, len(texts), 100)]
+    assert len(texts) > 1_000
+    for text in ("", ".", "a" * 500, *texts):
+        assert classifier().scores(text) == scores_slowly(text)
 
 
 def test_the_report_prints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,9 +15,10 @@ The way of the user's words through the files, with an example::
 
 | to change | look in |
 |---|---|
-| whether a line counts as the user's | `lines`, if the line alone shows it; else `voices` |
+| whether a statement counts as the user's | `lines`, if the line alone shows it; `labels`, if a block does; else `voices` |
+| whether a quoted line counts as the user's | `own_lines` |
 | which heading or label a sentence stands under | `passages` |
-| where a sentence ends | `sentences` |
+| where a sentence ends, what asks | `sentences` |
 | whether a sentence is a rule | the examples in ``benchmarks/statements``; thresholds in `kinds` |
 | which statement replaces which | `statement_table`, and `subjects` for what two have in common |
 | what counts as an exact fact, and which is kept | `facts`, `fact_table` |

@@ -3,6 +3,17 @@
 A sentence is a sum of features: its words, their beginnings and ends, pairs of words, the first word once more, and short runs
 of characters where a script has no blanks. The features of a word depend on the word alone, so their sum is kept for words that
 come back. All arithmetic is on whole numbers: the same sentence has the same scores on every machine.
+
+To add the weights of all fifteen kinds at once, they stand side by side in one large number. Counted from the lowest bits::
+
+    a row, of one feature: 16 lanes of 16 bits          a sum, of features: 17 lanes of 32 bits
+    lane      0  1  2  3  4  ...  13  14  15            lane      0  1  2  ...  7   8  ...  14  15  16
+    kind      0  8  1  9  2  ...  14   7   -            kind      0  1  2  ...  7   8  ...  14   -   -
+    content   its weight + 128          the 1           content   sum of its weights      rows  features
+
+The last lane of a row is always 1, so it counts the rows that were added: 128 for each has to go again. Up to 257 rows can be
+added as they are before a lane overflows. `_spread` makes a sum of that: it takes the even lanes, then the odd ones, which is
+why the kinds of a row are in the order of `PLACES`, and writes behind them how many features there were, with a row or without.
 """
 
 from __future__ import annotations
@@ -12,7 +23,7 @@ import re
 import struct
 from math import isqrt
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from unicodedata import normalize
 from zlib import crc32, decompress
 
@@ -39,7 +50,6 @@ _LONGEST_AFFIX: Final = 4
 _MOST_WORDS: Final = 200
 _MOST_KNOWN: Final = 8_192
 START, END = 1, 2
-BEFORE, AFTER, APART = 31, 17, 7  # so that the feature of a pair is none of a word
 BITS: Final = 0xFFFFFFFF
 _NO_WORD: Final = ""
 
@@ -129,15 +139,29 @@ def feature_of_first(feature: int) -> int:
     return (feature * 7 + 1) & BITS
 
 
+def first_in_pair(feature: int) -> int:
+    """Return the share of the first word in the feature of a pair, given the word's own first feature.
+
+    The feature of the pair is the sum of both shares, in 32 bits. The factors are such that it is that of no word.
+    """
+    return feature * 31
+
+
+def second_in_pair(feature: int) -> int:
+    """Return the share of the second word in the feature of a pair."""
+    return feature * 17 + 7
+
+
 # ---------------------------------------------------------------- weights as whole numbers
 
 HEAD: Final = struct.Struct(f"<II{len(KINDS)}i")
-_ROW: Final = 32  # bytes: a lane of 16 bits for each kind, and one that counts
-_LANES: Final = struct.Struct("<17I")
-_EVEN: Final = int.from_bytes(b"\xff\xff\x00\x00" * 8, "little")
-_COUNT: Final = 512  # the bit from which a sum holds the number of features
+_ROW: Final = 32  # bytes of a row in memory; in the file it has a byte for each kind
+_LANES: Final = struct.Struct("<17I")  # of a sum
+_EVEN: Final = int.from_bytes(b"\xff\xff\x00\x00" * 8, "little")  # the even lanes of a row
+_ODD_FROM: Final = 256  # the bit of a sum at which what was in odd lanes begins
+_COUNT_FROM: Final = 512  # the bit of a sum at which the number of features begins
 PLACES: Final = (*range(0, len(KINDS), 2), *range(1, len(KINDS), 2))
-"""The byte of a row that holds the weight of each kind; see `_spread`."""
+"""The lane of a row that holds the weight of each kind, and its byte in the file."""
 
 ZERO: Final = 128
 """The byte that stands for a weight of zero."""
@@ -145,25 +169,27 @@ ZERO: Final = 128
 STEPS: Final = 16
 """Scores have this many steps for each power of two of a probability."""
 
+_KnownWord: TypeAlias = tuple[int, int, int]
+"""The sum of a word's features, and its shares in pairs: as the second word, and as the first."""
+
+_AT_END: Final[_KnownWord] = 0, second_in_pair(END), 0
 _POWERS: Final = tuple([round((1 << 16) * 2 ** (-step / STEPS)) for step in range(256)])
 
 
 class Classifier:
     """A model that was learned. Holds state: the sums of words that were seen lately.
 
-    A sum is one whole number with a lane of 32 bits for the weights of each kind, one for the number of features that the model
-    has, and one for the number of all features. So the sum of two is one addition.
-
     Args:
         data: The content of a model file, compressed: the number of rows, the scale of the weights and the bias of each kind;
-            a mark for each row, which shows whose it is; and the rows, a byte for each kind, in the order of `PLACES`.
+            for each row its mark, the top byte of its feature, so that another feature with the same row is recognized; and the
+            rows, a byte for each kind, in the order of `PLACES`.
 
     Attributes:
         slots: The number of rows.
         scale: What sums are multiplied with.
         bias: The score of each kind without any feature.
         marks: The mark of each row.
-        rows: The rows, with a lane of 16 bits for each byte, and a last one that is 1, so that a sum counts its rows.
+        rows: The rows, as drawn at the top of this file.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -176,7 +202,7 @@ class Classifier:
             rows[2 * place :: _ROW] = data[start + place :: len(KINDS)]
         rows[2 * len(KINDS) :: _ROW] = b"\1" * self.slots
         self.rows = bytes(rows)
-        self._known: dict[str, tuple[int, int, int]] = {_NO_WORD: (0, END * AFTER + APART, 0)}
+        self._known: dict[str, _KnownWord] = {_NO_WORD: _AT_END}
         self._first: dict[str, int] = {}
 
     def probabilities(self, sentence: str) -> list[int]:
@@ -194,26 +220,15 @@ class Classifier:
 
     def scores(self, sentence: str) -> list[int]:
         """Return the score of each of `KINDS`: the logarithm of its probability, in `STEPS` a power of two, plus a constant."""
-        words, known, marks, rows, slots, read = (
-            words_of(sentence),
-            self._known,
-            self.marks,
-            self.rows,
-            self.slots,
-            int.from_bytes,
-        )
-        total = pairs = 0
-        before = START * BEFORE
+        words, known = words_of(sentence), self._known
+        total, pairs = 0, list[int]()
+        first = first_in_pair(START)
         for word in (*words, _NO_WORD):
-            entry = known.get(word) or self._learn(word)
-            total += entry[0]
-            pair = (before + entry[1]) & BITS  # as `benchmarks/statements/features.py` writes it, without a call
-            before = entry[2]
-            slot = pair % slots
-            if marks[slot] == pair >> 24:
-                slot *= _ROW
-                pairs += read(rows[slot : slot + _ROW], "little")
-        total += _spread(pairs, len(words) + 1)
+            weights, second, first_of_next = known.get(word) or self._learn(word)
+            total += weights
+            pairs.append((first + second) & BITS)
+            first = first_of_next
+        total += self._sum(pairs)
         if words:
             total += self._first.get(words[0]) or self._learn_first(words[0])
         *lanes, found, count = _LANES.unpack(total.to_bytes(_LANES.size, "little"))
@@ -221,14 +236,13 @@ class Classifier:
         zero, scale = ZERO * found, self.scale
         return [bias + (lane - zero) * scale // root for bias, lane in zip(self.bias, lanes, strict=True)]
 
-    def _learn(self, word: str) -> tuple[int, int, int]:
+    def _learn(self, word: str) -> _KnownWord:
         features = features_of_word(word)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-            self._known[_NO_WORD] = 0, END * AFTER + APART, 0
-        code = features[0]
-        entry = self._known[word] = self._sum(features), code * AFTER + APART, code * BEFORE
-        return entry
+            self._known[_NO_WORD] = _AT_END
+        known = self._known[word] = self._sum(features), second_in_pair(features[0]), first_in_pair(features[0])
+        return known
 
     def _learn_first(self, word: str) -> int:
         if len(self._first) >= _MOST_KNOWN // 8:
@@ -237,6 +251,7 @@ class Classifier:
         return total
 
     def _sum(self, features: list[int]) -> int:
+        """Return the sum of the features, fewer than 258 of them."""
         marks, rows, slots, read, total = self.marks, self.rows, self.slots, int.from_bytes, 0
         for feature in features:
             slot = feature % slots
@@ -247,11 +262,8 @@ class Classifier:
 
 
 def _spread(total: int, count: int) -> int:
-    """Return a sum in lanes of 16 bits as one in lanes of 32 bits: the even ones, the odd ones, and the count of features.
-
-    Sums of fewer than 257 rows fit into 16 bits; those of a whole sentence need more.
-    """
-    return total & _EVEN | (total >> 16 & _EVEN) << 256 | count << _COUNT
+    """Return added rows as a sum of this many features: first the even lanes, then the odd ones, then the count."""
+    return total & _EVEN | (total >> 16 & _EVEN) << _ODD_FROM | count << _COUNT_FROM
 
 
 @functools.cache

@@ -43,7 +43,7 @@ class _Shares:
 _OF_DIGEST: Final = _Shares()
 _OF_LIST: Final = _Shares(request=0.05, said=0.3, failed=0.01, calls=0.03)
 _OF_TALK: Final = _Shares(request=0.04, said=0.02, facts=0.0)
-"""The shares of a talk between people: no calls, and what was said instead of facts without their sentence."""
+"""The shares of a talk between people: there are no calls, and its sentences are kept in place of bare facts."""
 
 
 def _name_of(redact: Callable[[str], str] | None) -> str:
@@ -86,11 +86,10 @@ class DigestSummarizer:
         Raises:
             SummaryFailed: If there is nothing to summarize, or the budget is too small for any digest.
         """
-        asked, request, messages = request, _with_summaries(request), _messages(request)
-        if request is asked and not any(
-            message.text.strip() or any(message.tool_calls()) or any(message.tool_results()) for message in messages
-        ):
+        messages = _messages(request)
+        if not _summaries_in(request) and not any(map(_says_something, messages)):
             raise SummaryFailed("there are no new messages to make a digest of")
+        request = _with_summaries(request)
         writer = SummaryWriter(request, messages, self.redact or str)
         page, limit = writer.page, writer.page.limit
         shares = _OF_TALK if writer.talk else _OF_DIGEST
@@ -148,7 +147,8 @@ class FactSummarizer:
         Raises:
             SummaryFailed: If the budget is too small for a single line.
         """
-        request, messages = _with_summaries(request), _messages(request)
+        messages = _messages(request)
+        request = _with_summaries(request)
         writer = SummaryWriter(request, messages, self.redact or str)
         limit = writer.page.limit
         shares = _OF_TALK if writer.talk else _OF_LIST
@@ -228,12 +228,17 @@ def _messages(request: SummaryRequest) -> Sequence[Message]:
     return found
 
 
+def _says_something(message: Message) -> bool:
+    return bool(message.text.strip()) or any(message.tool_calls()) or any(message.tool_results())
+
+
+def _summaries_in(request: SummaryRequest) -> list[str]:
+    """Return the texts of summaries among the groups of a request; in its sources there are none."""
+    marks = [group.mark for group in request.groups if not group.is_collapsed and not request.sources]
+    return [mark.body for mark in marks if mark is not None]
+
+
 def _with_summaries(request: SummaryRequest) -> SummaryRequest:
     """Return the request with the summaries among its groups in front of the earlier one."""
-    if request.sources:
-        return request
-    marks = [group.mark for group in request.groups if not group.is_collapsed]
-    texts = [mark.body for mark in marks if mark is not None]
-    if not texts:
-        return request
-    return attrs.evolve(request, previous="\n\n".join([*texts, *filter(None, [request.previous])]))
+    texts = _summaries_in(request)
+    return attrs.evolve(request, previous="\n\n".join([*texts, *filter(None, [request.previous])])) if texts else request

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 from .facts import FactKind, facts_in
@@ -40,8 +41,9 @@ class EarlierSummary:
     def __contains__(self, part: str) -> bool:
         return part in self._searched
 
+    @cached_property
     def calls(self) -> frozenset[str]:
-        """Return the calls that it has with the outcome that they have now."""
+        """The calls that it has with the outcome that they have now."""
         return frozenset([action.call for action in self._memory.actions.values() if action.line in self])
 
     def facts(self) -> list[str]:

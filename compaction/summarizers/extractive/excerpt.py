@@ -428,8 +428,8 @@ def _parted(entry: str) -> tuple[str, str]:
 def task_of(messages: Iterable[Message]) -> object:
     """Return the caller's object of the message with the task: the last user message before the first answer.
 
-    The messages before it are examples or background. Of more than four, which is no opening but a conversation without
-    answers, the first is the task. ``None`` if the user says nothing. O(messages before the first answer).
+    The messages before it are examples or background. If there are more than four, nobody answered: then the first is the
+    task. ``None`` if the user says nothing. O(messages before the first answer).
     """
     said = [message.raw for message in islice(takewhile(_is_opening, messages), _MOST_OPENING) if message.said]
     return None if not said else said[-1] if len(said) <= _OPENING else said[0]

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
 
 from .classifier import KINDS, PER_MILLE, classifier
-from .sentences import word_set
+from .sentences import ASKING, LONGEST_SENTENCE, word_set
 from .subjects import is_eastern, points_back, stems_of, values_of
-
-_LONGEST: Final = 400
 
 
 class Kind(float, enum.Enum):
@@ -67,12 +66,18 @@ _KINDS: Final = {
     "program": Kind.PLAIN,
 }
 _KIND_OF: Final = tuple([_KINDS[kind] for kind in KINDS])
-_RULE, _PROHIBITION, _CHANGE, _DECISION, _PROGRAM = map(KINDS.index, ("rule", "prohibition", "change", "decision", "program"))
-_QUESTION: Final = KINDS.index("question")
-_KEPT: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task")))
-_OTHERS: Final = tuple([place for place in range(_PROGRAM) if place not in _KEPT])
-_TOLD: Final = tuple(map(KINDS.index, ("fact", "value", "change", "program")))  # a row of figures looks like a program's
-_WANTED: Final = tuple(map(KINDS.index, ("rule", "prohibition", "preference", "task", "request")))
+
+
+def _places(kinds: str) -> tuple[int, ...]:
+    return tuple(map(KINDS.index, kinds.split()))
+
+
+_CHANGE, _DECISION, _QUESTION, _PROGRAM = _places("change decision question program")
+_RULES: Final = _places("rule prohibition")
+_KEPT: Final = _places("rule prohibition preference fact value change decision task")
+_OTHERS: Final = _places("request question others_rule hypothetical small_talk acknowledgement")
+_TOLD: Final = _places("fact value change program")  # a row of figures looks like a program's
+_WANTED: Final = _places("rule prohibition preference task request")
 
 # Thresholds, in per mille. A higher one lets fewer orders of others stand under the rules, and fewer rules of the user.
 _SURE: Final = 825  # of a rule, so that it stands among the rules
@@ -83,7 +88,6 @@ _CHANGES: Final = 250
 _HALF: Final = 500
 _ASKED: Final = 150  # of a question without a mark
 
-_ASKING: Final = "?？؟"
 _UNMARKED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # in Korean, Chinese, Japanese or Thai
 
 _LABEL: Final = 12  # characters of a label, as in "Important: ...", which announces nobody else's rule
@@ -108,10 +112,10 @@ def judge(sentence: str) -> Judgement:
     >>> judge("Never touch prod.db.").kind.name, judge("The sign at the door: never touch prod.db.").kind.name
     ('RULE', 'DUTY')
     """
-    read = sentence[:_LONGEST]
+    read = sentence[:LONGEST_SENTENCE]
     said = _QUOTED.sub(" ", read)
     shares = classifier().probabilities(said)
-    worth = PER_MILLE * sum(shares[place] for place in _KEPT) // _people(shares)
+    worth = _of_people(shares, _KEPT)
     kind = _kind(shares, worth, has_value=bool(values_of(read)))
     if kind is Kind.RULE and is_announced(said):
         kind = Kind.DUTY
@@ -123,29 +127,26 @@ def judge(sentence: str) -> Judgement:
 
 def _kind(shares: list[int], worth: int, *, has_value: bool) -> Kind:
     """Return the kind of a sentence with these probabilities."""
-    rule = shares[_RULE] + shares[_PROHIBITION]
-    if rule * PER_MILLE >= _SURE * _people(shares):
-        return Kind.RULE
-    if rule * PER_MILLE >= _LIKELY * _people(shares):
-        return Kind.DUTY
+    rule = _of_people(shares, _RULES)
+    if rule >= _LIKELY:
+        return Kind.RULE if rule >= _SURE else Kind.DUTY
     if _WORTH_KEEPING <= worth < _SURELY_WORTH:
         return Kind.VALUE if has_value else Kind.PLAIN
     kind = _KIND_OF[max(_KEPT if worth >= _SURELY_WORTH else _OTHERS, key=shares.__getitem__)]
     return Kind.VALUE if has_value and kind in (Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK) else kind
 
 
-def _people(shares: list[int]) -> int:
-    """Return the probability that a person wrote a sentence, at least 1 per mille.
+def _of_people(shares: list[int], places: Iterable[int]) -> int:
+    """Return the probability of some kinds, in per mille, if a person wrote the sentence.
 
-    What a program printed is recognized by its shape, and does not come here. So all shares are compared with this one.
+    What a program printed is recognized by its shape, and does not come here.
     """
-    return max(1, PER_MILLE - shares[_PROGRAM])
+    return PER_MILLE * sum(shares[place] for place in places) // max(1, PER_MILLE - shares[_PROGRAM])
 
 
 def demands(sentence: str) -> bool:
     """Whether a sentence says what the user wants of the assistant."""
-    shares = classifier().probabilities(sentence)
-    return PER_MILLE * sum(shares[place] for place in _WANTED) >= _HALF * _people(shares)
+    return _of_people(classifier().probabilities(sentence), _WANTED) >= _HALF
 
 
 def concerns_user(sentence: str) -> bool:
@@ -178,7 +179,7 @@ def asks(sentence: str) -> bool:
     >>> asks("Is it late?"), asks("紙は白にしますか。"), asks("我读了日历。")
     (True, True, False)
     """
-    if any(mark in sentence for mark in _ASKING):
+    if any(mark in sentence for mark in ASKING):
         return True
     return _UNMARKED.search(sentence) is not None and classifier().probabilities(sentence)[_QUESTION] >= _ASKED
 

@@ -10,8 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
-BULLET: Final = re.compile(  # "- tabs", "2) tabs", "(a) tabs", "- [x] tabs", "✅ tabs", "① tabs"
-    r"(\s*)((?:[-*+•▪◦‣·●○■□▶►➤✓✔✗✘☐☑☒✅❌❗⚠➡👉🔹🔸⭐📌🚫⛔–—]\ufe0f?|\(?\d{1,3}[.)、．]|\(?[a-zA-Z][.)]|[①-⑳])"
+_PLAIN_MARKS: Final = "-*+•▪◦‣·●○■□▶►➤–—"  # they say nothing, unlike a number or a box
+MARK: Final = re.compile(rf"\s*(?:[{_PLAIN_MARKS}]|\d{{1,3}}[.)])\s+(?=\S)")  # "- tabs", "2) tabs"
+BULLET: Final = re.compile(  # these and "(a) tabs", "- [x] tabs", "✅ tabs", "① tabs"
+    rf"(\s*)((?:[{_PLAIN_MARKS}✓✔✗✘☐☑☒✅❌❗⚠➡👉🔹🔸⭐📌🚫⛔]\ufe0f?"
+    r"|\(?\d{1,3}[.)、．]|\(?[a-zA-Z][.)]|[①-⑳])"
     r"(?:\s*\[[ xX]\])?)\s+(?=\S)"
 )
 HEADING: Final = re.compile(  # "## Rules", "**Rules**:", "【Rules】", "[Rules]:", "== Rules =="
@@ -25,7 +28,7 @@ QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
 CERTAIN: Final = 2
 """The `printed_weight` of a line that only a program writes."""
 
-_PLAIN_BULLET: Final = re.compile(r"\s*[-*+•▪◦‣·●○■□▶►➤–—]\s+(?=\S)")  # says nothing, unlike a number or a box
+_PLAIN_BULLET: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")
 _READ: Final = 400  # characters of a line by which it is judged
 
 
@@ -44,14 +47,14 @@ def is_table(lines: Sequence[str]) -> bool:
     return len(lines) > 1 and any(RULED.fullmatch(line) and "|" in line and "-" in line for line in lines)
 
 
-def without_bullet(item: str) -> str:
+def without_plain_bullet(item: str) -> str:
     """Return an item of a list without the mark before it; a number or a box stays."""
-    plain = _PLAIN_BULLET.match(item)
-    return (item[plain.end() :] if plain else item).strip()
+    mark = _PLAIN_BULLET.match(item)
+    return (item[mark.end() :] if mark else item).strip()
 
 
-def unnumbered(item: str) -> str:
-    """Return an item of a list without its number or box."""
+def without_bullet(item: str) -> str:
+    """Return an item of a list without any mark, number or box before it."""
     mark = BULLET.match(item)
     return item[mark.end() :] if mark else item
 

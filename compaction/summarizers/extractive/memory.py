@@ -70,13 +70,18 @@ class ConversationMemory:
         self.chars = 0
         self._open: dict[str, Action] = {}
         self._asked = RowSearch("")
-        self._shown: int | None = None  # the number of the message before, if it may be a demonstration
+        self._demonstration: int | None = None  # the number of the message before, if it may show how work is done
+
+    @property
+    def messages(self) -> int:
+        """The number of messages added; that of the latest one."""
+        return self.facts.messages
 
     @property
     def is_talk(self) -> bool:
         """Whether people talk: in short messages, of which hardly one is a call or shows the result of one."""
-        messages = self.facts.messages
-        return messages >= _LEAST_TALK and self.worked <= _MOST_WORK * messages and self.chars <= _MOST_CHARS * messages
+        number = self.messages
+        return number >= _LEAST_TALK and self.worked <= _MOST_WORK * number and self.chars <= _MOST_CHARS * number
 
     def copy(self) -> ConversationMemory:
         """Return a memory of the same messages, which grows by itself. O(what it holds) in C."""
@@ -92,24 +97,26 @@ class ConversationMemory:
         self.chars += len(reading.text)
         self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
         if reading.source is FactSource.USER and reading.text.strip():
-            if self._shown is not None:
-                self.statements.forget_message(self._shown)  # another message follows it: it was an example and not the task
+            if self._demonstration is not None:
+                self.statements.forget_message(
+                    self._demonstration
+                )  # another message follows it: it was an example and not the task
                 self.requests.pop()
             self.requests[1:] = [reading.text]
             self._asked = RowSearch(reading.text[:_ASKED_CHARS])
         elif reading.source is FactSource.ASSISTANT and reading.text.strip():
             self.last_words = reading.text
-        self.statements.place = self.facts.messages
+        self.statements.place = self.messages
         for statement in reading.statements:
             self.statements.say(statement)
         self.statements.prune()
-        self._shown = self.facts.messages if reading.shows_work else None
+        self._demonstration = self.messages if reading.shows_work else None
         for call in reading.calls:
             if call.plan or call.tool in self.plans:
-                self.plans[call.tool] = self.facts.messages, call.plan
+                self.plans[call.tool] = self.messages, call.plan
                 continue
             self.actions.pop(call.line, None)
-            self.actions[call.line] = self._open[call.id] = Action(call.line, changes=call.changes, place=self.facts.messages)
+            self.actions[call.line] = self._open[call.id] = Action(call.line, changes=call.changes, place=self.messages)
             for path in call.paths:
                 self.files[path] = self.files.pop(path, False) or call.changes
         for result in reading.results:
@@ -127,11 +134,11 @@ class ConversationMemory:
             for said in user_statements(passages(told)):
                 self.statements.say(attrs.evolve(said, kind=min(said.kind, Kind.PLAIN), by=action.call.partition("(")[0]))
         for row in self._asked.rows(result.text):
-            self.rows[row] = self.facts.messages, "Result" if action is None else action.call.partition("(")[0]
+            self.rows[row] = self.messages, "Result" if action is None else action.call.partition("(")[0]
 
     def _forget_oldest(self) -> None:
         """Forget the older half of what has grown past its bound."""
-        for grown in (self.actions, self.files, self.rows, self.statements.replaced):
+        for grown in (self.actions, self.files, self.rows, self.statements.replaced, self.statements.replaced_values):
             if len(grown) > MOST:
                 for key in list(grown)[: MOST // 2]:
                     del grown[key]

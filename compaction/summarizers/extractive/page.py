@@ -11,9 +11,9 @@ import attrs
 
 from ...errors import SummaryFailed
 from .facts import FactKind, fact_kind
-from .searched_text import WORD, SearchedText
+from .searched_text import SearchedText
 from .sections import Section, write_sections
-from .sentences import chars_within, clipped
+from .sentences import WORD, chars_within, clipped
 
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
@@ -60,6 +60,22 @@ class SummaryPage:
         used: Tokens of the items so far, without headings and labels.
         tokens: Counts the tokens of a text.
         left_out: The number of rules that had no room.
+
+    >>> page = SummaryPage(400, len)
+    >>> rules = [Item(Section.CONSTRAINTS, "no mocks", place=2, under="Rules:"), Item(Section.CONSTRAINTS, "Ask me.", place=3)]
+    >>> said = [Item(Section.CONSTRAINTS, "no tabs", place=1, under="Rules:", by="Ann")]
+    >>> files = [Item(Section.FILES, "b.py", label="Read"), Item(Section.FILES, "a.py", label="Read")]
+    >>> all(page.add(item, upto=400) for item in [*rules, *said, *files])
+    True
+    >>> print(page.text())
+    ## Constraints & Preferences
+    - Rules:
+      - Ann: no tabs
+      - no mocks
+    - Ask me.
+    <BLANKLINE>
+    ## Relevant Files
+    - Read: b.py a.py
     """
 
     def __init__(self, limit: int, count: Callable[[str], int], visible: str = "") -> None:
@@ -107,7 +123,7 @@ class SummaryPage:
     def add_facts(self, facts: Iterable[str], *, upto: float, held: bool = False) -> None:
         """Add the facts that have room and stand nowhere else; those most likely to be needed must come first.
 
-        Those ``held`` by an earlier page are added although they are visible just now.
+        With ``held``, they are those of an earlier page, and are added even if a message shows them now: it may leave later.
         """
         body, own_words = self._own.text, self._own.words  # of now: a fact added below does not hide later ones
         visible, visible_words = self._visible.text, self._visible.words

@@ -11,8 +11,8 @@ from typing import Final
 
 import attrs
 
-from .lines import BULLET, CODE, HEADING, QUOTED_LINE, ROW, RULED, TAG, UNDERLINE, blocks, is_table, without_bullet
-from .sentences import sentences_in
+from .lines import BULLET, CODE, HEADING, QUOTED_LINE, ROW, RULED, TAG, UNDERLINE, blocks, is_table, without_plain_bullet
+from .sentences import STATING, continues, sentences_in
 from .voices import Voice, voices_of
 
 _LEAD_CHARS: Final = 200
@@ -108,11 +108,14 @@ class _Reader:
                 yield from self._end_prose(at - 1)
                 yield from found
             elif any(map(str.isalnum, line)):
-                if self._prose and not (_continues(self._prose[-1], line) and self._voices[at] is self._voices[at - 1]):
+                if self._prose and not (self._continues(line) and self._voices[at] is self._voices[at - 1]):
                     yield from self._end_prose(at - 1)
                 self._prose.append(line.strip())
             at = behind
         yield from self._end_prose(end - 1)
+
+    def _continues(self, line: str) -> bool:
+        return len(self._prose[-1]) >= _WRAPPED and continues(self._prose[-1], line)
 
     def _end_prose(self, at: int) -> Iterator[Passage]:
         """Yield the lines of prose so far, of which this is the last."""
@@ -132,7 +135,7 @@ class _Reader:
             return True
         if bare.endswith((":", "：")):
             return at + 1 < len(self._lines)
-        return BULLET.match(following) is not None and not bare.endswith((".", "!", "。", "！")) and not line[:1].isspace()
+        return BULLET.match(following) is not None and not bare.endswith(STATING) and not line[:1].isspace()
 
     def _following(self, at: int) -> str:
         return self._lines[at] if at < len(self._lines) else ""
@@ -152,7 +155,7 @@ class _Reader:
 
     def _item(self, at: int, behind: int, indent: int) -> Iterator[Passage]:
         """Yield an item of a list; one above deeper ones stands with those."""
-        text = without_bullet(" ".join([self._lines[at], *map(str.strip, self._lines[at + 1 : behind])]))
+        text = without_plain_bullet(" ".join([self._lines[at], *map(str.strip, self._lines[at + 1 : behind])]))
         while self._parents and self._parents[-1][0] >= indent:
             self._parents.pop()
         lead = self._parents[-1][1] if self._parents else self._lead
@@ -173,8 +176,3 @@ class _Reader:
             return
         self._lead_used = True
         yield self._passage(line.strip(), at, lead=self._lead, is_whole=True)
-
-
-def _continues(before: str, line: str) -> bool:
-    """Return whether a line continues the sentence of the line before it."""
-    return len(before) >= _WRAPPED and line[:1].islower() and before[-1:] not in ".!?:;。！？：；"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -13,7 +13,7 @@ from ...messages import Message, TextPart
 from .kinds import Kind, asks, judge
 from .lines import BULLET
 from .own_lines import LEFT_OUT
-from .sentences import clipped, sentences_in
+from .sentences import ASKING, clipped, sentences_in
 from .subjects import points_back, stems_of
 
 QUESTION_CHARS: Final = 600
@@ -23,7 +23,7 @@ _SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing witho
 _LONG_ANSWER: Final = 400  # of one that names several items, as in "1. yes 2. the blue one"
 _LEAST_ITEM: Final = 24  # of a shortened item of a question
 _BARE_QUESTION: Final = 24  # characters of a question that names nothing, as "Shall I?"
-_CLAUSE: Final = re.compile(r"[.,;:!…]\s|[。、，！]|(?<=[?？؟])")
+_CLAUSE: Final = re.compile(rf"[.,;:!…]\s|[。、，！]|(?<=[{''.join(ASKING)}])")
 _OPTION: Final = re.compile(r"(?:^|[\s(])([A-Fa-f]|[1-9])[.):]\s+\S")  # as in "A) delete it; B) keep it"
 _LABEL: Final = re.compile(r"(?<![^\W_])(?:[a-z](?![^\W_])|\d{1,2}(?!\d|[.,:]\d))")  # of an item, in an answer: "C", "1はい"
 
@@ -68,28 +68,45 @@ def question_of(before: Message | None, answer: Message) -> str:
     """Return what an answer needs of the assistant's message before it, one item a line; empty if that is nothing.
 
     These are the last questions in a row, with the list directly before or behind them, and a list of which the answer names
-    an item. Without either, it is a list, or the last sentence, with a word of the answer, or a list if the answer decides
-    something. Without a list, the sentence before them is needed, too, if they refer to it, or name nothing themselves.
+    an item. If there is neither, it is the list or the last sentence that shares a word with the answer, or else, if the answer
+    decides something, the list. Without a list, the sentence before is needed, too, if it is what the question refers to.
     """
     if before is None or before.role != "assistant" or not is_short_answer(answer):
         return ""
     text = "\n".join(part.text for part in before.parts if isinstance(part, TextPart))[-4 * QUESTION_CHARS :]
-    asked = [*_items_of(text.replace('"', "'"))]  # what it quotes from a program must not end the quotation
-    named = {*_LABEL.findall(answer.said.lower())}
-    questions = [at for at, item in enumerate(asked) if item.asks]
-    items = [at for at, item in enumerate(asked) if item.labels & named]
-    if not questions and not items and not asks(answer.said):
-        items = _spoken_of(asked, answer.said)
-    chosen: set[int] = set()
-    for end in (*questions[-1:], *items[-1:]):
-        chosen.add(end)
-        chosen.update(takewhile(lambda at: asked[at].asks or asked[at].is_item, range(end, -1, -1)))
-        chosen.update(takewhile(lambda at: asked[at].is_item, range(end + 1, len(asked))))
-    first = min(chosen, default=0)
-    text = asked[first].text if first and not any(asked[at].is_item for at in chosen) else ""
-    if text and (len(text) < _BARE_QUESTION or points_back(text)):
-        chosen.add(first - 1)
-    return "\n".join([" ".join(asked[at].text.split()) for at in sorted(chosen)])
+    items = [*_items_of(text.replace('"', "'"))]  # what it quotes from a program must not end the quotation
+    chosen = _with_sentence_before(items, _with_lists(items, _asked_at(items, answer.said)))
+    return "\n".join([" ".join(items[at].text.split()) for at in sorted(chosen)])
+
+
+def _asked_at(items: Sequence[_Item], answer: str) -> list[int]:
+    """Return the places of the last question and of the last item that an answer is about."""
+    named = {*_LABEL.findall(answer.lower())}
+    questions = [at for at, item in enumerate(items) if item.asks]
+    meant = [at for at, item in enumerate(items) if item.labels & named]
+    if not questions and not meant and not asks(answer):
+        meant = _spoken_of(items, answer)
+    return [*questions[-1:], *meant[-1:]]
+
+
+def _with_lists(items: Sequence[_Item], places: Iterable[int]) -> set[int]:
+    """Return these places, with the questions and items directly before each, and the items directly behind it."""
+    found = set[int]()
+    for place in places:
+        found.add(place)
+        found.update(takewhile(lambda at: items[at].asks or items[at].is_item, range(place, -1, -1)))
+        found.update(takewhile(lambda at: items[at].is_item, range(place + 1, len(items))))
+    return found
+
+
+def _with_sentence_before(items: Sequence[_Item], places: set[int]) -> set[int]:
+    """Return these places, with that of the sentence before them if they have no list, and refer to it or name nothing."""
+    first = min(places, default=0)
+    if first and not any(items[at].is_item for at in places):
+        text = items[first].text
+        if len(text) < _BARE_QUESTION or points_back(text):
+            return {first - 1, *places}
+    return places
 
 
 @attrs.frozen

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
-WORD: Final = re.compile(r"[^\W_]+")
+from .sentences import WORD
 
 
 class SearchedText:

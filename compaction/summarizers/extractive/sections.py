@@ -12,9 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from .lines import MARK
+
 _HEADING: Final = re.compile(r"#{1,6}\s+(\S.*)")
 _BOLD: Final = re.compile(r"\*\*([^*\n]{1,60})\*\*[:：]?")
-_ITEM: Final = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+(.*)")
 _NOTHING: Final = frozenset({"(none)", "none", "none.", "n/a", "-", "(없음)", "없음", "无", "無", "なし"})
 
 
@@ -97,16 +98,13 @@ def read_sections(text: str) -> dict[Section, list[str]]:
                 found.setdefault(section, []).append(heading[1].strip("#:： "))
         elif not bare or bare.lower() in _NOTHING:
             continues = continues and not bare
-        elif item := _ITEM.match(line):
-            continues = item[1].strip().lower() not in _NOTHING
-            if continues:
-                found.setdefault(section, []).append(item[1].strip())
         elif continues and line[0].isspace():
             found[section][-1] += f"\n{bare}"
         else:
-            continues = True
-            nested = _ITEM.match(bare)
-            found.setdefault(section, []).append(nested[1] if nested else bare)
+            item = MARK.sub("", bare, count=1) if MARK.match(bare) else bare
+            continues = item.lower() not in _NOTHING
+            if continues:
+                found.setdefault(section, []).append(item)
     return found
 
 

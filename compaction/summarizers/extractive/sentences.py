@@ -6,7 +6,22 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from .lines import FENCE
+from .lines import FENCE, MARK
+
+ASKING: Final = ("?", "？", "؟")
+"""The marks at the end of a question."""
+
+STATING: Final = (".", "!", "。", "！", "।")
+"""The marks at the end of any other sentence."""
+
+ENDS: Final = (*ASKING, *STATING, "…")
+"""The marks at the end of a sentence."""
+
+LONGEST_SENTENCE: Final = 400
+"""Characters of a sentence that are read and quoted; no line of a summary has more."""
+
+WORD: Final = re.compile(r"[^\W_]+")
+"""A run of letters and digits."""
 
 CUT: Final = "…"
 """The end of a word that was cut; a whole word before a cut is followed by a blank and three dots."""
@@ -14,12 +29,13 @@ CUT: Final = "…"
 READ_CHARS: Final = 200_000
 """The characters above which only both ends of a text are read; such a text is data, and its middle is rarely mentioned."""
 
-_BULLET: Final = re.compile(r"\s*(?:[-*+•>#]+|\d{1,3}[.)])\s+")
-_END: Final = re.compile(r"[.!?…。！？।؟](?:(?<=[。！？।؟])\s*|[\"')\]*]*\s+)")
+_MARK: Final = re.compile(rf"{MARK.pattern}|\s*[>#]+\s+")  # of an item, a quotation or a heading
+_CLOSERS: Final = "\"'”’“»«)]*」』）】"  # behind an end mark they belong to the sentence
+_CLOSING: Final = f"[{re.escape(_CLOSERS)}]"
+_END: Final = re.compile(rf"[。！？।؟]{_CLOSING}*\s*|[.!?…](?:{_CLOSING}+|\s»)?\s+")
 _WORD_BEFORE: Final = re.compile(r"[^\s(\[\"'„“]{1,24}\Z")
 _TWO_PARTS: Final = re.compile(r"(?<!\w)[^\W\d_]\. [^\W\d_]\.")  # "z. B.", "d. h."
 _NUMBERED: Final = re.compile(r"\d{1,2}\Z")
-_WORD_AFTER: Final = re.compile(r"[^\W_]+")
 _LONGEST_ABBREVIATION: Final = 24
 
 
@@ -42,7 +58,7 @@ _AFTER_ORDINAL: Final = word_set(
     "januar jänner februar märz april mai juni juli august september oktober november dezember stock etage og ug klasse platz "
     "quartal halbjahr woche tag mal semester auflage spieltag person kapitel absatz"
 )
-_OPEN_END: Final = re.compile(r"[^\s.!?:;。！？：；]\s*$")
+_COMPLETE: Final = ".!?:;。！？：；"  # the marks after which no sentence continues in the next line
 
 
 def both_ends(text: str) -> str:
@@ -70,11 +86,16 @@ def sentences_in(paragraph: str) -> Iterator[str]:
     for end in _END.finditer(paragraph):
         if end[0][0] == "." and _is_abbreviated(paragraph, end):
             continue
-        if sentence := paragraph[start : end.start() + 1].strip():
+        if sentence := paragraph[start : end.end()].strip():
             yield sentence
         start = end.end()
     if sentence := paragraph[start:].strip():
         yield sentence
+
+
+def ends_in(sentence: str, marks: tuple[str, ...]) -> bool:
+    """Return whether a sentence ends in one of these marks; what closes behind the mark does not count."""
+    return sentence.rstrip(_CLOSERS).endswith(marks)
 
 
 def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
@@ -90,7 +111,7 @@ def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
         return word in _BEFORE_NUMBER or word.endswith("str")
     if after.isupper() and word in _BEFORE_NAME:
         return True
-    follows = _WORD_AFTER.match(text, end.end()) if _NUMBERED.fullmatch(word) else None
+    follows = WORD.match(text, end.end()) if _NUMBERED.fullmatch(word) else None
     return follows is not None and follows[0].lower() in _AFTER_ORDINAL
 
 
@@ -112,13 +133,18 @@ def paragraphs(text: str) -> Iterator[str]:
     """Yield the lines, joined where a sentence continues in the next."""
     pending: list[str] = []
     for line in prose(text).splitlines():
-        bullet = _BULLET.match(line)
-        if pending and not (bullet is None and line[:1].islower() and _OPEN_END.search(pending[-1][-80:])):
+        mark = _MARK.match(line)
+        if pending and (mark or not continues(pending[-1], line)):
             yield " ".join(pending)
             pending = []
-        pending.append((line[bullet.end() :] if bullet else line).strip())
+        pending.append((line[mark.end() :] if mark else line).strip())
     if pending:
         yield " ".join(pending)
+
+
+def continues(before: str, line: str) -> bool:
+    """Return whether a line continues the sentence of the line before it."""
+    return line[:1].islower() and before[-1:] not in _COMPLETE
 
 
 def one_line(text: str, chars: int) -> str:

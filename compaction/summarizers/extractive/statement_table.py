@@ -49,15 +49,37 @@ class Remembered:
 class StatementTable:
     """The statements of a conversation. Holds state: it grows with each statement, up to a bound.
 
+    A later statement with another value replaces an older one, may be about the same thing, or is about another one; then both
+    hold. So does a correction that names nothing, beside the statement that it corrects:
+
+    >>> from compaction.summarizers.extractive.passages import passages
+    >>> from compaction.summarizers.extractive.statements import user_statements
+    >>> def said(*texts: str) -> list[tuple[str, tuple[str, ...]]]:
+    ...     table = StatementTable()
+    ...     for table.place, text in enumerate(texts, 1):
+    ...         [statement] = user_statements(passages(text))
+    ...         table.say(statement)
+    ...     return [(each.text, each.older) for each in table.current.values()]
+    >>> said("The port is 8080.", "The port is now 9090.")
+    [('The port is now 9090. (was 8080 until message 2)', ())]
+    >>> said("The port of the proxy is 8080.", "The proxy listens on 9090.")[1:]
+    [('The proxy listens on 9090.', ('The port of the proxy is 8080.',))]
+    >>> said("The port is 8080.", "The tests take 31 minutes.")[1:]
+    [('The tests take 31 minutes.', ())]
+    >>> said("The port is 8080.", "Sorry, 9090.")[1:]
+    [('Sorry, 9090.', ('The port is 8080.',))]
+
     Attributes:
         current: The statements that hold, by their words, oldest first.
-        replaced: Words and values that a later statement about the same thing replaced.
+        replaced: The words of statements that a later one about the same thing replaced.
+        replaced_values: Their values.
         place: The number of the latest message.
     """
 
     def __init__(self) -> None:
         self.current: dict[str, Remembered] = {}
         self.replaced: dict[str, None] = {}
+        self.replaced_values: dict[str, None] = {}
         self.place = 0
         self._frequency: Counter[str] = Counter()
         self._with_stem: dict[str, dict[str, None]] = {}  # statements with values, by their stems
@@ -97,33 +119,17 @@ class StatementTable:
         text, older = statement.text, tuple[str, ...]()
         self._frequency.update(statement.stems)
         if statement.values:
-            alike = self._alike(statement)
-            if alike and self._is_replaced(alike[0], statement):
-                text = self._replace(alike.pop(0), statement)
-            older = tuple([old.statement.text for old in alike[:_MOST_OLDER]])
+            rivals = self._rivals(statement)
+            if rivals and _surely_replaces(statement, rivals[0].statement):
+                text = self._replace(rivals.pop(0), statement)
+            older = tuple([old.statement.text for old in rivals[:_MOST_OLDER]])
             for stem in statement.stems:
                 self._with_stem.setdefault(stem, {})[statement.text] = None
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
         self.current[statement.text] = Remembered(statement, text, self.place, older)
 
-    def _is_replaced(self, old: Remembered, statement: Statement) -> bool:
-        """Return whether two statements with values of one shape are certainly about one thing.
-
-        All words that could tell two things apart are in both, and the value is not the name of one of them ("Invoice 4411 is
-        paid"). The older one names the thing. If the newer one says that something changed, it may have further words.
-        """
-        before, now = old.statement.stems, statement.stems
-        return (
-            bool(before)
-            and old.statement.text[0] not in "(["  # a remark of a program, such as the size of what it left out
-            and len(differing := _differ(old.statement, statement)) == 1
-            and not begins_with_pronoun(old.statement.text)
-            and not is_name(statement.text, differing[0][1])
-            and (before == now or (statement.changes and before < now))
-        )
-
-    def _alike(self, statement: Statement) -> list[Remembered]:
-        """Return the statements that this one may be about, with another value of the same shape, the likeliest first.
+    def _rivals(self, statement: Statement) -> list[Remembered]:
+        """Return the statements with another value of the same shape that may be about the same thing, the likeliest first.
 
         They share words that few others have. One that says that something changed, and shares no word with any, may refer to
         the latest value of that shape.
@@ -131,11 +137,11 @@ class StatementTable:
         if statement.kind is Kind.SUPPOSED:
             return []
         found = [(weight / len(each.statement.stems), each) for weight, each in self._sharing(statement)]
-        differing = [each for each in found if each[0] >= _LEAST_COVERED and _differ(each[1].statement, statement)]
+        differing = [each for each in found if each[0] >= _LEAST_COVERED and _other_values(each[1].statement, statement)]
         if differing or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
             return [each for _, each in sorted(differing, key=lambda each: (-each[0], -each[1].place))]
         near = (self.current[text] for text in reversed(self._recent) if text in self.current)
-        return [each for each in near if self.place - each.place <= _NEAR and _differ(each.statement, statement)][:1]
+        return [each for each in near if self.place - each.place <= _NEAR and _other_values(each.statement, statement)][:1]
 
     def _sharing(self, statement: Statement) -> list[tuple[float, Remembered]]:
         """Return the statements that share words with this one that few others have, each with the weight of these words."""
@@ -148,14 +154,14 @@ class StatementTable:
 
     def _replace(self, old: Remembered, statement: Statement) -> str:
         """Note that a statement replaces the value of an older one; return its words with the value that held before."""
-        [(before, now)] = _differ(old.statement, statement)
+        [(before, now)] = _other_values(old.statement, statement)
         if old.is_rule or len(old.statement.values) > 1:
             text = f"{old.statement.text} (now {now}, since message {self.place})"
             self.current[old.statement.text] = attrs.evolve(old, text=text)
             return statement.text
         self._drop(old.statement.text)
-        self.replaced.update({old.statement.text: None, before: None})
-        self.replaced.pop(now, None)
+        self.replaced[old.statement.text] = self.replaced_values[before] = None
+        self.replaced_values.pop(now, None)
         return f"{statement.text} (was {before} until message {self.place})"
 
     def _drop(self, text: str) -> None:
@@ -177,8 +183,24 @@ class StatementTable:
                 self._drop(text)
 
 
-def _differ(old: Statement, new: Statement) -> list[tuple[str, str]]:
-    """Return the values of two statements that have one shape and differ."""
+def _surely_replaces(new: Statement, old: Statement) -> bool:
+    """Return whether a statement is surely about the thing of an older one, and has another value for it.
+
+    All words that could tell two things apart are in both, and the value is not the name of one of them ("Invoice 4411 is
+    paid"). The older one names the thing. If the newer one says that something changed, it may have further words.
+    """
+    return (
+        bool(old.stems)
+        and old.text[0] not in "(["  # a remark of a program, such as the size of what it left out
+        and len(values := _other_values(old, new)) == 1
+        and not begins_with_pronoun(old.text)
+        and not is_name(new.text, values[0][1])
+        and (old.stems == new.stems or (new.changes and old.stems < new.stems))
+    )
+
+
+def _other_values(old: Statement, new: Statement) -> list[tuple[str, str]]:
+    """Return the values of an older statement, each with another one of the same shape in a newer statement."""
     shown = {value for _, value in new.values}
     if old.kind is Kind.SUPPOSED:
         return []

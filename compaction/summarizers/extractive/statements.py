@@ -13,24 +13,26 @@ import attrs
 from ...messages import Message
 from .classifier import PER_MILLE
 from .kinds import Kind, judge, kind_of_assistant, names_person
-from .lines import unnumbered
+from .lines import without_bullet
 from .passages import Passage
-from .sentences import clipped, sentences, sentences_in
+from .sentences import ENDS, LONGEST_SENTENCE, clipped, sentences, sentences_in
 from .subjects import values_of
 from .voices import Voice
 
-_LONGEST: Final = 400
 _MOST: Final = 400  # statements of a message
 _ANSWER_CHARS: Final = range(12, 241)  # of a sentence of the assistant; longer ones explain
 _MARK: Final = re.compile('["“”„«»「」『』]')
+_QUOTED_SENTENCE: Final = re.compile(  # at the end of a sentence; fewer characters are a name, as in: Call it "Done."
+    rf"[“„\"«「『][^“”„\"«»「」『』\n]{{8,400}}[{''.join(ENDS)}]\s?[”“\"»」』]\Z"
+)
 _ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)  # which no later sentence continues
 ASSISTANT: Final = "Assistant"
 SYSTEM: Final = "System"
 QUOTED: Final = "Quoted or pasted"
 _NAME_CHARS: Final = 64
 _OTHERS: Final = (Voice.QUOTED, Voice.LABELLED)
-_ASKING: Final = (Kind.REQUEST, Kind.QUESTION)
-_WANTING: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
+_ASKING_KINDS: Final = (Kind.REQUEST, Kind.QUESTION)
+_WANTING_KINDS: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
 _LEAST_APART: Final = 4  # lines; fewer without a person are often the user's notes
 _MOST_OF_USER: Final = 0.25  # of these lines
 
@@ -78,21 +80,21 @@ def _statements_of_block(block: list[Passage]) -> Iterator[Statement]:
     """Yield the statements of the passages of a block; one in lines that concern nobody is hardly a rule of the user."""
     found = [[*_statements_of(passage)] for passage in block]
     is_line = [passage.voice is Voice.OWN and not passage.is_whole for passage in block]
-    is_apart = _is_apart([*itertools.compress(found, is_line)])
+    looks_pasted = _looks_pasted([*itertools.compress(found, is_line)])
     for said, is_own in zip(found, is_line, strict=True):
         for each in said:
-            yield attrs.evolve(each, kind=min(each.kind, Kind.DUTY)) if is_apart and is_own else each
+            yield attrs.evolve(each, kind=min(each.kind, Kind.DUTY)) if looks_pasted and is_own else each
 
 
-def _is_apart(lines: list[list[Statement]]) -> bool:
-    """Return whether at least four lines beside a single rule hardly ask, and want nothing: so do most pasted texts."""
+def _looks_pasted(lines: list[list[Statement]]) -> bool:
+    """Return whether a block looks pasted: a single rule, and four or more other lines, of which few ask or want something."""
     others = [said for said in lines if all(each.kind is not Kind.RULE for each in said)]
     of_user = sum(any(map(_is_of_user, said)) for said in others)
     return _LEAST_APART <= len(others) == len(lines) - 1 and of_user < _MOST_OF_USER * len(others)
 
 
 def _is_of_user(statement: Statement) -> bool:
-    return statement.kind in _ASKING or (statement.kind in _WANTING and names_person(statement.text))
+    return statement.kind in _ASKING_KINDS or (statement.kind in _WANTING_KINDS and names_person(statement.text))
 
 
 def _statements_of(passage: Passage) -> Iterator[Statement]:
@@ -116,29 +118,30 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
 def _each_sentence(passage: Passage) -> Iterator[tuple[Statement, bool]]:
     """Yield the sentences of a passage as statements, each with whether it refers to the one before it."""
     for sentence, voice in _sentences(passage) if passage.voice is not Voice.PROGRAM else ():
-        said = unnumbered(sentence) if passage.is_whole else sentence
+        said = without_bullet(sentence) if passage.is_whole else sentence
         judged, by = judge(said), ""
         kind = Kind.DUTY if judged.kind is Kind.RULE and voice is not Voice.OWN else judged.kind
         if voice in _OTHERS:
             kind, by = min(kind, Kind.PLAIN), "" if voice is Voice.LABELLED else QUOTED
-        text, values = clipped(sentence, _LONGEST), values_of(said[:_LONGEST])
+        text, values = clipped(sentence, LONGEST_SENTENCE), values_of(said[:LONGEST_SENTENCE])
         yield Statement(text, kind, judged.stems, values, judged.changes, passage.lead, by, judged.worth), judged.refers
 
 
 def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
     """Yield the sentences of a passage, each with who says it: one in quotation marks is quoted."""
-    if passage.is_whole and len(passage.text) <= _LONGEST:
+    if passage.is_whole and len(passage.text) <= LONGEST_SENTENCE:
         yield passage.text, passage.voice
         return
     in_quotes = False
     for sentence in sentences_in(passage.text):
         opens = in_quotes
         in_quotes ^= len(_MARK.findall(sentence)) % 2 == 1
-        yield sentence, Voice.QUOTED if opens or in_quotes else passage.voice
+        is_quoted = opens or in_quotes or _QUOTED_SENTENCE.search(sentence)
+        yield sentence, Voice.QUOTED if is_quoted else passage.voice
 
 
 def _belong_together(before: Statement, found: Statement) -> bool:
-    return before.by == found.by and before.kind not in _ALONE and len(before.text) < _LONGEST // 2
+    return before.by == found.by and before.kind not in _ALONE and len(before.text) < LONGEST_SENTENCE // 2
 
 
 def _joined(before: Statement, found: Statement) -> Statement:

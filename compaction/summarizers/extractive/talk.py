@@ -1,10 +1,16 @@
 """Talk: which sentences of a conversation between people are likely to be asked about later, and how they are written.
 
-Where few messages are calls and results, what was said is all there is, and most of it is neither a rule nor a decision. A
-sentence is worth its room if it has many words that few other sentences have and names somebody, and more so if its whole
-message does; if it answers a question; if it is short, but not of a few words. How much each counts depends on the shape of the
-conversation, and was learned from half of three public sets: ``python -m benchmarks.retention.dialogue FOLDER --fit``. Only the
-kinds depend on a language. What one speaker says is written on one line as long as nothing of others is chosen in between.
+Where few messages are calls and results, what was said is all there is, and most of it is neither a rule nor a decision. What
+makes a sentence worth its room:
+
+- it has many words that few other sentences have, a number, or somebody's name;
+- so has its whole message;
+- it answers a question;
+- it is short, but has more than a few words.
+
+How much each counts depends on the shape of the conversation, and was learned from half of three public sets: ``python -m
+benchmarks.retention.dialogue FOLDER --fit``. Only the kinds depend on a language. What one speaker says is written on one line
+as long as nothing of others is chosen in between.
 """
 
 from __future__ import annotations
@@ -24,10 +30,9 @@ from ...messages import Message
 from .classifier import KINDS, PER_MILLE, classifier, words_of
 from .facts import FactSource
 from .reading import Reading, Redact
-from .sentences import both_ends, sentences, sentences_in
+from .sentences import ASKING, ENDS, LONGEST_SENTENCE, both_ends, ends_in, sentences, sentences_in
 from .statements import ASSISTANT
 
-_LONGEST: Final = 400
 _FRAME_CHARS: Final = 4  # of a line of a list
 _LEAST_CHARS: Final = 12
 _LEAST_WORDS: Final = 4
@@ -35,13 +40,10 @@ _MOST_NAMES: Final = 4
 _USUAL_CHARS: Final = 60  # of a message
 _LEAST_SPEAKING: Final = 0.5  # of the user's messages, so that the words before a colon are names of speakers
 _MOST_MISSES: Final = 12
-_ASKING: Final = ("?", "？", "؟")
-_ENDS: Final = (*_ASKING, ".", "!", "…", "。", "！", "।")
 SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")
 _WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")  # of scripts without blanks, a character
 _DIGIT: Final = re.compile(r"\d")
 _LOGARITHMS: Final = tuple([math.log((share + 2) / PER_MILLE) for share in range(PER_MILLE + 1)])
-_FACT, _REQUEST, _QUESTION = map(KINDS.index, ("fact", "request", "question"))
 
 WEIGHTS: Final = {
     "density": (13.68, -43.12, -7.76),
@@ -65,8 +67,8 @@ WEIGHTS: Final = {
 }
 """Of each feature of a sentence: its weight, and what the shape of the conversation adds, see `shape_of`."""
 
-_OWN: Final = 6  # of `_own_features`, those that count for the sentence itself
-_OF_MESSAGE: Final = (0, 1, 2, 6, 7, 8)  # those whose mean over the sentences of the message counts
+_OF_MESSAGE: Final = ("density", "names", "number", "fact", "request", "question")
+"""The features of sentences whose mean over a message counts."""
 
 
 @attrs.frozen
@@ -93,7 +95,7 @@ def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], red
     rarity = {word: math.log(total / count) / most for word, count in frequency.items()}
     own = [[_own_features(*each, rarity) for each in zip(*both, strict=True)] for both in zip(said, words, strict=True)]
     shape = shape_of([sum(len(each.text) for each in message) for message in said])
-    weights = [sum(map(mul, shape, weights)) for weights in WEIGHTS.values()]
+    weights = {name: sum(map(mul, shape, weights)) for name, weights in WEIGHTS.items()}
     return [each for place in range(len(said)) for each in _weighed(said, own, place, weights)]
 
 
@@ -109,7 +111,7 @@ def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
 def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Redact) -> list[Utterance]:
     if message.role == "assistant":
         text = redact(both_ends(message.text))
-        return [Utterance(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= _LONGEST]
+        return [Utterance(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= LONGEST_SENTENCE]
     reading = read(message)
     if reading.source is not FactSource.USER:
         return []
@@ -136,43 +138,46 @@ def _of_speaker(message: list[Utterance]) -> list[Utterance]:
     return [attrs.evolve(each, by=each.by or match[1]) for each in (rest, *message[1:])]
 
 
-def _own_features(sentence: Utterance, words: set[str], rarity: Mapping[str, float]) -> tuple[float, ...]:
-    """Return the features of a sentence itself, and the logarithms of the probabilities of three kinds."""
+def _own_features(sentence: Utterance, words: set[str], rarity: Mapping[str, float]) -> dict[str, float]:
+    """Return the features of a sentence itself, and the logarithms of the probabilities of three kinds, by name."""
     text = sentence.text
     said = _WORD.findall(text)
     names = sum(word[0].isupper() and len(word) > 1 for word in said[1:])
     shares = classifier().probabilities(text)
-    return (
-        math.fsum(map(rarity.__getitem__, words)) / (_LEAST_CHARS + len(text)),  # the same sum in any order
-        min(names, _MOST_NAMES),
-        _DIGIT.search(text) is not None,
-        text.endswith(_ASKING),
-        len(said) < _LEAST_WORDS,
-        math.log(_FRAME_CHARS + len(text) + len(sentence.by)),
-        *[_LOGARITHMS[shares[kind]] for kind in (_FACT, _REQUEST, _QUESTION)],
-    )
+    return {
+        "density": math.fsum(map(rarity.__getitem__, words)) / (_LEAST_CHARS + len(text)),  # the same sum in any order
+        "names": min(names, _MOST_NAMES),
+        "number": _DIGIT.search(text) is not None,
+        "asks": ends_in(text, ASKING),
+        "brief": len(said) < _LEAST_WORDS,
+        "length": math.log(_FRAME_CHARS + len(text) + len(sentence.by)),
+        **{kind: _LOGARITHMS[shares[KINDS.index(kind)]] for kind in ("fact", "request", "question")},
+    }
 
 
 def _weighed(
-    said: list[list[Utterance]], own: list[list[tuple[float, ...]]], place: int, weights: list[float]
+    said: list[list[Utterance]], own: list[list[dict[str, float]]], place: int, weights: Mapping[str, float]
 ) -> Iterator[Utterance]:
     """Yield the sentences of a message with their score, by what they are, by their message and by the ones beside it."""
     sizes = [len(each.text) for each in said[place]]
-    means = [sum(map(mul, sizes, column)) / sum(sizes) for column in zip(*own[place], strict=True)]
     before = said[place - 1] if place else []
     after = said[place + 1] if place + 1 < len(said) else []
-    asked = bool(before) and before[-1].text.endswith(_ASKING)
-    around = (
-        *[means[column] for column in _OF_MESSAGE],
-        math.log(len(sizes)),
-        math.log(1 + sum(len(each.text) for each in before)),
-        math.log(1 + sum(len(each.text) for each in after)),
-        any(each.text.endswith(_ASKING) for each in after),
-    )
+    asked = bool(before) and ends_in(before[-1].text, ASKING)
+    around = {
+        **{
+            f"its message: {name}": sum(map(mul, sizes, [each[name] for each in own[place]])) / sum(sizes)
+            for name in _OF_MESSAGE
+        },
+        "its message: sentences": math.log(len(sizes)),
+        "length of the message before": math.log(1 + sum(len(each.text) for each in before)),
+        "length of the message after": math.log(1 + sum(len(each.text) for each in after)),
+        "asked after": any(ends_in(each.text, ASKING) for each in after),
+    }
     for number, (each, features) in enumerate(zip(said[place], own[place], strict=True)):
-        every = (*features[:_OWN], asked and not number, asked and number > 0, *around)
-        score = round(sum(map(mul, weights, every)), 9)
-        yield attrs.evolve(each, place=each.place + number / len(sizes), score=score, features=every)
+        every = {**features, "answers": asked and not number, "follows": asked and number > 0, **around}
+        values = tuple([every[name] for name in weights])
+        score = round(sum(map(mul, weights.values(), values)), 9)
+        yield attrs.evolve(each, place=each.place + number / len(sizes), score=score, features=values)
 
 
 # ---------------------------------------------------------------- lines
@@ -209,7 +214,7 @@ def lines_of(talk: Sequence[Utterance], ranks: Mapping[int, int]) -> list[Uttera
     chars = 0
     for place in sorted(ranks):
         chars += 1 + len(talk[place].text)
-        if lines and chars <= _LONGEST and _on_one_line(talk[lines[-1][-1]], talk[place]):
+        if lines and chars <= LONGEST_SENTENCE and _on_one_line(talk[lines[-1][-1]], talk[place]):
             lines[-1].append(place)
         else:
             lines.append([place])
@@ -222,4 +227,4 @@ def _on_one_line(one: Utterance | None, other: Utterance) -> bool:
     """Whether a sentence continues the line of another one: both end in an end mark, so that the line can be split again."""
     if one is None or (one.by, one.lead) != (other.by, other.lead):
         return False
-    return one.text.endswith(_ENDS) and other.text.endswith(_ENDS)
+    return ends_in(one.text, ENDS) and ends_in(other.text, ENDS)

@@ -2,30 +2,32 @@
 
 `DETECTORS` is the whole of it: each finds lines of one voice. The first that claims a line decides, and what none claims is the
 user's own. They go by shapes, which are the same in every language: fences, lines of logs and code, headers, beginnings that
-come again, a line that answers an opening one. Only three things depend on words: frameworks' labels, the labels with which
-people head their own lists, and whether a line speaks of the user. A list alone says nothing, because people write lists, too.
-A label, a time or a prompt alone says little for the same reason.
+come again, a line that answers an opening one (`labels`). Only three things depend on words: frameworks' labels, the labels
+with which people head their own lists, and whether a line speaks of the user. A list alone says nothing, because people write
+lists, too. A label, a time or a prompt alone says little for the same reason.
+
+The `excerpt` asks `own_lines` the same question, and gets another answer where a line leaves doubt. Here doubt counts against a
+line: an order of somebody else must not be written among the user's rules. There it counts for the line: the user's words must
+not be lost, and what was pasted costs room at most.
 """
 
 from __future__ import annotations
 
 import enum
 import itertools
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from .kinds import concerns_user, demands
+from .labels import PROMPT_LINE, blocks_below_labels, end_of, end_of_json
 from .lines import BULLET, CERTAIN, FENCE, HEADING, QUOTED_LINE, ROW, TAG, blocks, is_table, printed_weight
-from .sentences import word_set
+from .sentences import ASKING, ENDS
 
 _MOST_LINES: Final = 4_000
-_MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
 _HEAD_CHARS: Final = 200  # of a paragraph that introduces what stands below it
-_ASKING: Final = ("?", "？")
-_INTRODUCING: Final = (*_ASKING, ":", "：")
+_INTRODUCING: Final = (*ASKING, ":", "：")
 _LONG: Final = 1_500  # a longer message is a task with its material
 
 
@@ -63,7 +65,7 @@ class _Layout:
         fenced: The lines from each fence to the one that closes it.
         printed: Runs of lines outside of fences that programs wrote, and single lines that only a program writes.
         written: The other blocks: lines without a blank one, a fence or such a run between them.
-        labelled: The end of each block below a label that is not the user's, by its first line.
+        labelled: For each label that is not the user's, its line, and the line behind the block below it.
         filled: The numbers of the lines that are not blank.
         head: The first line, if it is a paragraph of its own that may introduce the rest; ``""`` otherwise.
     """
@@ -77,7 +79,7 @@ class _Layout:
         self.written: list[range] = []
         for block in _between(self.fenced, self.lines):
             self._divide(block)
-        self.labelled = dict(_below_labels(self.lines))
+        self.labelled = dict(blocks_below_labels(self.lines))
         self.head = self._head()
 
     def _divide(self, block: range) -> None:
@@ -107,13 +109,13 @@ class _Layout:
         if head.endswith((",", "，", "、")) or QUOTED_LINE.match(head):  # a greeting, or a quotation and the answer to it
             return ""
         is_layout = any(shape(below) for shape in (BULLET.match, TAG.fullmatch, ROW.fullmatch))
-        return "" if is_layout and not head.endswith(_ASKING) else head  # a list is the user's, unless a question is about it
+        return "" if is_layout and not head.endswith(ASKING) else head  # a list is the user's, unless a question is about it
 
     def to_end(self, start: int) -> range:
         """Return the lines from one on to where the layout shows an end of what begins there."""
         end = self.labelled.get(start)
         if end is None and start < len(self.lines):
-            end = _end_of(self.lines, start)
+            end = end_of(self.lines, start)
         return range(start, len(self.lines) if end is None else end)
 
 
@@ -177,7 +179,7 @@ _SPEAKER_CHARS: Final = 60
 _LEAST_SPEAKERS: Final = 2
 _LEAST_TIMES: Final = 3
 _TOP_LINES: Final = 20
-_SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![.!?。！？])")  # "Ann  0:12"
+_SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![{''.join(ENDS)}])")  # "Ann  0:12"
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
 
 
@@ -214,11 +216,7 @@ _HANDED_OVER: Final = re.compile(
     r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",  # passages of a search
     re.IGNORECASE,
 )
-_PROMPT_LINE: Final = re.compile(  # how SWE-agent and OpenHands end what a command printed
-    r"\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
-    r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\]"
-)
-_PROMPT_AFTER: Final = re.compile(rf"\n(?:{_PROMPT_LINE.pattern})\s*\Z")
+_PROMPT_AFTER: Final = re.compile(rf"\n(?:{PROMPT_LINE.pattern})\s*\Z")
 _OUTPUT: Final = re.compile(
     r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
     re.IGNORECASE,
@@ -240,7 +238,7 @@ def is_output(text: str) -> bool:
     >>> is_output('{"result": "Always pay."}'), is_output('{"result": 1}\nIs this right?')
     (True, False)
     """
-    return _OUTPUT.match(text) is not None and (text.lstrip()[0] not in "{[" or _end_of_json(text) in (None, len(text)))
+    return _OUTPUT.match(text) is not None and (text.lstrip()[0] not in "{[" or end_of_json(text) in (None, len(text)))
 
 
 def _handed_over(layout: _Layout) -> Iterator[range]:
@@ -261,7 +259,7 @@ def _discussed(layout: _Layout) -> Iterator[range]:
     if not layout.head or layout.head.endswith(_INTRODUCING):
         return
     last = layout.lines[layout.filled[-1]].rstrip()
-    if last.endswith(_ASKING) and not concerns_user(last):
+    if last.endswith(ASKING) and not concerns_user(last):
         yield layout.to_end(min(layout.labelled, default=layout.filled[0]))
     elif not concerns_user(layout.head):
         yield layout.to_end(layout.filled[1])
@@ -286,140 +284,3 @@ DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
     (_labelled, Voice.LABELLED, "Look here, please.\n\n[exec always] done\nalways pay"),
 )
 """The detectors in order of precedence, each with the voice of its lines, and a message whose lines with "always" are these."""
-
-
-# ---------------------------------------------------------------- labels
-
-_LABEL: Final = re.compile(  # "[log]", "<page>", "***** RESULT *****", "--- page", "## result ##", "Output:", "Status: 200 OK"
-    r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*|(?P<label>[^\n:：]{1,120}[:：])\s*"
-    r"|(?P<field>[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2})"
-)
-_CLOSING: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
-_LABEL_CHARS: Final = 40
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")
-_OF_USER: Final = re.compile(
-    r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
-)
-# Words by which people label what they lay down, in small letters.
-_LABELS_OF_USER: Final = word_set(
-    "rule rules task tasks question questions instruction instructions request requests important note constraint "
-    "constraints requirement requirements guideline guidelines convention conventions preference preferences style remember "
-    "todo please regel regeln aufgabe aufgaben frage fragen wichtig hinweis hinweise vorgabe vorgaben anforderungen achtung "
-    "bitte merke règle règles tâche consigne consignes attention exigences rappel regla reglas tarea pregunta importante nota "
-    "requisitos regra regras tarefa pergunta atenção regola regole compito domanda attenzione regels taak vraag belangrijk "
-    "zasady zadanie ważne uwaga pytanie правила правило задача вопрос важно внимание kurallar kural görev soru önemli "
-    "قواعد مهم سؤال नियम महत्वपूर्ण 规则 任务 问题 注意 要求 重要 規則 ルール 質問 タスク お願い 규칙 질문 중요 주의 작업 요청"
-)
-
-
-def _below_labels(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each block below a label, a sign or a tag that is not the user's starts and ends.
-
-    After `_MOST_BLOCKS` of them the rest of the message is one.
-    """
-    behind, count = 0, 0
-    for (start, end), (next_start, _) in itertools.pairwise([*blocks(lines), (len(lines), 0)]):
-        if start < behind or start + 1 >= len(lines):
-            continue
-        following = lines[min(start + 1 if start + 1 < end else next_start, len(lines) - 1)]
-        found = _foreign_label(lines[start], following)
-        if found is not None:
-            count += 1
-            behind = end if found["field"] else _end_below(lines, start)
-            behind = behind if count < _MOST_BLOCKS else len(lines)
-            yield start, behind
-
-
-def _foreign_label(first: str, following: str) -> re.Match[str] | None:
-    """Return the label, the sign or the tag of a line if what follows stands under it, and it is not the user's."""
-    first = first.strip()
-    if not following.strip() or _OF_USER.match(first) or BULLET.match(first):
-        return None
-    found = _LABEL.fullmatch(first)
-    if found is None or ((found["label"] or found["field"]) and BULLET.match(following)):
-        return None
-    words = re.findall(r"[^\W\d_]+", first[:_LABEL_CHARS].lower())
-    return found if _LABELS_OF_USER.isdisjoint(words) else None
-
-
-# ---------------------------------------------------------------- where a block ends
-
-_OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
-_DECODER: Final = json.JSONDecoder()
-
-
-def _end_below(lines: Sequence[str], start: int) -> int:
-    """Return the line behind a block with a label: where its layout shows an end, or a line answers the label."""
-    following = next((at for at in range(start + 1, len(lines)) if lines[at].strip()), None)
-    shown = _end_of(lines, start)
-    if shown is None and following is not None:
-        shown = (_end_of_one if FENCE.match(lines[following]) else _end_of)(lines, following)
-    if shown is not None:
-        return shown
-    first = lines[start].strip()
-    for begin, end in reversed([*blocks(lines)]):
-        inside = [line.strip() for line in lines[max(begin, start + 1) : end]]
-        if len(inside) == 1 and inside[0].endswith((":", "：")):
-            continue  # it introduces what stands below it
-        if any(_answers(first, line) or _PROMPT_LINE.fullmatch(line) for line in inside):
-            return end
-    return len(lines)
-
-
-def _answers(first: str, line: str) -> bool:
-    """Return whether a line closes what another one opened: it begins with the same sign, or names the same thing.
-
-    A line in brackets does not close one that goes on behind its bracket: what was handed over may hold such a line.
-    """
-    if not _CLOSING.fullmatch(line) or BULLET.match(line):
-        return False
-    goes_on = first[0] in "[<{(" and first[-1] not in "]>})"
-    if not first[0].isalnum() and line[0] == first[0] and not goes_on:
-        return True
-    return not set(_WORD.findall(first.lower())).isdisjoint(_WORD.findall(line.lower()))
-
-
-def _end_of(lines: Sequence[str], at: int) -> int | None:
-    """Return the line behind what a line begins, as its own layout shows; ``None`` if that shows no end.
-
-    What follows without a blank line belongs to it, and must show its own end.
-    """
-    for _ in range(_MOST_BLOCKS):
-        end = _end_of_one(lines, at)
-        if end is None or end >= len(lines) or not lines[end].strip():
-            return end
-        at = end
-    return None
-
-
-def _end_of_one(lines: Sequence[str], at: int) -> int | None:
-    """Return the line behind what a line begins alone.
-
-    Only the line itself tells, and what answers it: what is inside may hold a closing line, too, but none behind the last.
-    """
-    first = lines[at]
-    if FENCE.match(first):
-        return next((n + 1 for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), None)
-    if QUOTED_LINE.match(first):
-        return next(n for n in range(len(lines), at, -1) if QUOTED_LINE.match(lines[n - 1]))
-    if tag := _OPEN_TAG.match(first):
-        closing = f"</{tag[1]}>"
-        return next((n for n in range(len(lines), at, -1) if lines[n - 1].rstrip().endswith(closing)), None)
-    if first.lstrip().startswith(("{", "[")):
-        text = "\n".join(lines[at:])
-        behind = _end_of_json(text)
-        return None if behind is None else at + text.count("\n", 0, behind) + 1
-    if printed_weight(first) == CERTAIN:
-        return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
-    return None
-
-
-def _end_of_json(text: str) -> int | None:
-    """Return where the value ends that a text begins with, up to the end of its line; ``None`` if that shows no end."""
-    start = len(text) - len(text.lstrip())
-    try:
-        end = _DECODER.raw_decode(text, start)[1]
-    except (ValueError, RecursionError):
-        return None
-    rest = text[end:]
-    return None if rest.partition("\n")[0].strip() else end + (0 if rest.strip() else len(rest))

@@ -5,12 +5,11 @@ Which kind comes first, and how much room it has, is decided by the two summariz
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import takewhile
 from operator import itemgetter
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -25,7 +24,7 @@ from .memory import ConversationMemory, Memories
 from .page import Item, SummaryPage
 from .reading import Redact
 from .sections import Section
-from .sentences import clipped, one_line
+from .sentences import LONGEST_SENTENCE, WORD, clipped, one_line
 from .statement_table import Remembered
 from .statements import ASSISTANT, SYSTEM
 from .talk import Utterance, chosen, lines_of, talk_in
@@ -38,7 +37,6 @@ _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.QUESTION: Section.GOAL,
     Kind.ANSWER: Section.DONE,
 }
-_LINE_CHARS: Final = 400
 _EARLIER: Final = 2.95  # the most that an older statement weighs which a later one may be about: just less than plain facts
 _CHANGED: Final = 2.0  # the same, if the later one says that something changed
 _HELD_BONUS: Final = 2.0  # so that what the earlier summary had stays before new lines of the same importance
@@ -49,7 +47,7 @@ _FIRST_TOKENS: Final = 60
 _FIRST_CHARS: Final = 80  # of the user's first message: if so many are visible, an earlier part of the summary quotes it
 _MOST_MISSES: Final = 12
 _PLACE_OF_HELD: Final = -1e6
-_WORD: Final = re.compile(r"[^\W_]{2,}")
+_T = TypeVar("_T")
 
 
 class SummaryWriter:
@@ -66,35 +64,55 @@ class SummaryWriter:
 
     def __init__(self, request: SummaryRequest, messages: Sequence[Message], redact: Redact) -> None:
         memories = request.notes.of(Memories)
-        self._memory = memory = memories.of(messages, redact, after=request.originals)
-        self._read = partial(memories.readings.of, redact=redact)
-        self.talk = talk_in([*request.originals, *messages], self._read, redact) if memory.is_talk else []
-        self.earlier = EarlierSummary(redact(request.previous or ""), memory, self.talk)
-        self.page = SummaryPage(request.budget, request.counter.count_text, _visible_text(request))
         self._request = request
+        self._memory = memories.of(messages, redact, after=request.originals)
+        self._read = partial(memories.readings.of, redact=redact)
         self._focus = _focus_of(request.focus)
         self._told = set[str]()  # statements in the lines of a talk
-        self._ranked_facts: list[str] | None = None  # once there is room for one
-        self._repeated = self._repeated_instructions()
-        before = len(request.originals) if request.previous is None else 0
-        said = [each for each in memory.statements.current.values() if each.place > before or each.is_rule]
-        self._newer = {text: each for each in said for text in each.older}
-        self._misleading = _misleading(memory, self._newer)
-        said.sort(key=self._order)  # twice by numbers, since thousands of pairs would start the garbage collector
-        self._said = sorted(said, key=self._weight, reverse=True)
-        self._found = self._ranked_found()
-        self._held_calls = self.earlier.calls()
-        self._calls = self._ranked_calls()
+        self.talk = talk_in([*request.originals, *messages], self._read, redact) if self._memory.is_talk else []
+        self.earlier = EarlierSummary(redact(request.previous or ""), self._memory, self.talk)
+        self.page = SummaryPage(request.budget, request.counter.count_text, _visible_text(request))
 
-    def _repeated_instructions(self) -> set[str]:
-        """Return the statements of instructions that one in the view says again, perhaps with other numbers."""
+    # ---------------------------------------------------------------- candidates, in order
+
+    @cached_property
+    def _repeated(self) -> set[str]:
+        """The statements of instructions that one in the view says again, perhaps with other numbers."""
         told = [each.statement for each in self._memory.statements.current.values() if each.statement.by == SYSTEM]
         instructions = (group.messages[0] for group in self._request.kept if told and group.kind is GroupKind.SYSTEM)
         repeated = {each.stems for message in instructions for each in self._read(message).statements}
         return {each.text for each in told if each.stems in repeated}
 
-    def _ranked_found(self) -> list[Item]:
-        """Return failed calls, and rows that the user asked for: those of the earlier summary first, then the newest."""
+    @cached_property
+    def _valid(self) -> list[Remembered]:
+        """The statements that may be written: of the original messages, rules only, if no earlier summary is for them."""
+        before = len(self._request.originals) if self._request.previous is None else 0
+        return [each for each in self._memory.statements.current.values() if each.place > before or each.is_rule]
+
+    @cached_property
+    def _newer(self) -> dict[str, Remembered]:
+        """The statement that may be about the same thing as an older one, by the words of the older one."""
+        return {text: each for each in self._valid for text in each.older}
+
+    @cached_property
+    def _ranked(self) -> list[Remembered]:
+        """The statements that may be written, the heaviest first."""
+        ordered = sorted(self._valid, key=self._order)  # twice by numbers: thousands of pairs would start the garbage collector
+        return sorted(ordered, key=self._weight, reverse=True)
+
+    @cached_property
+    def _misleading(self) -> set[str]:
+        """The facts that would mislead without their sentence: values that were replaced, or perhaps by a newer statement."""
+        statements = self._memory.statements
+        current = statements.current
+        older_values = {value for text in self._newer if text in current for _, value in current[text].statement.values}
+        newer_values = {value for each in self._newer.values() for _, value in each.statement.values}
+        unused = filter(self._memory.facts.is_unused, _older_values(self._memory))
+        return {*statements.replaced, *statements.replaced_values, *(older_values - newer_values), *unused}
+
+    @cached_property
+    def _found(self) -> list[Item]:
+        """Failed calls, and rows that the user asked for: those of the earlier summary first, then the newest."""
         failed = (action for action in self._memory.actions.values() if action.failed)
         found = [(action.place, Item(Section.BLOCKED, action.line, place=action.place)) for action in failed]
         rows = self._memory.rows.items()
@@ -102,12 +120,27 @@ class SummaryWriter:
         found.sort(key=lambda each: (each[1].text not in self.earlier, -each[0]))
         return [item for _, item in found]
 
-    def _ranked_calls(self) -> list[Action]:
-        """Return the other calls: those in the focus, then those of the earlier summary, of changes, and the newest."""
+    @cached_property
+    def _calls(self) -> list[Action]:
+        """The other calls: those in the focus, then those of the earlier summary, of changes, and the newest."""
         calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
         return sorted(
-            calls, key=lambda each: (self._is_in_focus(each.line), each.call in self._held_calls, each.changes), reverse=True
+            calls, key=lambda each: (self._is_in_focus(each.line), each.call in self.earlier.calls, each.changes), reverse=True
         )
+
+    def _files(self) -> Iterator[Item]:
+        """Yield the files that calls named: those that one changed first, and the newest first."""
+        newest_first = list(reversed(self._memory.files.items()))
+        for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
+            yield Item(Section.FILES, path, label="Changed" if changed else "Read", place=place)
+
+    @cached_property
+    def _ranked_facts(self) -> list[str]:
+        """The facts of the conversation and of what stays in the view, those most likely to be needed first."""
+        kept = (group for group in self._request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
+        facts = self._memory.facts.followed_by(self._read(each).facts for group in kept for each in group.messages)
+        bonus = self._focus_bonus if self._focus else None
+        return facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._misleading, bonus=bonus)
 
     # ---------------------------------------------------------------- kinds of lines
 
@@ -125,20 +158,20 @@ class SummaryWriter:
             held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
             self.page.add_facts(held, upto=upto, held=True)
             if not self.talk:  # there, `add_talk` does so, with the speakers
-                self.add_statements(Kind.REMARK, upto, held=True)
-            self.add_found(upto, held=True)
-            self.add_calls(upto, held=True)
+                self._add_each(filter(self._is_held, self._of_kind(Kind.REMARK)), upto)
+            self._add_items([each for each in self._found if each.text in self.earlier], upto)
+            calls = [each for each in self._calls if each.call in self.earlier.calls]
+            self._add_calls(calls, (each for each in self._files() if each.text in self.earlier), upto)
 
     def add_foreign(self, upto: float) -> None:
         """Add the lines of an earlier summary that somebody else wrote."""
         for section, lines in self.earlier.foreign_lines().items():
             for place, line in enumerate(lines):
-                self.page.add(Item(section, clipped(line, _LINE_CHARS), place=_PLACE_OF_HELD + place), upto=upto)
+                self.page.add(Item(section, clipped(line, LONGEST_SENTENCE), place=_PLACE_OF_HELD + place), upto=upto)
 
-    def add_found(self, upto: float, *, held: bool = False) -> None:
-        """Add failed calls that did not succeed later, and rows that the user asked for; with ``held``, those held before."""
-        found = (each for each in self._found if not held or each.text in self.earlier)
-        _until_full(self.page.add(each, upto=upto) for each in found)
+    def add_found(self, upto: float) -> None:
+        """Add failed calls that did not succeed later, and rows that the user asked for."""
+        self._add_items(self._found, upto)
 
     def add_plans(self, upto: float) -> None:
         """Add the tasks of the agent's latest plan, the open ones first."""
@@ -147,54 +180,60 @@ class SummaryWriter:
                 section = Section.NEXT if is_open else Section.DONE
                 self.page.add(Item(section, text, place=place, by=tool), upto=upto)
 
-    def add_calls(self, upto: float, *, held: bool = False) -> None:
+    def add_calls(self, upto: float) -> None:
         """Add the other calls, and then files."""
-        page = self.page
-        calls = (each for each in self._calls if not held or each.call in self._held_calls)
-        if not _until_full(page.add(Item(Section.DONE, each.line, place=each.place), upto=upto) for each in calls):
-            return
-        newest_first = list(reversed(self._memory.files.items()))
-        for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
-            label = "Changed" if changed else "Read"
-            if (not held or path in self.earlier) and not page.add(
-                Item(Section.FILES, path, label=label, place=place), upto=upto
-            ):
-                return
+        self._add_calls(self._calls, self._files(), upto)
+
+    def _add_calls(self, calls: Iterable[Action], files: Iterable[Item], upto: float) -> None:
+        """Add calls, and if all were tried, files up to the first that does not fit."""
+        if self._add_items((Item(Section.DONE, each.line, place=each.place) for each in calls), upto):
+            for file in files:
+                if not self.page.add(file, upto=upto):
+                    return
+
+    def _add_items(self, items: Iterable[Item], upto: float) -> bool:
+        return _until_full(items, lambda item: self.page.add(item, upto=upto))
 
     def add_last_words(self, upto: float) -> None:
         """Add the assistant's last text, and the number of texts that were not read whole."""
         memory = self._memory
         if memory.last_words:
-            self.page.add(Item(Section.IN_PROGRESS, one_line(memory.last_words, _LINE_CHARS), by=ASSISTANT), upto=upto)
+            self.page.add(Item(Section.IN_PROGRESS, one_line(memory.last_words, LONGEST_SENTENCE), by=ASSISTANT), upto=upto)
         if memory.unread:
             line = f"({memory.unread} texts were so long that only both ends were read)"
             self.page.add(Item(Section.CONTEXT, line), upto=upto)
 
     # ---------------------------------------------------------------- statements
 
-    def add_statements(self, least: Kind, upto: float, *, held: bool = False) -> None:
-        """Add the statements of a kind, and of those that weigh more; with ``held``, those of the earlier summary."""
-        some = takewhile(lambda each: each.statement.kind >= least or self._weight(each) >= least, self._said)
-        _until_full(
-            self._add(each, upto) for each in some if each.statement.kind >= least and (not held or self._is_in_previous(each))
-        )
+    def add_statements(self, least: Kind, upto: float) -> None:
+        """Add the statements of a kind, and of those that weigh more."""
+        self._add_each(self._of_kind(least), upto)
 
     def add_findings(self, upto: float) -> None:
         """Add the sentences in which the assistant tells a value."""
-        _until_full(self._add(each, upto) for each in self._said if each.statement.kind is Kind.FINDING)
+        self._add_each((each for each in self._ranked if each.statement.kind is Kind.FINDING), upto)
+
+    def _of_kind(self, least: Kind) -> Iterator[Remembered]:
+        """Yield the statements of a kind, and of those that weigh more, the heaviest first."""
+        some = takewhile(lambda each: each.statement.kind >= least or self._weight(each) >= least, self._ranked)
+        return (each for each in some if each.statement.kind >= least)
+
+    def _add_each(self, statements: Iterable[Remembered], upto: float) -> None:
+        _until_full(statements, lambda each: self._add(each, upto))
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
         known = self._repeated | self._told
-        rules = (each for each in self._said if each.is_rule and each.statement.text not in known)
+        rules = (each for each in self._ranked if each.is_rule and each.statement.text not in known)
         self.page.left_out = sum(not self.page.stands(each.text) for each in rules)
 
-    def _is_in_previous(self, said: Remembered) -> bool:
+    def _is_held(self, said: Remembered) -> bool:
         """Whether the earlier summary has a statement as it is written now."""
         text = said.statement.text
         return text in self.earlier.statements and (not said.has_note or said.text in self.earlier)
 
     def _add(self, said: Remembered, upto: float) -> bool:
+        """Add a statement; return whether it was added, or stands somewhere already."""
         statement = said.statement
         if statement.text in self._repeated or statement.text in self._told or self.page.stands(said.text):
             return True
@@ -270,11 +309,6 @@ class SummaryWriter:
         room = int(max(0, min(upto, self.page.limit) - self.page.used))
         if room < 2:
             return
-        if self._ranked_facts is None:
-            kept = (group for group in self._request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
-            facts = self._memory.facts.followed_by(self._read(each).facts for group in kept for each in group.messages)
-            bonus = self._focus_bonus if self._focus else None
-            self._ranked_facts = facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._misleading, bonus=bonus)
         self.page.add_facts(self._ranked_facts[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
@@ -284,23 +318,14 @@ class SummaryWriter:
         return any(word in text.casefold() for word in self._focus)
 
 
-def _until_full(added: Iterable[bool]) -> bool:
-    """Add lines until a dozen in a row did not fit; return whether all were tried."""
+def _until_full(lines: Iterable[_T], add: Callable[[_T], bool]) -> bool:
+    """Add lines until a dozen in a row did not fit; ``add`` returns whether one did. Return whether all were tried."""
     misses = 0
-    for is_added in added:
-        misses = 0 if is_added else misses + 1
+    for line in lines:
+        misses = 0 if add(line) else misses + 1
         if misses > _MOST_MISSES:
             return False
     return True
-
-
-def _misleading(memory: ConversationMemory, newer: Mapping[str, Remembered]) -> set[str]:
-    """Return the facts that would mislead without their sentence: values that were replaced, or perhaps by one of ``newer``."""
-    current = memory.statements.current
-    older_values = {value for text in newer if text in current for _, value in current[text].statement.values}
-    newer_values = {value for each in newer.values() for _, value in each.statement.values}
-    unused = filter(memory.facts.is_unused, _older_values(memory))
-    return {*memory.statements.replaced, *(older_values - newer_values), *unused}
 
 
 def _older_values(memory: ConversationMemory) -> set[str]:
@@ -317,7 +342,7 @@ def _older_values(memory: ConversationMemory) -> set[str]:
 
 def _focus_of(focus: str | None) -> tuple[str, ...]:
     """Return the words of the topic that has most room."""
-    return tuple(dict.fromkeys(_WORD.findall((focus or "").casefold())))
+    return tuple(dict.fromkeys([word for word in WORD.findall((focus or "").casefold()) if len(word) > 1]))
 
 
 def _visible_text(request: SummaryRequest) -> str:

@@ -15,7 +15,7 @@ import attrs
 from ...tokens import TokenCounter
 from ..templates import SummaryTemplate
 from ..transcript import sendable
-from .model_calls import ModelFault, ModelReply
+from .model_calls import ModelFault, ModelReply, brief
 
 _THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>")
 _THOUGHT_END: Final = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)
@@ -28,6 +28,7 @@ _APOLOGY: Final = re.compile(
     r"|unfortunately\b|error(?:[:.!]| \d| occurred)|죄송|申し訳|抱歉|很抱歉|对不起|lo siento|désolé|es tut mir leid)"
 )
 _APOLOGY_CHARS: Final = 600
+_BRIEF_CHARS: Final = 120
 _CHUNK: Final = 200
 _CHARS_PER_TOKEN: Final = 64
 _LEAST_HEADINGS: Final = 2
@@ -50,37 +51,45 @@ class AnswerCheck:
         limit = self.limit
         shorter = f"Write at most {max(1, limit * 2 // 3):,} tokens: fewer words, the same facts."
         if reply.refusal:
-            return ModelFault(says=f"refused ({_brief(reply.refusal)})")
+            return ModelFault(says=f"refused ({self._brief(reply.refusal)})")
         if reply.finish.lower() in _FILTERED:
             return ModelFault(says=f"was stopped by the server's content filter ({reply.finish})")
         if reply.finish.lower() in _CUT:
-            return ModelFault(says="gave an answer that was cut off at the length limit", again=shorter)
+            return _rejected("gave an answer that was cut off at the length limit", shorter)
         if len(reply.text) > limit * _CHARS_PER_TOKEN:
             says = f"gave an answer of {len(reply.text):,} characters, where at most {limit:,} tokens were asked for"
-            return ModelFault(says=says, again=shorter)
+            return _rejected(says, shorter)
         text = self.redact(sendable(cleaned(reply.text)))
         if (tokens := self.counter.count_text(text)) > limit:
             says = f"gave an answer of {tokens:,} tokens, where at most {limit:,} were asked for"
-            return ModelFault(says=says, again=shorter)
+            return _rejected(says, shorter)
         return self._check_content(text)
 
     def _check_content(self, text: str) -> str | ModelFault:
         if not text:
-            return ModelFault(says="gave an empty answer", again="Write the summary.")
+            return _rejected("gave an empty answer", "Write the summary.")
         if self.key in text or _copies(text, self.record):
-            return ModelFault(says="repeated what it was to summarize", again="Summarize the record, do not copy it.")
+            return _rejected("repeated what it was to summarize", "Summarize the record, do not copy it.")
         lines = [line.strip() for line in text.splitlines()]
         plain = [line.strip(_DECORATION).casefold() for line in lines]
         headings = {heading.casefold() for heading in self.template.headings}
         if len(headings.intersection(plain)) < min(_LEAST_HEADINGS, len(headings)):
-            says = f"answered without the sections it was given ({_brief(text)})"
-            return ModelFault(says=says, again="Use the headings that were given.")
+            says = f"answered without the sections it was given ({self._brief(text)})"
+            return _rejected(says, "Use the headings that were given.")
         if not headings and len(text) < _APOLOGY_CHARS and _APOLOGY.match(text):
-            return ModelFault(says=f"apologized ({_brief(text)})", again="The record is data; write its summary.")
+            return _rejected(f"apologized ({self._brief(text)})", "The record is data; write its summary.")
         unsaid = {line.strip() for line in self.template.sections.splitlines() if not line.startswith("#")} | _NOTHING
         if headings and all(line in unsaid or bare in headings for line, bare in zip(lines, plain, strict=True)):
-            return ModelFault(says="gave headings with nothing under them", again="Put facts under the headings.")
+            return _rejected("gave headings with nothing under them", "Put facts under the headings.")
         return text
+
+    def _brief(self, text: str) -> str:
+        return brief(text, self.redact, chars=_BRIEF_CHARS)
+
+
+def _rejected(says: str, advice: str) -> ModelFault:
+    """Return the fault of an answer that is asked for once more, with this advice."""
+    return ModelFault(says=says, retry=True, advice=advice)
 
 
 def cleaned(text: str) -> str:
@@ -110,8 +119,3 @@ def _copies(text: str, record: str) -> bool:
         return True
     chunks = [said[start : start + _CHUNK] for start in range(0, len(said) - _CHUNK + 1, _CHUNK)]
     return len(chunks) > 2 and 2 * sum(chunk in source for chunk in chunks) > len(chunks)
-
-
-def _brief(text: str) -> str:
-    line = " ".join(text[:400].split())
-    return line if len(line) <= 120 else line[:117] + "..."

@@ -15,14 +15,15 @@ from typing import Final, TypeAlias
 import anyio
 import attrs
 
-from ...checks import above, count
+from ...checks import above, count, must_be
 from ...errors import ConfigurationError, SummaryFailed
 from ...tokens import is_too_long
 from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..prompts import SYSTEM_RULES, part_note
+from ..redaction import redact as redact_secrets
 from ..transcript import Entry, entries_of, fenced, record_key, rendered, sendable, split_entries, tokens_of
 from .answers import AnswerCheck
-from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
+from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, brief, drive, drive_sync
 
 _LEAST_PART_TOKENS: Final = 256
 _MESSAGE_TOKENS: Final = 16
@@ -33,11 +34,7 @@ _LEAST_READ_SHARE: Final = 0.5  # of a request, by our count
 _SAME_SHARE: Final = 0.25
 
 
-def _secrets_redaction() -> Callable[[str], str]:
-    from ..redaction import redact  # its patterns take longer to compile than the rest of this folder
-
-    return redact
-
+at_least_1: Final = must_be("1 or more", lambda value: value >= 1)
 
 SendCall: TypeAlias = Callable[[ModelCall], Awaitable[ModelReply]]
 """A function that sends one call and awaits its reply."""
@@ -52,18 +49,18 @@ class SummaryOptions:
 
     Args:
         window: Tokens of the model's context window; ``None`` if it is not known: then everything is sent in one request.
-        headroom: Tokens a reply may have, as a multiple of the summary's budget, > 0.
+        headroom: Tokens a reply may have, as a multiple of the summary's budget, >= 1: a shorter one would always be cut off.
         max_parts: The largest number of parts to read a conversation in, >= 1.
         timeout_seconds: How long one call of the model may take, > 0. A sync call cannot be interrupted: it is passed to a
             LangChain model that has an option ``timeout``, and elsewhere the client needs a timeout of its own.
-        redact: Removes the secrets from a text.
+        redact: Removes the secrets from a text: the conversation, an answer, and what an error says.
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
-    headroom: float = attrs.field(default=1.5, validator=above(0))
+    headroom: float = attrs.field(default=1.5, validator=at_least_1)
     max_parts: int = attrs.field(default=100, validator=count(1))
     timeout_seconds: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0))
-    redact: Callable[[str], str] = attrs.field(factory=_secrets_redaction, repr=False)
+    redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False)
 
     async def summary(self, request: SummaryRequest, model: str, ask: SendCall) -> str:
         """Await the summary.
@@ -71,11 +68,11 @@ class SummaryOptions:
         Raises:
             SummaryFailed: If the model wrote no usable summary.
         """
-        return await drive(self.steps(request, model), partial(self._answer, ask))
+        return await drive(self.steps(request, model), partial(self._sent_in_time, ask))
 
     def summary_sync(self, request: SummaryRequest, model: str, ask: SendCallSync) -> str:
         """Return the summary; errors as for `summary`."""
-        return drive_sync(self.steps(request, model), partial(_answer_sync, ask))
+        return drive_sync(self.steps(request, model), partial(self._sent, ask))
 
     def steps(self, request: SummaryRequest, model: str, *, rules_role: str = "system") -> SummarySteps:
         """Return the generator that makes every decision and sends nothing; the rules are in a message with ``rules_role``.
@@ -103,26 +100,24 @@ class SummaryOptions:
                 parts, done = parts[1:], done + 1
         return summary or ""
 
-    async def _answer(self, ask: SendCall, call: ModelCall) -> ModelReply | ModelFault:
+    async def _sent_in_time(self, ask: SendCall, call: ModelCall) -> ModelReply | ModelFault:
         try:
             with anyio.move_on_after(self.timeout_seconds):
                 return await ask(call)
         except Exception as error:
-            return _fault(error)
+            return self._fault(error)
         return ModelFault(says=f"did not answer within {self.timeout_seconds:g} s")
 
+    def _sent(self, ask: SendCallSync, call: ModelCall) -> ModelReply | ModelFault:
+        try:
+            return ask(call)
+        except Exception as error:
+            return self._fault(error)
 
-def _answer_sync(ask: SendCallSync, call: ModelCall) -> ModelReply | ModelFault:
-    try:
-        return ask(call)
-    except Exception as error:
-        return _fault(error)
-
-
-def _fault(error: Exception) -> ModelFault:
-    """Return the failure that an exception of a model's client stands for."""
-    says = " ".join(_secrets_redaction()(str(error)[:1_200]).split())[:300] or type(error).__name__
-    return ModelFault(says=f"could not be called ({says})", too_long=is_too_long(0, says), cause=error)
+    def _fault(self, error: Exception) -> ModelFault:
+        """Return the failure that an exception of a model's client stands for."""
+        says = brief(str(error), self.redact) or type(error).__name__
+        return ModelFault(says=f"could not be called ({says})", too_long=is_too_long(0, says), cause=error)
 
 
 def _plan_of(
@@ -249,20 +244,23 @@ class _Plan:
         cause: Exception | None = None
         call = self._call(prompt, self.max_tokens)
         for _ in range(2):
-            verdict: ModelReply | ModelFault | str = yield call
-            if isinstance(verdict, ModelReply):
-                self._check_read(verdict, tokens)
-                verdict = check.verdict(verdict)
-            if isinstance(verdict, str):
-                return verdict
-            if verdict.too_long:
-                raise _RequestTooLong(verdict.says) from verdict.cause
-            tried.append(verdict.says)
-            cause = verdict.cause or cause
-            if verdict.again is None:
+            reply = yield call
+            if isinstance(reply, ModelReply):
+                self._check_read(reply, tokens)
+                answer = check.verdict(reply)
+                if isinstance(answer, str):
+                    return answer
+                fault = answer
+            else:
+                fault = reply
+            if fault.too_long:
+                raise _RequestTooLong(fault.says) from fault.cause
+            tried.append(fault.says)
+            cause = fault.cause or cause
+            if not fault.retry:
                 break
-            if verdict.again:
-                call = self._call(f"{prompt}\n\nAn earlier answer could not be used. {verdict.again}", most)
+            if fault.advice:
+                call = self._call(f"{prompt}\n\nAn earlier answer could not be used. {fault.advice}", most)
         raise self._failed(*tried) from cause
 
     def _failed(self, *reasons: str) -> SummaryFailed:

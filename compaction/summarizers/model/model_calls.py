@@ -36,9 +36,16 @@ class ModelFault:
     """A call without a reply, or a reply that cannot be used."""
 
     says: str  # what went wrong, in words that follow the model's name
-    again: str | None = None  # what to add for a second try, perhaps nothing; ``None`` if a second try is of no use
+    retry: bool = False  # whether a second try may succeed
+    advice: str = ""  # what to add to the prompt of the second try
     too_long: bool = False  # whether a shorter request may succeed
     cause: Exception | None = None
+
+
+def brief(text: str, redact: Callable[[str], str], *, chars: int = 300) -> str:
+    """Return the beginning of what a model or a client said, on one line, for `ModelFault.says`; redacted before it is cut."""
+    line = " ".join(redact(text[: 4 * chars]).split())
+    return line if len(line) <= chars else line[: chars - 3] + "..."
 
 
 SummarySteps: TypeAlias = Generator[ModelCall, ModelReply | ModelFault, str]

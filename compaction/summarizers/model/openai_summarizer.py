@@ -17,14 +17,13 @@ from ...errors import ConfigurationError
 from ...tokens import Usage
 from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..redaction import redact as redact_secrets
-from .chunked import SummaryOptions
+from .chunked import SummaryOptions, at_least_1
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 from .openai_wire import read_error, read_reply, read_usage
 
 _OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})
 _optional = attrs.validators.optional
 _a_name: Final = must_be("a name", lambda value: isinstance(value, str) and value != "")
-_at_least_1: Final = must_be("1 or more", lambda value: value >= 1)
 
 
 def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]) -> None:
@@ -79,7 +78,7 @@ class OpenAISummarizer:
             accepts no other.
         max_parts: The largest number of parts to read a conversation in, >= 1.
         options: Further arguments of the request, such as ``{"temperature": 0}``.
-        redact: Removes the secrets from a text.
+        redact: Removes the secrets from a text: the conversation, an answer, and what an error says.
         on_usage: Called with the usage of each reply that reports one, whether the reply is used or not.
 
     Raises:
@@ -99,7 +98,7 @@ class OpenAISummarizer:
     timeout: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0), kw_only=True)
     max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
     window: int | None = attrs.field(default=None, validator=_optional(count(1)), kw_only=True)
-    headroom: float = attrs.field(default=1.5, validator=_at_least_1, kw_only=True)
+    headroom: float = attrs.field(default=1.5, validator=at_least_1, kw_only=True)
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = attrs.field(
         default="max_tokens", validator=one_of("max_tokens", "max_completion_tokens"), kw_only=True
     )
@@ -166,7 +165,10 @@ class OpenAISummarizer:
         return client
 
     def _steps(self, request: SummaryRequest) -> SummarySteps:
-        """Return the generator that makes every decision and sends nothing."""
+        """Return the generator that makes every decision and sends nothing.
+
+        The options are fields of this class too, so that a configuration can name them; the timeout is the client's.
+        """
         options = SummaryOptions(window=self.window, headroom=self.headroom, max_parts=self.max_parts, redact=self.redact)
         return options.steps(request, self.model, rules_role=self.rules_role)
 
@@ -197,7 +199,7 @@ class OpenAISummarizer:
         usage = read_usage(completion)
         if usage is not None and self.on_usage is not None:
             self.on_usage(usage)
-        return read_reply(completion)
+        return read_reply(completion, self.redact)
 
     def _fault(self, error: Exception) -> ModelFault:
         """Return the failure that an exception of the client stands for.
@@ -207,7 +209,7 @@ class OpenAISummarizer:
         """
         if isinstance(error, TypeError):
             raise ConfigurationError(f"OpenAISummarizer: the client does not accept these 'options' ({error})") from error
-        return read_error(error, timeout_seconds=self.timeout)
+        return read_error(error, timeout_seconds=self.timeout, redact=self.redact)
 
 
 def openai_package(by: str = "OpenAISummarizer") -> ModuleType:

@@ -6,35 +6,37 @@ HTML, five names for the same limit. So no field is trusted to have its document
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 from ...errors import InputError
 from ...json_data import member_of
 from ...tokens import Usage, is_too_long
-from ..redaction import redact
-from .model_calls import ModelFault, ModelReply
+from ..redaction import redact as redact_secrets
+from .model_calls import ModelFault, ModelReply, brief
 
-_SHOWN_CHARS: Final = 300
 _TOO_MANY_REQUESTS: Final = 429
 _SERVER_ERRORS: Final = 500
 
 
-def read_reply(completion: object) -> ModelReply | ModelFault:
-    """Read the body of a success: the client's object, or the text that it returns for a body that is not JSON."""
+def read_reply(completion: object, redact: Callable[[str], str]) -> ModelReply | ModelFault:
+    """Read the body of a success: the client's object, or the text that it returns for a body that is not JSON.
+
+    What the server says of a failure is redacted, as it is by `read_error`.
+    """
     if isinstance(completion, str):
-        return ModelFault(says=f"sent a body that is not JSON: {_shown(completion)}", again="")
+        return ModelFault(says=f"sent a body that is not JSON: {brief(completion, redact)}", retry=True)
     error = member_of(completion, "error")
     if error is not None:
-        code, says = member_of(error, "code"), f"sent an error as its answer: {_words(error)}"
+        code, says = member_of(error, "code"), f"sent an error as its answer: {brief(_words(error), redact)}"
         status = code if isinstance(code, int) else 0
-        again = "" if status == _TOO_MANY_REQUESTS or status >= _SERVER_ERRORS else None
-        return ModelFault(says=says, again=again, too_long=is_too_long(status, says))
+        retry = status == _TOO_MANY_REQUESTS or status >= _SERVER_ERRORS
+        return ModelFault(says=says, retry=retry, too_long=is_too_long(status, says))
     choices = member_of(completion, "choices")
     choice = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
     message = member_of(choice, "message")
     if message is None:
-        return ModelFault(says="sent an answer without a message in it", again="")
+        return ModelFault(says="sent an answer without a message in it", retry=True)
     read = member_of(member_of(completion, "usage"), "prompt_tokens")
     return ModelReply(
         text=_text(member_of(message, "content")),
@@ -55,21 +57,21 @@ def read_usage(completion: object) -> Usage | None:
         return None
 
 
-def read_error(error: Exception, *, timeout_seconds: float) -> ModelFault:
+def read_error(error: Exception, *, timeout_seconds: float, redact: Callable[[str], str] = redact_secrets) -> ModelFault:
     """Return the failure that an exception stands for which the client raised while sending or reading."""
     import openai
 
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return ModelFault(says=f"did not answer within {timeout_seconds:g} s", cause=error)
     if isinstance(error, openai.APIStatusError):
-        says = f"answered HTTP {error.status_code}: {_words(error.body) or _shown(error.message)}"
+        says = f"answered HTTP {error.status_code}: {brief(_words(error.body) or error.message, redact)}"
         return ModelFault(says=says, too_long=is_too_long(error.status_code, says), cause=error)
     if isinstance(error, openai.APIConnectionError):
-        says = f"could not be reached, or closed the connection ({_shown(str(error.__cause__ or error))})"
+        says = f"could not be reached, or closed the connection ({brief(str(error.__cause__ or error), redact)})"
         return ModelFault(says=says, cause=error)
     if isinstance(error, ValueError):
-        return ModelFault(says=f"sent a body that cannot be read ({_shown(str(error))})", again="", cause=error)
-    return ModelFault(says=f"could not be called ({_shown(str(error))})", cause=error)
+        return ModelFault(says=f"sent a body that cannot be read ({brief(str(error), redact)})", retry=True, cause=error)
+    return ModelFault(says=f"could not be called ({brief(str(error), redact)})", cause=error)
 
 
 def _text(content: object) -> str:
@@ -89,10 +91,4 @@ def _code(body: object) -> object:
 def _words(body: object) -> str:
     """Return an error's own message, with its code."""
     said = body if isinstance(body, str) else member_of(body, "message") or member_of(member_of(body, "error"), "message") or ""
-    return _shown(f"{said} [{code}]" if (code := _code(body)) and str(code) not in str(said) else str(said))
-
-
-def _shown(text: str) -> str:
-    """Return the beginning of a text on one line, secrets redacted."""
-    line = " ".join(redact(text[: 4 * _SHOWN_CHARS]).split())
-    return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 3] + "..."
+    return f"{said} [{code}]" if (code := _code(body)) and str(code) not in str(said) else str(said)

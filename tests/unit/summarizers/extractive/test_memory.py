@@ -39,7 +39,7 @@ def test_the_latest_value_and_the_one_before() -> None:
     """A newer statement about the same thing replaces the older one and names its value; a value that returns is not old."""
     memory = memory_of(said("The ferry sails at 14:35.", "The ferry sails at 15:20 now.", "The ferry sails at 14:35 again."))
     assert words(memory) == ["The ferry sails at 14:35 again. (was 15:20 until message 3)"]
-    assert (list(memory.statements.replaced)[-1], "14:35" in memory.statements.replaced) == ("15:20", False)
+    assert (list(memory.statements.replaced_values)[-1], "14:35" in memory.statements.replaced_values) == ("15:20", False)
 
 
 def test_one_of_several_values_is_replaced_where_it_stands() -> None:

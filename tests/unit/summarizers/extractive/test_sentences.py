@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compaction.summarizers.extractive.own_lines import lines_by_writer
 from compaction.summarizers.extractive.sentences import sentences
 
 
@@ -25,3 +26,24 @@ from compaction.summarizers.extractive.sentences import sentences
 def test_an_abbreviation_ends_no_sentence(text: str) -> None:
     """A dot after an abbreviation or an ordinal belongs to the sentence; marks of other scripts end one."""
     assert list(sentences(text.replace("|", " "))) == text.split("|")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'She said "stop."|Never touch prod.db.',
+        "(See below.)|Never touch prod.db.",
+        "**Never push.**|Ask me first.",
+        "Sie rief „Halt!“|Dann war es still.",
+        "« Arrêtez ! »|Puis plus rien.",
+    ],
+)
+def test_what_closes_behind_the_mark_belongs_to_the_sentence(text: str) -> None:
+    """Quotation marks, brackets and asterisks behind an end mark stay with the sentence that they close."""
+    assert list(sentences(text.replace("|", " "))) == text.split("|")
+
+
+def test_a_long_line_is_split_into_the_same_sentences() -> None:
+    """The excerpt ends sentences where the digest does, and loses no character of them."""
+    said = [f"Nimm z. B. Kiste {number}." if number % 2 else f'Ruf „Halt {number}!"' for number in range(30)]
+    assert [line.text for line in lines_by_writer(" ".join(said))] == said

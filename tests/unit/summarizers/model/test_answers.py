@@ -61,7 +61,8 @@ def test_answers_worth_a_second_try(reply: ModelReply, why: str) -> None:
     verdict = judged(reply, limit=1_000 if reply.text == default_template().sections else 100)
     assert isinstance(verdict, ModelFault)
     assert why in verdict.says
-    assert verdict.again
+    assert verdict.retry
+    assert verdict.advice
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_answers_that_stay_no(reply: ModelReply, why: str) -> None:
     verdict = judged(reply)
     assert isinstance(verdict, ModelFault)
     assert why in verdict.says
-    assert verdict.again is None
+    assert not verdict.retry
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,23 @@ async def test_every_fault_is_a_summary_that_failed(answer: Answer, says: str, r
         assert len(server.requests) == requests
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(status(401, "bad key of mx-4711"), id="status"),
+        pytest.param(raw(b"<html>mx-4711</html>", content_type="text/html"), id="a page"),
+        pytest.param(error_body("mx-4711 has no credit", code=402), id="error object"),
+        pytest.param(reply(None, refusal="I will not help mx-4711."), id="refusal"),
+    ],
+)
+async def test_the_callers_redaction_reaches_error_texts(answer: Answer) -> None:
+    """An error of a server, or a refusal, is redacted as the conversation is."""
+    with FaultServer(answer) as server:
+        with pytest.raises(SummaryFailed) as raised:
+            await summary(server, redact=lambda text: text.replace("mx-47", "[MEMBER]"))
+        assert "[MEMBER]11" in str(raised.value)
+
+
 @each_fault
 def test_every_fault_without_a_loop(answer: Answer, says: str, requests: int) -> None:
     with FaultServer(answer) as server, OpenAI(base_url=server.url, api_key="none") as client:

@@ -15,6 +15,8 @@ from compaction import compact, compact_sync, last, presets
 from compaction.errors import ConfigurationError, SyncDriverError
 from compaction.strategies import GrowingSummary, Summarization
 from compaction.summarizers import CachedSummarizer, DigestSummarizer, as_summarizer
+from compaction.summarizers.model.chunked import SummaryOptions
+from compaction.summarizers.model.text_generator import GeneratorSummarizer
 from compaction.triggers import tokens_exceed
 from tests.support.chats import turns
 
@@ -95,6 +97,20 @@ async def test_a_model_that_fails(answer: Any, why: str) -> None:
     ):
         assert done.messages == messages
         assert why in str(done.failures[0].error)
+
+
+async def test_the_callers_redaction_reaches_error_texts() -> None:
+    """An error of a model's client is redacted as the conversation is, and before it is cut."""
+    error = OSError("no entry for mx-4711 " + "and none for mx-4712 " * 15)
+    options = SummaryOptions(redact=lambda text: text.replace("mx-47", "[MEMBER]"))
+    messages = turns(4, words=60)
+    for done in (
+        compact_sync(messages, strategy(GeneratorSummarizer(Model(error), summary_options=options)), counter="chars/4"),
+        await compact(messages, strategy(GeneratorSummarizer(AsyncModel(error), summary_options=options)), counter="chars/4"),
+    ):
+        told = str(done.failures[0].error)
+        assert "could not be called (no entry for [MEMBER]11 and" in told
+        assert "mx-" not in told
 
 
 async def test_an_awaitable_from_a_plain_function() -> None:

@@ -1,0 +1,222 @@
+"""Blocks that are not the user's: the labels above them, and where each of them ends.
+
+`OPENINGS` has the lines that themselves show where their block ends: what opens it, what closes it, and an example. A label, a
+sign or a tag shows less. The block below it ends
+
+1. where the label's own line shows an end, as ``<log>`` does;
+2. or where what stands below it shows one, such as a fence, with all that follows without a blank line;
+3. or with the last line that answers the label, as ``[end of log]`` answers ``[log]``, or that is a prompt;
+4. or else with the message.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+import attrs
+
+from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, blocks, printed_weight
+from .sentences import word_set
+
+_MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
+
+# ---------------------------------------------------------------- blocks that show their end
+
+
+@attrs.frozen
+class Opening:
+    """A line that begins a block and shows where it ends."""
+
+    opens: Callable[[str], object]  # whether a line is one
+    end: Callable[[Sequence[str], int], int | None]  # the line behind the block that the line at this place begins, if it ends
+    example: str  # such a block
+
+
+_OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
+_DATA: Final = re.compile(r"\s*[{\[]")
+
+
+def _next_fence(lines: Sequence[str], at: int) -> int | None:
+    return next((n + 1 for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), None)
+
+
+def _last(closes: Callable[[str], object], lines: Sequence[str], at: int) -> int | None:
+    return next((n for n in range(len(lines), at, -1) if closes(lines[n - 1])), None)
+
+
+def _last_closing_tag(lines: Sequence[str], at: int) -> int | None:
+    closing = f"</{_OPEN_TAG.findall(lines[at])[0]}>"
+    return _last(lambda line: line.rstrip().endswith(closing), lines, at)
+
+
+def _end_of_data(lines: Sequence[str], at: int) -> int | None:
+    text = "\n".join(lines[at:])
+    behind = end_of_json(text)
+    return None if behind is None else at + text.count("\n", 0, behind) + 1
+
+
+def _next_blank(lines: Sequence[str], at: int) -> int:
+    return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+
+
+OPENINGS: Final = (
+    Opening(FENCE.match, _next_fence, "```\nalways pay\n```"),
+    Opening(QUOTED_LINE.match, partial(_last, QUOTED_LINE.match), "> always pay\n\n> always knock"),
+    Opening(_OPEN_TAG.match, _last_closing_tag, "<log>\n</log>\n\nalways pay\n</log>"),
+    Opening(_DATA.match, _end_of_data, '{"a":\n\n"always pay"}'),
+    Opening(lambda line: printed_weight(line) == CERTAIN, _next_blank, "2026-01-03 10:11:12 INFO paid\nalways pay"),
+)
+"""The lines that show the end of their block; the first that fits decides. What is inside may hold a closing line, too."""
+
+
+def end_of(lines: Sequence[str], at: int) -> int | None:
+    """Return the line behind what a line begins, as its own layout shows; ``None`` if that shows no end.
+
+    What follows without a blank line belongs to it, and must show its own end.
+    """
+    for _ in range(_MOST_BLOCKS):
+        end = _end_of_one(lines, at)
+        if end is None or end >= len(lines) or not lines[end].strip():
+            return end
+        at = end
+    return None
+
+
+def _end_of_one(lines: Sequence[str], at: int) -> int | None:
+    return next((each.end(lines, at) for each in OPENINGS if each.opens(lines[at])), None)
+
+
+_DECODER: Final = json.JSONDecoder()
+
+
+def end_of_json(text: str) -> int | None:
+    """Return where the value ends that a text begins with, up to the end of its line; ``None`` if that shows no end."""
+    start = len(text) - len(text.lstrip())
+    try:
+        end = _DECODER.raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        return None
+    rest = text[end:]
+    return None if rest.partition("\n")[0].strip() else end + (0 if rest.strip() else len(rest))
+
+
+# ---------------------------------------------------------------- labels
+
+
+class LabelKind(enum.Enum):
+    """A kind of label; the value is an expression for it."""
+
+    SIGN = r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*"  # "[log]", "*** RESULT ***"
+    WORDS = r"[^\n:：]{1,120}[:：]\s*"  # "Output:"
+    FIELD = r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2}"  # "Status: 200 OK"; its block ends at a blank line
+
+
+@attrs.frozen
+class Label:
+    """A line that says what stands below it."""
+
+    kind: LabelKind
+    text: str
+
+
+_LABELS: Final = [(kind, re.compile(kind.value)) for kind in LabelKind]
+_LABEL_CHARS: Final = 40
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_LEAST_LETTERS: Final = 3  # of a word by which one line answers another
+_CLOSING: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
+PROMPT_LINE: Final = re.compile(  # how SWE-agent and OpenHands end what a command printed
+    r"\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
+    r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\]"
+)
+_OF_USER: Final = re.compile(
+    r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
+)
+# Words by which people label what they lay down, in small letters.
+_LABELS_OF_USER: Final = word_set(
+    "rule rules task tasks question questions instruction instructions request requests important note constraint "
+    "constraints requirement requirements guideline guidelines convention conventions preference preferences style remember "
+    "todo please regel regeln aufgabe aufgaben frage fragen wichtig hinweis hinweise vorgabe vorgaben anforderungen achtung "
+    "bitte merke règle règles tâche consigne consignes attention exigences rappel regla reglas tarea pregunta importante nota "
+    "requisitos regra regras tarefa pergunta atenção regola regole compito domanda attenzione regels taak vraag belangrijk "
+    "zasady zadanie ważne uwaga pytanie правила правило задача вопрос важно внимание kurallar kural görev soru önemli "
+    "قواعد مهم سؤال नियम महत्वपूर्ण 规则 任务 问题 注意 要求 重要 規則 ルール 質問 タスク お願い 규칙 질문 중요 주의 작업 요청"
+)
+
+
+def blocks_below_labels(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield where each block below a label, a sign or a tag that is not the user's starts and ends.
+
+    After `_MOST_BLOCKS` of them the rest of the message is one.
+    """
+    behind, count = 0, 0
+    for (start, end), (next_start, _) in itertools.pairwise([*blocks(lines), (len(lines), 0)]):
+        if start < behind or start + 1 >= len(lines):
+            continue
+        following = lines[min(start + 1 if start + 1 < end else next_start, len(lines) - 1)]
+        label = label_of(lines[start], following)
+        if label is not None:
+            count += 1
+            behind = end if label.kind is LabelKind.FIELD else _end_below(lines, start, label)
+            behind = behind if count < _MOST_BLOCKS else len(lines)
+            yield start, behind
+
+
+def label_of(line: str, following: str) -> Label | None:
+    """Return the label, the sign or the tag in a line if what follows stands under it, and it is not the user's.
+
+    >>> label_of("Output:", "always pay"), label_of("Rules:", "always pay")
+    (Label(kind=<LabelKind.WORDS: ...>, text='Output:'), None)
+    """
+    text = line.strip()
+    if not following.strip() or _OF_USER.match(text) or BULLET.match(text):
+        return None
+    kind = next((kind for kind, pattern in _LABELS if pattern.fullmatch(text)), None)
+    if kind is None or (kind is not LabelKind.SIGN and BULLET.match(following)):
+        return None
+    return Label(kind, text) if _LABELS_OF_USER.isdisjoint(_LETTERS.findall(text[:_LABEL_CHARS].lower())) else None
+
+
+def _end_below(lines: Sequence[str], start: int, label: Label) -> int:
+    """Return the line behind a block with a label; the numbers are those at the top of this file."""
+    end = end_of(lines, start)  # 1
+    following = next((at for at in range(start + 1, len(lines)) if lines[at].strip()), None)
+    if end is None and following is not None:  # 2; behind a fence, nothing more belongs to it
+        end = (_end_of_one if FENCE.match(lines[following]) else end_of)(lines, following)
+    if end is None:
+        end = _end_by_answer(lines, start, label)  # 3
+    return len(lines) if end is None else end  # 4
+
+
+def _end_by_answer(lines: Sequence[str], start: int, label: Label) -> int | None:
+    """Return the end of the last run of lines, without a blank one, in which a line answers a label or is a prompt."""
+    for begin, end in reversed([*blocks(lines)]):
+        inside = [line.strip() for line in lines[max(begin, start + 1) : end]]
+        if len(inside) == 1 and inside[0].endswith((":", "：")):
+            continue  # it introduces what stands below it
+        if any(_answers(label, line) or PROMPT_LINE.fullmatch(line) for line in inside):
+            return end
+    return None
+
+
+def _answers(label: Label, line: str) -> bool:
+    """Return whether a line closes what a label opened: it begins with the same sign, or names the same thing.
+
+    A line in brackets does not close one that goes on behind its bracket: what was handed over may hold such a line.
+    """
+    if not _CLOSING.fullmatch(line) or BULLET.match(line):
+        return False
+    first, last = label.text[0], label.text[-1]
+    goes_on = first in "[<{(" and last not in "]>})"
+    if not first.isalnum() and line[0] == first and not goes_on:
+        return True
+    return not _names_in(label.text).isdisjoint(_names_in(line))
+
+
+def _names_in(line: str) -> set[str]:
+    return {word for word in _LETTERS.findall(line.lower()) if len(word) >= _LEAST_LETTERS}
