@@ -16,7 +16,7 @@ from ..formats import MessageFormat
 from ..index import Edit, Metrics, named
 from ..result import CompactionResult, Step
 from ..strategies import QUOTES_A_PART
-from .printing import open_console, percent, plural, print_table, printable, short_location
+from .printing import Column, number_columns, open_console, percent, plural, print_table, printable, short_location
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -112,7 +112,8 @@ def show_compaction(report: ReportData, stream: TextIO, *, verbose: bool) -> Non
         if verbose and len(conversations) == 1:
             _show_one(console, conversations[0])
         elif verbose:
-            columns = ["~conversation", "~id", ">tokens", ">after", "~result"]
+            names = [Column("conversation", if_narrow="wrapped"), Column("id", if_narrow="wrapped")]
+            columns = [*names, *number_columns("tokens", "after"), Column("result", if_narrow="wrapped")]
             print_table(console, columns, [_row(report["file"], done) for done in conversations])
         elif len(conversations) == 1:
             _show_remarks(console, conversations[0])
@@ -169,9 +170,10 @@ def _show_one(console: Console, done: ReportData) -> None:
         for (name, before), after in sizes
     ]
     console.print()
-    print_table(console, [printable(done["where"]), ">before", ">after", ">left"], rows)
+    print_table(console, [Column(printable(done["where"])), *number_columns("before", "after", "left")], rows)
     if done["steps"]:
-        columns = ["step", "~why", "~groups", ">tokens before", ">after"]
+        words = [Column("step"), Column("why", if_narrow="wrapped"), Column("groups", if_narrow="wrapped")]
+        columns = [*words, *number_columns("tokens before", "after")]
         print_table(console, columns, [row for step in done["steps"] for row in _step_rows(step)])
     for rule, times in done["refused"].items():
         console.print(printable(f"not done, {plural(times, 'time')}: {rule}"))

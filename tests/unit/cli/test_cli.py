@@ -407,6 +407,14 @@ def test_nothing_of_a_transcript_reaches_the_terminal(tmp_path: Path) -> None:
     assert "[bold red]a" in shown
 
 
+@pytest.mark.parametrize("name", ["~old.json", ">x.json", "^cut.json"])
+def test_a_file_name_is_not_layout(chat: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The report's heading shows the whole name of a file, whatever character it begins with."""
+    monkeypatch.chdir(chat.parent)
+    chat.rename(name)
+    assert name in run("compact", name, "-v", "--budget", "600", "-o", "out.json").stdout.splitlines()[4].split()
+
+
 def test_a_terminal_without_blocks_gets_plain_bars(chat: Path) -> None:
     code, shown, complaints = ended("inspect", chat, env={"PYTHONIOENCODING": "ascii"})
     assert (code, complaints) == (0, "")
