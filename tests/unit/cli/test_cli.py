@@ -346,7 +346,7 @@ def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
         (["compact", "CHAT", "--budget", "1k", "--reserve-output", "1"], "--reserve-output"),
         (["compact", "CHAT", "--window", "many"], "32k"),
         (["compact", "CHAT", "--window", "0.5"], "32k"),
-        (["compact", "CHAT", "--window", "0"], "above 0"),
+        (["compact", "CHAT", "--window", "0"], "larger than the reserve"),
         (["compact", "CHAT", "--window", "1k", "--reserve-output", "2k"], "reserve"),
         (["compact", "CHAT", "--window", "1k", "--preset", "none"], "context_window"),
         (["compact", "CHAT", "--window", "1k", "--preset", "token_budget"], "--preset token_budget takes --budget"),
