@@ -58,7 +58,7 @@ class Needs:
     ordinal: int  # the ordinal of the answer among the conversation's messages
     tokens: int  # tokens of its whole history
     facts: tuple[NeededFact, ...]
-    fits: bool  # whether the system messages and the last user message alone fit the window; if not, no candidate can help
+    fits: bool  # whether the system messages and the last user message alone fit the window; if not, hardly any candidate helps
 
 
 @attrs.frozen(kw_only=True)

@@ -80,7 +80,7 @@ def test_spans_are_copied_from_older_history_only() -> None:
 
 
 def test_what_cannot_fit_is_known() -> None:
-    """If the system message and the last user message alone exceed the window, no candidate can help."""
+    """If the system message and the last user message alone exceed the window, hardly any candidate can help."""
     chat = [system("s" * 400), user("u" * 400), assistant("a" * 400), user("short"), assistant()]
     sizes = transcript(chat).tokens
     at_first, at_last = transcript(chat, window=sizes[0] + sizes[1] - 1).needs
