@@ -44,15 +44,15 @@ class LineChunk:
 
     def text(self, written: Sequence[Written]) -> bytes:
         """Return the written rows as lines, without each `BadConversation`."""
-        return b"".join([each for each in cast("Sequence[bytes]", written) if not isinstance(each, BadConversation)])
+        return b"".join([each for each in written if isinstance(each, bytes)])
 
     def table(self, written: Sequence[Written]) -> Any:
         """Return the written rows as an Arrow table."""
         arrow = arrow_module()
         records = [
-            _record(parse_json(cast("bytes", each)))
+            _record(parse_json(each))
             for row, each in zip(self.rows, written, strict=True)
-            if isinstance(row, JsonLine) and not isinstance(each, BadConversation)
+            if isinstance(row, JsonLine) and isinstance(each, bytes)
         ]
         names = list(dict.fromkeys(name for record in records for name in record)) or [_MESSAGES]
         columns = {name: [record.get(name) for record in records] for name in names}

@@ -180,7 +180,8 @@ def _empty_part(target: OutputFile, folder: Path) -> Path:
     """Write the part of an output without slices."""
     files = PartFiles(folder, (target.number, 0))
     with files.open_rows(target.kind):
-        return files.rows
+        pass  # there are no rows
+    return files.rows
 
 
 def _write_parts(target: OutputFile, parts: Sequence[Path], stream: IO[bytes]) -> None:
