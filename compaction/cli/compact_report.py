@@ -40,8 +40,8 @@ class EditSummary:
 
 
 @attrs.frozen(kw_only=True)
-class StepReport:
-    """The report on one step, with the fields of `Step`."""
+class StepSummary:
+    """One step, with the fields of `Step`; its edits are counted."""
 
     strategy: str
     configured: str
@@ -52,8 +52,8 @@ class StepReport:
     reached: bool | None
 
     @classmethod
-    def of(cls, step: Step) -> StepReport:
-        """Return the report on a step."""
+    def of(cls, step: Step) -> StepSummary:
+        """Return the summary of a step."""
         groups: Counter[tuple[str, str]] = Counter()
         for edit in step.edits:
             groups[type(edit).__name__, edit.reason] += len(named(edit))
@@ -78,7 +78,7 @@ class ConversationReport:
     fits: bool  # with a budget, whether its tokens are within that; else whether no target was missed
     before: Metrics
     after: Metrics
-    steps: list[StepReport]
+    steps: list[StepSummary]
     refused: Counter[str]  # by rule
     failures: list[str]
     notes: list[str]
@@ -105,7 +105,7 @@ class ConversationReport:
             fits=result.outcome != "over_target" if budget is None else result.after.tokens <= budget,
             before=result.before,
             after=result.after,
-            steps=list(map(StepReport.of, steps)),
+            steps=list(map(StepSummary.of, steps)),
             refused=Counter(refusal.rule for refusal in result.refused),
             failures=[f"{failed.strategy}: {failed.error!r}; {failed.policy}" for failed in result.failures],
             notes=list(result.notes),
@@ -257,7 +257,7 @@ def _show_remarks(console: Console, one: ConversationReport) -> None:
         console.print(printable(line))
 
 
-def _step_rows(step: StepReport) -> Iterator[Sequence[str]]:
+def _step_rows(step: StepSummary) -> Iterator[Sequence[str]]:
     """Yield a line for each summary of a step's edits; the step's name and sizes are on the first."""
     before, after = step.before, step.after
     did = [f"{each.groups:,} {_VERBS[each.edit]}: {each.reason}" for each in step.did]

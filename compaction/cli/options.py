@@ -179,7 +179,8 @@ def window_tokens(window: str, models: Path | None, reserve_output: int | None =
     except typer.BadParameter as error:
         raise typer.BadParameter(error.message, param_hint="'--window'") from error
     if reserve >= tokens:
-        raise ConfigurationError(f"--window {window}, --reserve-output {reserve}: the window must be larger than the reserve")
+        least = f"--reserve-output {reserve}" if reserve else "0"
+        raise ConfigurationError(f"--window {window}: it must be larger than {least}")
     return tokens - reserve
 
 
