@@ -29,7 +29,8 @@ from langchain_core.messages import convert_to_messages, convert_to_openai_messa
 from langchain_core.messages.utils import trim_messages
 
 from compaction import MessageIndex, compact_sync, last
-from compaction.batch.job import Job, compact_row
+from compaction.batch.conversation import compact_row
+from compaction.batch.job import Job
 from compaction.batch.report import BatchCounts
 from compaction.batch.rows import JsonLine
 from compaction.run import unawaited
@@ -236,19 +237,19 @@ def shares_section(sets: dict[str, list[Chat]]) -> Section:
     return Section("batch-shares", table(heads, rows), tuple(claims), in_page=False)
 
 
-def compacted_lines(chats: Sequence[Chat]) -> list[tuple[JsonLine, list[Any]]]:
-    """Each line, read, and the messages of it that stay."""
-    found: list[tuple[JsonLine, list[Any]]] = []
+def compacted_lines(chats: Sequence[Chat]) -> list[tuple[JsonLine, list[Any], list[Any]]]:
+    """Each line, its messages, and those of them that stay."""
+    found: list[tuple[JsonLine, list[Any], list[Any]]] = []
     for chat in chats:
         line = JsonLine(chat.line)
-        result = compact_sync(line.read(), chat.job.strategy, **chat.job.options)
-        found.append((line, result.messages))
+        messages = line.read()
+        found.append((line, messages, compact_sync(messages, chat.job.strategy, **chat.job.options).messages))
     return found
 
 
-def write_all(lines: Sequence[tuple[JsonLine, list[Any]]]) -> None:
-    for line, messages in lines:
-        line.write(messages)
+def write_all(lines: Sequence[tuple[JsonLine, list[Any], list[Any]]]) -> None:
+    for line, read, messages in lines:
+        line.write(read, messages)
 
 
 def count_all(texts: Sequence[str]) -> None:

@@ -16,9 +16,10 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
-from .job import BadConversation
+from .conversation import BadConversation, Written
 from .rows import (
     BUFFER_BYTES,
+    BlankLine,
     JsonLine,
     MessageColumn,
     NestedMessages,
@@ -39,19 +40,19 @@ _MESSAGES: Final = "messages"
 class LineChunk:
     """Consecutive lines."""
 
-    rows: list[JsonLine | OversizedLine | bytes]
+    rows: list[JsonLine | OversizedLine | BlankLine]
 
-    def text(self, written: Sequence[Any]) -> bytes:
+    def text(self, written: Sequence[Written]) -> bytes:
         """Return the written rows as lines, without each `BadConversation`."""
-        return b"".join([each for each in written if not isinstance(each, BadConversation)])
+        return b"".join([each for each in written if isinstance(each, bytes)])
 
-    def table(self, written: Sequence[Any]) -> Any:
+    def table(self, written: Sequence[Written]) -> Any:
         """Return the written rows as an Arrow table."""
         arrow = arrow_module()
         records = [
             _record(parse_json(each))
             for row, each in zip(self.rows, written, strict=True)
-            if isinstance(row, JsonLine) and not isinstance(each, BadConversation)
+            if isinstance(row, JsonLine) and isinstance(each, bytes)
         ]
         names = list(dict.fromkeys(name for record in records for name in record)) or [_MESSAGES]
         columns = {name: [record.get(name) for record in records] for name in names}
@@ -65,11 +66,10 @@ class LineChunk:
         row = self.rows[place]
         if isinstance(row, OversizedLine):
             return {"original": None, "bytes": row.size}
-        text = cast("JsonLine", row).text  # what is blank is never bad
         try:
-            return {"original": text.decode().removesuffix("\n")}
+            return {"original": row.text.decode().removesuffix("\n")}
         except UnicodeDecodeError:
-            return {"original": None, "original_base64": base64.b64encode(text).decode()}
+            return {"original": None, "original_base64": base64.b64encode(row.text).decode()}
 
 
 def _record(value: Any) -> dict[str, Any]:
@@ -96,14 +96,14 @@ class TableChunk:
     column: MessageColumn  # the column with the messages
     rows: list[JsonLine | NestedMessages]  # the conversations
 
-    def text(self, written: Sequence[Any]) -> bytes:
+    def text(self, written: Sequence[Written]) -> bytes:
         """Return the written rows as lines."""
         others: list[dict[str, Any]] = self.batch.drop_columns([self.column.name]).to_pylist() or [{}] * len(written)
         return b"".join(
             [_line(fields, each) for fields, each in zip(others, written, strict=True) if not isinstance(each, BadConversation)]
         )
 
-    def table(self, written: Sequence[Any]) -> Any:
+    def table(self, written: Sequence[Written]) -> Any:
         """Return the written rows as an Arrow table."""
         arrow = arrow_module()
         good = [place for place, each in enumerate(written) if not isinstance(each, BadConversation)]
@@ -112,7 +112,7 @@ class TableChunk:
         field = self.batch.schema.field(place)
         return kept.set_column(place, field, self.column.array([written[each] for each in good]))
 
-    def unchanged(self, place: int) -> Any:
+    def unchanged(self, place: int) -> bytes | list[Any]:
         """Return the original value of a row, in the form that `table` takes."""
         value = self.batch.column(self.column.name)[place].as_py()
         return value.encode() if isinstance(value, str) else value
@@ -127,12 +127,12 @@ Chunk: TypeAlias = LineChunk | TableChunk
 """Consecutive conversations of a slice."""
 
 
-def _line(fields: dict[str, Any], messages: Any) -> bytes:
+def _line(fields: dict[str, Any], messages: bytes | list[Any]) -> bytes:
     """Return a row as a line with its columns as fields and its messages under ``messages``."""
     if _MESSAGES in fields:
         raise ConfigurationError(f"another column is called {_MESSAGES!r}, like the messages of a line; rename it")
     if isinstance(messages, list):
-        text = dump_json(NestedMessages(cast("Any", messages), None).read())
+        text = dump_json(NestedMessages(messages, None).read())
     else:
         text = messages if b"\n" not in messages else dump_json(parse_json(messages))
     try:
@@ -149,10 +149,12 @@ def read_chunks(slice: Slice, column: str, max_rows: int, max_bytes: int) -> Ite
     if slice.source.kind == "parquet":
         yield from _table_chunks(slice, column, max_rows)
         return
-    rows: list[JsonLine | OversizedLine | bytes] = []
+    rows: list[JsonLine | OversizedLine | BlankLine] = []
     for line in _lines(slice, max_bytes):
-        blank = isinstance(line, bytes) and line.isspace()
-        rows.append(line if isinstance(line, OversizedLine) or blank else JsonLine(line, slice.ended))
+        if isinstance(line, OversizedLine):
+            rows.append(line)
+        else:
+            rows.append(BlankLine(line) if line.isspace() else JsonLine(line, slice.add_line_end))
         if len(rows) == max_rows:
             yield LineChunk(rows)
             rows = []

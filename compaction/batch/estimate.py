@@ -21,7 +21,7 @@ from .chunks import read_chunks
 from .input_files import InputFile, Inputs, find_input_files, paths_of
 from .job import Job
 from .report import BatchCounts
-from .rows import open_parquet, size_of
+from .rows import open_parquet
 from .slices import Slice, cut_slices
 from .workers import compact_chunk
 
@@ -131,7 +131,7 @@ def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> fl
         if chunk is None:
             return 0.0
         unawaited(compact_chunk(job, chunk, counts))
-        size, taken = sum(map(size_of, chunk.rows)), len(chunk.rows)
+        size, taken = sum(row.size for row in chunk.rows), len(chunk.rows)
         if slice.source.kind != "parquet":
             share = size / (slice.end - slice.start)
         else:
@@ -139,5 +139,4 @@ def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> fl
                 groups = range(slice.start, slice.end)
                 share = taken / max(1, sum(table.metadata.row_group(group).num_rows for group in groups))
     counts.bytes_read += size
-    counts.lines += taken
     return share

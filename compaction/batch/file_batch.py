@@ -106,7 +106,7 @@ def compact_files(
     path, errors = _beside(output, "manifest.json"), _beside(output, "errors.jsonl")
     if not restart and not path.exists():
         _refuse_existing([*(Path(target.path) for target in targets), errors])
-    manifest = Manifest(path, _beside(output, "parts"), plan, restart=restart)
+    manifest = Manifest.open(path, _beside(output, "parts"), plan, restart=restart)
     try:
         run = BatchRun(
             job=job,
@@ -155,7 +155,7 @@ class _Output:
 
     target: OutputFile
     results: dict[tuple[int, int], SliceResult | None] = attrs.field(factory=dict[tuple[int, int], SliceResult | None])
-    is_cut: bool = False  # whether its inputs are cut to their ends
+    is_cut: bool = False  # whether all its inputs are cut to their ends, so that ``results`` has all slices
 
 
 @attrs.define(kw_only=True)
@@ -182,11 +182,11 @@ class BatchRun:
     )
     _failed: dict[int, str] = attrs.field(factory=dict[int, str])  # by input
     _counts: BatchCounts = attrs.field(factory=BatchCounts)
-    _bytes: int = 0
-    _bytes_before: int = 0
+    _bytes_done: int = 0
+    _bytes_of_earlier_runs: int = 0
     _interrupted: bool = False
     _began: float = 0.0
-    _last: float = 0.0  # seconds at which the last slice was finished
+    _seconds_at_last_slice: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         self._began = self.clock()
@@ -196,14 +196,16 @@ class BatchRun:
         """Process the slices that are not finished yet, and return the outcome."""
         if self.manifest.total is not None:
             self._counts.add(self.manifest.total)
-            self._bytes = self._bytes_before = self._total_bytes
+            self._bytes_done = self._bytes_of_earlier_runs = self._total_bytes
             return "finished"
         try:
             with self.pool:
                 for output in self._outputs:
-                    for slice in self._slices(output):
-                        self._pending[self.pool.submit(slice)] = output, slice
-                    self._join_if_finished(output)
+                    if output.target.number in self.manifest.joined:
+                        self._count_joined(output)
+                    else:
+                        self._submit_unfinished(output)
+                        self._join_if_finished(output)
                 while self._pending:
                     self._collect()
         except BrokenProcessPool as error:
@@ -232,36 +234,47 @@ class BatchRun:
 
     # ---------------------------------------------------------------- slices
 
-    def _slices(self, output: _Output) -> Iterator[Slice]:
-        """Yield the slices of an output that are not finished, while nothing stops the run; count those that are.
+    def _count_joined(self, output: _Output) -> None:
+        """Count the slices of an output that an earlier run has written: their records are kept."""
+        for source in self._sources_of(output):
+            for number in itertools.count():
+                result = PartFiles(self.manifest.parts, (source.number, number)).result(source)
+                if result is None:
+                    break
+                self._count(output, result, earlier=True)
 
-        Each is yielded when the pool can take it.
-        """
-        parts, target, is_cut = self.manifest.parts, output.target, True
-        for source in (self.sources[number] for number in target.sources):
-            if target.number in self.manifest.joined:
-                for number in itertools.count():
-                    if (result := PartFiles(parts, (source.number, number)).result(source)) is None:
-                        break
-                    self._count(output, result, earlier=True)
-                continue
+    def _submit_unfinished(self, output: _Output) -> None:
+        """Give workers the slices of an output that are not finished, until something stops the run; count the others."""
+        for source in self._sources_of(output):
             try:
                 for slice in cut_slices(source, self.slice_bytes, self.job.max_bytes):
-                    files = PartFiles(parts, slice.key)
-                    result = files.result(source)
-                    if result is not None and size_or_none(files.rows) == result.size:
+                    result = self._earlier_result(slice)
+                    if result is not None:
                         self._count(output, result, earlier=True)
                         continue
                     while len(self._pending) >= self.pool.max_pending:
                         self._collect()
                     if source.number in self._failed or self._outcome() != "finished":
                         return
-                    output.results[slice.key] = None
-                    yield attrs.evolve(slice, kind=target.kind, ended=len(target.sources) > 1)
+                    self._submit(output, slice)
             except UnreadableFile as error:
                 self._failed.setdefault(source.number, str(error))
-                is_cut = False
-        output.is_cut = is_cut
+        output.is_cut = not any(source.number in self._failed for source in self._sources_of(output))
+
+    def _sources_of(self, output: _Output) -> list[InputFile]:
+        return [self.sources[number] for number in output.target.sources]
+
+    def _earlier_result(self, slice: Slice) -> SliceResult | None:
+        """Return the result of an earlier run, if its part file is still there."""
+        files = PartFiles(self.manifest.parts, slice.key)
+        result = files.result(slice.source)
+        return result if result is not None and size_or_none(files.rows) == result.size else None
+
+    def _submit(self, output: _Output, slice: Slice) -> None:
+        target = output.target
+        slice = attrs.evolve(slice, part_kind=target.kind, add_line_end=len(target.sources) > 1)
+        output.results[slice.key] = None
+        self._pending[self.pool.submit(slice)] = output, slice
 
     def _collect(self) -> None:
         """Count the pending slices that are finished; wait for one, but not for long."""
@@ -275,7 +288,7 @@ class BatchRun:
             except SliceInterrupted:
                 self._interrupted = True
             else:
-                self._last = self.clock() - self._began
+                self._seconds_at_last_slice = self.clock() - self._began
                 self._join_if_finished(output)
         self._report_progress()
 
@@ -283,9 +296,9 @@ class BatchRun:
         """Count a finished slice; ``earlier`` if a run before this one finished it."""
         output.results[result.key] = result
         self._counts.add(result.tally)
-        self._bytes += result.weight
+        self._bytes_done += result.weight
         if earlier:
-            self._bytes_before += result.weight
+            self._bytes_of_earlier_runs += result.weight
 
     def _report_progress(self) -> None:
         if self.on_progress is None:
@@ -296,11 +309,11 @@ class BatchRun:
         self.on_progress(
             BatchProgress(
                 tally=counts,
-                bytes_done=self._bytes,
+                bytes_done=self._bytes_done,
                 bytes_total=self._total_bytes,
-                bytes_before=self._bytes_before,
+                bytes_before=self._bytes_of_earlier_runs,
                 seconds=self.clock() - self._began,
-                seconds_counted=self._last,
+                seconds_counted=self._seconds_at_last_slice,
             )
         )
 
@@ -309,7 +322,7 @@ class BatchRun:
     def _join_if_finished(self, output: _Output) -> None:
         """Write an output once all of its slices are finished."""
         target = output.target
-        if target.number not in self.manifest.joined and output.is_cut and None not in output.results.values():
+        if output.is_cut and None not in output.results.values():
             parts = [PartFiles(self.manifest.parts, key).rows for key in output.results]
             self.manifest.record_joined(target.number, join_parts(target, parts, self.manifest.parts))
             for part in parts:

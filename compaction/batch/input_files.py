@@ -172,7 +172,7 @@ def _check_places(sources: Sequence[InputFile], targets: Sequence[OutputFile], f
     for target in targets:
         place = Path(target.path).resolve()
         if place in read or any(folder in place.parents for folder in folders):
-            raise ConfigurationError(f"{target.path}: the output must not be an input or inside one; choose another output")
+            raise ConfigurationError(f"{target.path}: the output is an input, or in an input folder; choose another output")
         if place in written:
             raise ConfigurationError(f"{target.path}: two inputs would be written to this file; run them one by one")
         written.add(place)

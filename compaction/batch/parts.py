@@ -94,21 +94,24 @@ class PartFiles:
 
     @contextlib.contextmanager
     def open_rows(self, kind: str) -> Generator[Callable[[Any], object]]:
-        """Open the rows file; yields a function that writes a chunk's text, or its table for Parquet."""
+        """Open the rows file; yields a function that takes a chunk's text, or its table for Parquet.
+
+        JSONL is written at once. Arrow compresses a text, and joins tables, as a whole: both are written at the end.
+        """
         with atomic_writer(self.rows) as stream:
             if kind == "jsonl":
                 yield stream.write
-            elif kind == "jsonl.gz":
+                return
+            if kind == "jsonl.gz":
                 with gzip.GzipFile("", "wb", _GZIP_LEVEL, stream, mtime=0) as packed:
                     yield packed.write
-            else:
-                arrow = arrow_module()
-                held: list[Any] = []
-                yield held.append
-                if kind == "jsonl.zst":
-                    stream.write(arrow.Codec("zstd").compress(b"".join(held)))
-                elif held:
-                    write_table(arrow.concat_tables(held, promote_options="permissive"), stream)
+                return
+            arrow, chunks = arrow_module(), list[Any]()
+            yield chunks.append
+            if kind == "jsonl.zst":
+                stream.write(arrow.Codec("zstd").compress(b"".join(chunks)))
+            elif chunks:
+                write_table(arrow.concat_tables(chunks, promote_options="permissive"), stream)
 
     def finish(self, slice: Slice, errors: Sequence[Mapping[str, Any]], counts: BatchCounts) -> SliceResult:
         """Write the record of a slice whose rows are written, and return its result."""
@@ -120,7 +123,8 @@ class PartFiles:
             "tally": counts.to_dict(),
             "errors": errors,
         }
-        with _unwritable_errors(path := self._path("record")):  # one that a crash tears cannot be read: the slice is done again
+        path = self._path("record")
+        with _unwritable_errors(path):  # a record that a crash cut short cannot be read, so the slice is done again
             path.write_bytes(state_json(record))
         return result
 
@@ -153,9 +157,7 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
     path = Path(target.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if not parts:
-        empty = PartFiles(folder, (target.number, 0))
-        with empty.open_rows(target.kind):
-            parts = [empty.rows]
+        parts = [_empty_part(target, folder)]
     if len(parts) == 1 and target.kind != "parquet":
         whole = parts[0]
     else:
@@ -172,6 +174,14 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
             shutil.copyfileobj(read, stream)
         whole.unlink()
     return size
+
+
+def _empty_part(target: OutputFile, folder: Path) -> Path:
+    """Write the part of an output without slices."""
+    files = PartFiles(folder, (target.number, 0))
+    with files.open_rows(target.kind):
+        pass  # there are no rows
+    return files.rows
 
 
 def _write_parts(target: OutputFile, parts: Sequence[Path], stream: IO[bytes]) -> None:

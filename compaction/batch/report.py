@@ -18,7 +18,8 @@ class BatchCounts:
     Args:
         conversations: Conversations read, the bad ones included.
         changed: Conversations that were edited.
-        uncounted: Conversations written unchanged without counting their tokens, because the strategy runs for none so small.
+        uncounted: Conversations written unchanged without counting their tokens, because the strategy never runs for
+            conversations of this size.
         bad: Conversations left out of the output, each with a reason.
         degraded: Conversations in which a step failed and its failure policy was applied.
         over_target: Conversations that are still over their target.
@@ -62,6 +63,14 @@ class BatchCounts:
         self.messages_after += result.after.messages
         self.tokens_before += result.before.tokens
         self.tokens_after += result.after.tokens
+
+    def count_unchanged(self, messages: int, tokens: int | None) -> None:
+        """Count a conversation that was written as it was read; ``None`` if its tokens were not counted."""
+        self.uncounted += tokens is None
+        self.messages_before += messages
+        self.messages_after += messages
+        self.tokens_before += tokens or 0
+        self.tokens_after += tokens or 0
 
     def add(self, other: BatchCounts) -> None:
         """Add other counts to these."""

@@ -53,14 +53,19 @@ def dump_json(value: Any) -> bytes:
 class OversizedLine:
     """A line that is too long to be read."""
 
-    size: int
+    size: int  # in bytes
 
 
-def size_of(row: object) -> int:
-    """Return the bytes of a line; 0 for a value of a nested column."""
-    if isinstance(row, OversizedLine):
-        return row.size
-    return len(row) if isinstance(row, bytes) else len(row.text) if isinstance(row, JsonLine) else 0
+@attrs.frozen
+class BlankLine:
+    """A line of white space: it is no conversation, and is written as it is."""
+
+    text: bytes
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self.text)
 
 
 def bounded_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes | OversizedLine]:
@@ -89,8 +94,8 @@ def parse_json(text: bytes) -> Any:
         return json.loads(text)
 
 
-def _with_positions(text: bytes) -> FileConversation:
-    """Read a line with the position of each message, as `read_conversations` does."""
+def _read_strictly(text: bytes) -> FileConversation:
+    """Read a line as `read_conversations` does; its errors say what is wrong."""
     try:
         [conversation] = read_conversations(io.BytesIO(text))
     except UnreadableFile as error:
@@ -100,36 +105,36 @@ def _with_positions(text: bytes) -> FileConversation:
 
 @attrs.define
 class JsonLine:
-    """Holds state: a line, and its messages after `read`."""
+    """A conversation that is a line."""
 
     text: bytes  # the line, with its line end
-    ended: bool = False  # whether a line end is added if it has none
-    _values: list[Any] = attrs.field(factory=list[Any])
+    add_line_end: bool = False  # whether a line end is written if it has none
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self.text)
 
     def read(self) -> list[Any]:
         """Return its messages; each call parses the line."""
-        self._values = self._read()
-        return self._values
-
-    def _read(self) -> list[Any]:
         try:
             value: Any = load_json(self.text)
         except ValueError:
-            return _with_positions(self.text).messages
+            return _read_strictly(self.text).messages
         if isinstance(value, dict) and self.text.count(_FIELD) == 1:
             value = cast("dict[str, Any]", value).get("messages")
         if isinstance(value, list):
             return value  # pyright: ignore[reportUnknownVariableType]
-        return _with_positions(self.text).messages
+        return _read_strictly(self.text).messages
 
-    def write(self, messages: list[Any]) -> bytes:
-        """Return the line with other messages."""
+    def write(self, read: list[Any], messages: list[Any]) -> bytes:
+        """Return the line with other messages than those that were read."""
         try:
-            text = replace_list(self.text, self._values, messages)
+            text = replace_list(self.text, read, messages)
         except (ValueError, RecursionError):
-            _with_positions(self.text)  # raises an error with the reason
+            _read_strictly(self.text)  # raises an error with the reason
             raise
-        return text + b"\n" if self.ended and not text.endswith(b"\n") else text
+        return text + b"\n" if self.add_line_end and not text.endswith(b"\n") else text
 
 
 # -------------------------------------------------------------------- tables
@@ -163,24 +168,27 @@ def open_parquet(path: str) -> Generator[Any]:
         yield table
 
 
-@attrs.define
+@attrs.frozen
 class NestedMessages:
-    """Holds state: a value of a nested column, and its messages without nulls after `read`."""
+    """A conversation that is a value of a nested column."""
 
     value: list[Any] | None
     type: Any  # the column's Arrow type
-    _clean: list[Any] = attrs.field(factory=list[Any])
+
+    @property
+    def size(self) -> int:
+        """Its bytes as text: none."""
+        return 0
 
     def read(self) -> list[Any]:
         """Return the messages, without nulls."""
         if self.value is None:
             raise InputError("its messages are null; a conversation is a list")
-        self._clean = [_without_nulls(message) for message in self.value]
-        return self._clean
+        return [_without_nulls(message) for message in self.value]
 
-    def write(self, messages: list[Any]) -> list[Any]:
-        """Return the value to write; unchanged messages keep their nulls."""
-        original = {id(clean): raw for clean, raw in zip(self._clean, self.value or (), strict=True)}
+    def write(self, read: list[Any], messages: list[Any]) -> list[Any]:
+        """Return the value to write; messages that are the same objects as those that were read keep their nulls."""
+        original = {id(clean): raw for clean, raw in zip(read, self.value or (), strict=True)}
         self._check([message for message in messages if id(message) not in original])
         return [original.get(id(message), message) for message in messages]
 
@@ -247,4 +255,4 @@ class MessageColumn:
 
 
 Row: TypeAlias = JsonLine | NestedMessages
-"""One conversation: ``read`` returns its messages, ``write`` the row with other messages."""
+"""One conversation: ``read`` returns its messages, and ``write`` the row with other messages."""

@@ -11,16 +11,13 @@ import gzip
 import io
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 import attrs
 
 from ..files import unreadable_errors
 from .input_files import FileKind, InputFile
 from .rows import BUFFER_BYTES, OversizedLine, arrow_module, bounded_lines, open_parquet
-
-_Cut: TypeAlias = tuple[Any, ...]
-"""The fields of a slice, from its start on."""
 
 
 @attrs.frozen
@@ -34,8 +31,8 @@ class Slice:
     weight: int  # bytes of the file that it covers, as stored
     text: bytes | None = attrs.field(default=None, repr=False)  # the text, if the input is compressed
     oversized: int = 0  # the size in bytes of its only line, if that line is too long to be read
-    kind: FileKind = "jsonl"  # how its part file is stored
-    ended: bool = False  # whether each line is written with a line end even if it had none
+    part_kind: FileKind = "jsonl"  # how its part file is stored
+    add_line_end: bool = False  # whether each line is written with a line end even if it had none
 
     @property
     def key(self) -> tuple[int, int]:
@@ -47,33 +44,31 @@ def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
     """Yield the slices of an input, each of about ``size`` bytes of text; a line over ``max_line`` bytes is not read."""
     with unreadable_errors(source.path):
         if source.kind == "parquet":
-            cuts = _table_cuts(source, size)
+            yield from _table_slices(source, size)
         elif source.kind == "jsonl":
-            cuts = _plain_cuts(source, size)
+            yield from _plain_slices(source, size)
         else:
-            cuts = _compressed_cuts(source, size, max_line)
-        for number, cut in enumerate(cuts):
-            yield Slice(source, number, *cut)
+            yield from _compressed_slices(source, size, max_line)
 
 
-def _plain_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
+def _plain_slices(source: InputFile, size: int) -> Iterator[Slice]:
     """Yield slices that end with the line that has the byte at which they have the size."""
     with Path(source.path).open("rb") as stream:
-        start = 0
+        start = number = 0
         while start < source.size:
             stream.seek(start + size - 1)
             next(bounded_lines(stream, BUFFER_BYTES), None)
             end = min(stream.tell(), source.size)
-            yield start, end, end - start
-            start = end
+            yield Slice(source, number, start, end, weight=end - start)
+            start, number = end, number + 1
 
 
-def _compressed_cuts(source: InputFile, size: int, max_line: int) -> Iterator[_Cut]:
+def _compressed_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
     read = 0
     with _decompressed(source) as (stream, tell):
-        for text, oversized in _texts(bounded_lines(stream, max_line), size):
+        for number, (text, oversized) in enumerate(_texts(bounded_lines(stream, max_line), size)):
             before, read = read, tell()
-            yield 0, oversized or len(text), read - before, text, oversized
+            yield Slice(source, number, 0, oversized or len(text), weight=read - before, text=text, oversized=oversized)
 
 
 def _texts(lines: Iterator[bytes | OversizedLine], size: int) -> Iterator[tuple[bytes, int]]:
@@ -106,16 +101,16 @@ def _decompressed(source: InputFile) -> Generator[tuple[IO[bytes], Any]]:
             yield io.BufferedReader(text, BUFFER_BYTES), file.tell
 
 
-def _table_cuts(source: InputFile, size: int) -> Iterator[_Cut]:
+def _table_slices(source: InputFile, size: int) -> Iterator[Slice]:
     """Yield slices of whole row groups: several small ones, or a single large one."""
     with open_parquet(source.path) as table:
-        groups = table.metadata
-        start = held = read = 0
-        if not groups.num_row_groups:
-            yield start, start, source.size
-        for end in range(1, groups.num_row_groups + 1):
-            held += groups.row_group(end - 1).total_byte_size
-            if held >= size or end == groups.num_row_groups:
-                position = source.size * end // groups.num_row_groups
-                yield start, end, position - read
-                start, held, read = end, 0, position
+        metadata, groups = table.metadata, table.metadata.num_row_groups
+        if not groups:
+            yield Slice(source, 0, 0, 0, weight=source.size)
+        start = held = read = number = 0
+        for end in range(1, groups + 1):
+            held += metadata.row_group(end - 1).total_byte_size
+            if held >= size or end == groups:
+                position = source.size * end // groups
+                yield Slice(source, number, start, end, weight=position - read)
+                start, held, read, number = end, 0, position, number + 1

@@ -16,7 +16,8 @@ from ..errors import ConfigurationError, InputError
 from ..run import unawaited
 from ..strategies import StrategyLike
 from .chunks import TableChunk
-from .job import BadConversation, Job
+from .conversation import BadConversation, Written
+from .job import Job
 from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
 from .report import BatchCounts
 from .rows import MessageColumn, arrow_module, escaped
@@ -92,6 +93,6 @@ def table_of(
     return compacted.append_column(ERROR_COLUMN, arrow.array(reasons, arrow.string()))
 
 
-async def _compacted(job: Job, chunk: TableChunk, limiter: RateLimiter) -> list[Any]:
+async def _compacted(job: Job, chunk: TableChunk, limiter: RateLimiter) -> list[Written]:
     capacity = anyio.CapacityLimiter(limiter.limits.concurrency)
     return await compact_chunk(job, chunk, BatchCounts(), capacity=capacity)

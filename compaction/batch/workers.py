@@ -16,12 +16,13 @@ import attrs
 from ..errors import CompactionError
 from ..files import unreadable_errors
 from .chunks import Chunk, read_chunks
+from .conversation import BadConversation, Written, compact_row
 from .input_files import FileKind
-from .job import BadConversation, Job, compact_row
+from .job import Job
 from .parts import PartFiles, SliceResult
 from .rate_limits import RateLimiter
 from .report import BatchCounts
-from .rows import JsonLine, OversizedLine, size_of
+from .rows import BlankLine, JsonLine, OversizedLine, Row
 from .slices import Slice
 
 _ROWS: Final = 128  # in memory at a time
@@ -73,8 +74,8 @@ async def compact_slice(
         ConfigurationError: If the job fails for every conversation.
     """
     began, counts, files = time.process_time(), BatchCounts(), PartFiles(config.parts, slice.key)
-    with files.open_rows(slice.kind) as out:
-        part = _PartWriter(out, slice.kind, counts, slice.weight)
+    with files.open_rows(slice.part_kind) as out:
+        part = _PartWriter(out, slice.part_kind, counts, slice.weight)
         for chunk in _chunks_of(slice, config.job, _ROWS if limiter is None else _WAITING_ROWS):
             part.write(chunk, await compact_chunk(config.job, chunk, counts, capacity=capacity, stop=stop))
     counts.bytes_read = slice.weight if slice.source.kind == "parquet" else slice.end - slice.start
@@ -98,27 +99,35 @@ async def compact_chunk(
     *,
     capacity: anyio.CapacityLimiter | None = None,
     stop: Callable[[], bool] = _never,
-) -> list[Any]:
+) -> list[Written]:
     """Compact the conversations of a chunk as `compact_slice` does, and return in order what to write for each."""
-    written: list[Any] = [_not_a_row(row, job, counts) for row in chunk.rows]
-    waiting = [place for place, done in enumerate(written) if done is None]
+    counts.lines += len(chunk.rows)
+    written: dict[int, Written] = {}  # by place in the chunk
+    conversations: list[tuple[int, Row]] = []
+    for place, row in enumerate(chunk.rows):
+        if isinstance(row, BlankLine):
+            written[place] = row.text
+        elif isinstance(row, OversizedLine) or _is_oversized(row, job):
+            written[place] = _oversized(row, job, counts)
+        else:
+            conversations.append((place, row))
     if capacity is None:
-        for place in itertools.takewhile(lambda _: not stop(), waiting):
-            written[place] = await compact_row(job, cast("Any", chunk.rows[place]), counts, sync=True)
+        for place, row in itertools.takewhile(lambda _: not stop(), conversations):
+            written[place] = await compact_row(job, row, counts, sync=True)
     else:
 
-        async def compact_one(place: int, capacity: anyio.CapacityLimiter) -> None:
+        async def compact_one(place: int, row: Row, capacity: anyio.CapacityLimiter) -> None:
             async with capacity:  # first come, first served
                 if not stop():
-                    written[place] = await compact_row(job, cast("Any", chunk.rows[place]), counts)
+                    written[place] = await compact_row(job, row, counts)
 
         with _first_error():
             async with anyio.create_task_group() as tasks:
-                for place in waiting:
-                    tasks.start_soon(compact_one, place, capacity)
-    if None in written:
+                for place, row in conversations:
+                    tasks.start_soon(compact_one, place, row, capacity)
+    if len(written) < len(chunk.rows):
         raise SliceInterrupted("the batch was stopped")
-    return written
+    return [written[place] for place in range(len(chunk.rows))]
 
 
 @contextlib.contextmanager
@@ -133,17 +142,16 @@ def _first_error() -> Generator[None]:
         raise error from None
 
 
-def _not_a_row(row: Any, job: Job, counts: BatchCounts) -> Any:
-    """Return what to write for a blank or oversized line; ``None`` for a conversation."""
-    if isinstance(row, bytes):
-        return row
-    size = size_of(row)
-    if isinstance(row, OversizedLine) or (isinstance(row, JsonLine) and size - row.text.endswith(b"\n") > job.max_bytes):
-        counts.conversations += 1
-        counts.bad += 1
-        reason = f"it has {size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes"
-        return BadConversation(reason, "Oversized")
-    return None
+def _is_oversized(row: Row, job: Job) -> bool:
+    return isinstance(row, JsonLine) and row.size - row.text.endswith(b"\n") > job.max_bytes
+
+
+def _oversized(row: OversizedLine | Row, job: Job, counts: BatchCounts) -> BadConversation:
+    """Count and return an oversized line."""
+    counts.conversations += 1
+    counts.bad += 1
+    reason = f"it has {row.size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes"
+    return BadConversation(reason, "Oversized")
 
 
 @attrs.define
@@ -158,18 +166,18 @@ class _PartWriter:
     _size: int = 0
     _first_unlisted: int | None = None
 
-    def write(self, chunk: Chunk, written: Sequence[Any]) -> None:
-        """Write the compacted rows of a chunk, and keep an error entry for each bad conversation."""
+    def write(self, chunk: Chunk, written: Sequence[Written]) -> None:
+        """Write the compacted rows of a chunk, which are counted, and keep an error entry for each bad conversation."""
         rows: Any = chunk.table(written) if self.kind == "parquet" else chunk.text(written)
         self.counts.bytes_written += rows.nbytes if self.kind == "parquet" else len(rows)
         self.out(rows)
         for place, each in enumerate(written):
-            self.counts.lines += 1
             if isinstance(each, BadConversation) and self._first_unlisted is None:
-                entry = {"line": self.counts.lines, "reason": each.reason, "error": each.error, **chunk.original(place)}
+                line = self.counts.lines - len(written) + place + 1
+                entry = {"line": line, "reason": each.reason, "error": each.error, **chunk.original(place)}
                 self._size += len(json.dumps(entry)) + 1
                 if self._size > max(_MIN_ERROR_BYTES, _ERROR_FACTOR * self.weight):
-                    self._first_unlisted = self.counts.lines
+                    self._first_unlisted = line
                 else:
                     self._errors.append(entry)
 

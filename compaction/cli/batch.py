@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
-from collections.abc import Generator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -32,10 +28,10 @@ from .options import (
     signing_keys,
 )
 from .printing import printable
+from .signals import stop_on_signals
 
 _ENGINES: Final = ("local", "ray")
 _KINDS: Final = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
-_GRACE_SECONDS: Final = 1.0
 
 
 def batch_command(
@@ -142,7 +138,7 @@ def batch_command(
         return ExitCode.FOUND if estimated.sample.bad or estimated.failed else ExitCode.DONE
     limits = Limits(concurrency=concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)
     pool = ray_workers(workers, limits=limits, address=address) if engine == "ray" else workers
-    with progress_bar(priced) as on_progress, _stoppable() as stopped:
+    with progress_bar(priced) as on_progress, stop_on_signals() as stopped:
         try:
             report = compact_files(
                 list(inputs),
@@ -167,37 +163,3 @@ def batch_command(
     else:
         show_report(report, printable(repr(plan.strategy), 400), priced, note)
     return ExitCode.DONE if report.is_well else ExitCode.FOUND
-
-
-@contextlib.contextmanager
-def _stoppable() -> Generator[list[int]]:
-    """Yield a list that gets the exit code of Ctrl-C or SIGTERM; a second later, or at another one, the work is cut short.
-
-    A worker may need minutes to finish its slice; what it has not finished by then is done again by the next run.
-    """
-    codes: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield codes
-        return
-    timed = hasattr(signal, "setitimer")
-
-    def stop(number: int, _: object) -> None:
-        codes.append(128 + number)
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        if timed:
-            signal.signal(signal.SIGALRM, signal.default_int_handler)
-            signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
-        again = "Ctrl-C" if number == signal.SIGINT else "the signal"
-        print_error(f"stopping: what is finished within {_GRACE_SECONDS:g} s is kept; {again} again stops at once")
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    alarm: Any = signal.getsignal(signal.SIGALRM) if timed else None
-    try:
-        yield codes
-    finally:
-        if timed:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, alarm)
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -10,9 +10,10 @@ import attrs
 
 from ..batch import BatchCounts, BatchEstimate, BatchProgress, BatchReport
 from ..models import ModelPrices
-from .printing import open_console, percent, plural, print_json, print_table, printable
+from .printing import Column, number_columns, open_console, percent, plural, print_json, print_table, printable
 
 _MAX_ITEMS = 5
+_SIZE_COLUMNS = (Column(""), *number_columns("before", "after", "left"))
 
 
 @contextlib.contextmanager
@@ -55,7 +56,7 @@ def _moment(now: BatchProgress, prices: ModelPrices | None) -> str:
 def show_report(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None) -> None:
     """Print the final table and lines of a batch."""
     with open_console(sys.stdout) as console:
-        print_table(console, ["", ">before", ">after", ">left"], _sizes(report.tally))
+        print_table(console, _SIZE_COLUMNS, _sizes(report.tally))
         for line in _lines(report, what, prices, note):
             console.print(printable(line))
 
@@ -80,7 +81,7 @@ def _lines(report: BatchReport, what: str, prices: ModelPrices | None, note: str
     if tally.requests:
         yield f"summarizer: {_usage(tally, prices)}"
     yield from _listed("written", [f"{path} ({size:,} bytes)" for path, size in report.outputs.items()])
-    yield from _listed("not read, and not written", [f"{reason}" for reason in report.failed.values()])
+    yield from _listed("not read, and not written", list(report.failed.values()))
     yield from _listed("ignored", report.foreign)
     if report.errors is not None:
         yield f"bad conversations: {report.errors}"
@@ -111,7 +112,7 @@ def show_estimate(found: BatchEstimate, prices: ModelPrices | None, note: str | 
         print_json({**attrs.asdict(found), "whole": whole, "dollars": _dollars(whole, prices), "note": note})
         return
     with open_console(sys.stdout) as console:
-        print_table(console, ["", ">before", ">after", ">left"], _sizes(attrs.evolve(whole, bytes_read=0, bytes_written=0))[:2])
+        print_table(console, _SIZE_COLUMNS, _sizes(whole)[:2])
         share = percent(found.bytes_sampled / found.bytes_total) if found.bytes_total else "all"
         lines = [
             f"from a sample of {plural(sample.conversations, 'conversation')}, {share} of the input; nothing was written",

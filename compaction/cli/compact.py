@@ -19,7 +19,7 @@ from ..result import Step
 from ..run import compact, compact_sync
 from ..strategies import Strategy
 from ..tokens import TokenCounter
-from .compact_report import ReportData, conversation_report, is_well, show_compaction, totals_of
+from .compact_report import ConversationReport, FileReport, Totals, show_compaction
 from .exit_codes import ExitCode, error_context
 from .options import (
     STANDARD,
@@ -85,29 +85,29 @@ def compact_command(
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     counting, note = find_counter(counter)
     target, stream = open_output(output)
-    compacted: list[ReportData] = []
+    compacted: list[ConversationReport] = []
     with write_text(target) as write:
         for conversation in read_input(source):
             with error_context(conversation.where):
-                text, done = _compacted(conversation, plan, counting, resolve(format, conversation.messages))
+                text, report_on_one = _compacted(conversation, plan, counting, resolve(format, conversation.messages))
             write(text)
-            compacted.append(done)
-    report: ReportData = {
-        "file": source,
-        "output": "standard output" if output == STANDARD else output,
-        "counter": counting.name,
-        "exact": counting.exact,
-        "note": note,
-        "strategy": repr(plan.strategy),
-        "budget": plan.budget,
-        "conversations": compacted,
-        "totals": totals_of(compacted),
-    }
+            compacted.append(report_on_one)
+    report = FileReport(
+        file=source,
+        output="standard output" if output == STANDARD else output,
+        counter=counting.name,
+        exact=counting.exact,
+        note=note,
+        strategy=repr(plan.strategy),
+        budget=plan.budget,
+        conversations=compacted,
+        totals=Totals.of(compacted),
+    )
     if as_json:
         print_json(report, stream)
     else:
         show_compaction(report, stream, verbose=verbose)
-    return ExitCode.DONE if all(map(is_well, compacted)) else ExitCode.FOUND
+    return ExitCode.DONE if report.is_well else ExitCode.FOUND
 
 
 def plan_compaction(
@@ -143,7 +143,7 @@ def plan_compaction(
 
 def _compacted(
     conversation: FileConversation, plan: CompactionPlan, counter: TokenCounter, format: MessageFormat
-) -> tuple[str, ReportData]:
+) -> tuple[str, ConversationReport]:
     """Return the conversation's new text, and the report on it."""
     steps: list[Step] = []
     options: dict[str, Any] = {
@@ -157,5 +157,5 @@ def _compacted(
         result = anyio.run(partial(compact, conversation.messages, plan.strategy, **options))
     else:
         result = compact_sync(conversation.messages, plan.strategy, **options)
-    done = conversation_report(conversation, result, steps, budget=plan.budget, format=format)
-    return conversation.with_messages(result.messages), done
+    report = ConversationReport.of(conversation, result, steps, budget=plan.budget, format=format)
+    return conversation.with_messages(result.messages), report

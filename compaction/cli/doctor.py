@@ -14,7 +14,7 @@ from ..installation import DISTRIBUTION, install_line, version_text
 from ..models import UnknownModel, input_limit
 from .exit_codes import ExitCode
 from .options import AsJson, ModelTableFile, find_counter
-from .printing import open_console, print_json, print_table, printable
+from .printing import Column, open_console, print_json, print_table, printable
 
 _REQUIREMENT: Final = re.compile(r"([\w.-]++)[^;]*+; extra == ['\"]([\w-]+)['\"]")
 
@@ -87,7 +87,7 @@ def _show(report: dict[str, Any]) -> None:
         console.print()
         if report["extras"]:
             rows = [(extra, *_state(extra, packages)) for extra, packages in report["extras"].items()]
-            print_table(console, ["extra", "state", "~packages"], rows)
+            print_table(console, [Column("extra"), Column("state"), Column("packages", if_narrow="wrapped")], rows)
 
 
 def _state(extra: str, packages: dict[str, str | None]) -> tuple[str, str]:

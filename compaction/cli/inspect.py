@@ -16,7 +16,7 @@ from ..index import GroupKind, MessageGroup, MessageIndex, Metrics
 from ..tokens import TokenCounter
 from .exit_codes import ExitCode, print_error
 from .options import AsJson, CounterName, FormatName, Input, find_counter, read_usable
-from .printing import bar, open_console, percent, print_json, print_table, printable, short_location
+from .printing import Column, bar, number_columns, open_console, percent, print_json, print_table, printable, short_location
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,7 +88,8 @@ def inspect_command(
         if len(found) == 1:
             _show_one(console, found[0])
         else:
-            columns = ["^conversation", "^id", ">tokens", ">messages", ">groups", ">turns", ">calls"]
+            names = [Column("conversation", if_narrow="cut"), Column("id", if_narrow="cut")]
+            columns = [*names, *number_columns("tokens", "messages", "groups", "turns", "calls")]
             print_table(console, columns, [_overview(one, source) for one in found])
         console.print(printable(note or f"tokens counted by {counting.name}"))
     return code
@@ -104,11 +105,19 @@ def _show_one(console: Console, one: dict[str, Any]) -> None:
     largest = max((group["tokens"] for group in one["groups"]), default=0) or 1
     draw = partial(bar, width=_BAR_WIDTH, ascii_only=console.options.ascii_only)
     rows = [_row(group, draw(group["tokens"] / largest)) for group in one["groups"]]
-    columns = [">id", "kind", ">turn", ">messages", ">tokens", ">share", "", "^content"]
+    content = Column("content", if_narrow="cut")
+    columns = [
+        *number_columns("id"),
+        Column("kind"),
+        *number_columns("turn", "messages", "tokens", "share"),
+        Column(""),
+        content,
+    ]
     if console.width < _WIDE:  # a narrow terminal has no room for shares and bars beside the content
-        columns, rows = [*columns[:5], columns[7]], [[*row[:5], row[7]] for row in rows]
+        columns, rows = [*columns[:5], content], [[*row[:5], row[7]] for row in rows]
     print_table(console, columns, rows)
-    print_table(console, ["kind", ">groups", ">messages", ">tokens", ">share", ""], _kind_rows(one, draw))
+    columns = [Column("kind"), *number_columns("groups", "messages", "tokens", "share"), Column("")]
+    print_table(console, columns, _kind_rows(one, draw))
 
 
 def _row(group: dict[str, Any], drawn: str) -> Sequence[str]:

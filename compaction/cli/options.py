@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Annotated, Final, TextIO, TypeAlias, TypeVar
 
@@ -126,9 +126,8 @@ def parse_size(text: str) -> int:
     >>> parse_size("32k"), parse_size("32_000"), parse_size("1.5m")
     (32000, 32000, 1500000)
     """
-    found = _SIZE.fullmatch(text.strip())
-    size = float(found[1]) * _UNITS[found[2].lower()] if found else 0.5
-    if not size.is_integer():
+    size = _quantity(text, _SIZE, _UNITS)
+    if size is None or not size.is_integer():
         raise typer.BadParameter(
             f"{text!r} is not a number of tokens; write one as 32000, 32_000, 32k (32,000) or 1m (1,000,000)."
         )
@@ -141,11 +140,16 @@ def parse_seconds(text: str) -> float:
     >>> parse_seconds("30d"), parse_seconds("90")
     (2592000.0, 90.0)
     """
-    found = _TIME.fullmatch(text.strip())
-    seconds = float(found[1]) * _SECONDS[found[2].lower()] if found else 0.0
-    if seconds <= 0:
+    seconds = _quantity(text, _TIME, _SECONDS)
+    if not seconds:
         raise typer.BadParameter(f"{text!r} is not a time; write one as 30d, 12h, 90m or 45s.")
     return seconds
+
+
+def _quantity(text: str, pattern: re.Pattern[str], units: Mapping[str, int]) -> float | None:
+    """Return a number times its unit; ``None`` if the text is not written like that."""
+    found = pattern.fullmatch(text.strip())
+    return None if found is None else float(found[1]) * units[found[2].lower()]
 
 
 ReserveOutput: TypeAlias = Annotated[
@@ -156,6 +160,11 @@ ReserveOutput: TypeAlias = Annotated[
 
 def window_tokens(window: str, models: Path | None, reserve_output: int | None = None) -> int:
     """Return the tokens of ``--window``: a number minus the reserve, or the input limit of a model.
+
+    Raises:
+        UnknownModel: If it is the name of an unknown model.
+        BadParameter: If it is not a number; typer's error, as the parsers of options raise it.
+        ConfigurationError: If the reserve leaves nothing of it.
 
     >>> window_tokens("32k", None, 2_000), window_tokens("gpt-5", None)
     (30000, 272000)
@@ -170,7 +179,8 @@ def window_tokens(window: str, models: Path | None, reserve_output: int | None =
     except typer.BadParameter as error:
         raise typer.BadParameter(error.message, param_hint="'--window'") from error
     if reserve >= tokens:
-        raise ConfigurationError(f"--window {window}, reserve_output={reserve}: the window is above 0 and above the reserve")
+        least = f"--reserve-output {reserve}" if reserve else "0"
+        raise ConfigurationError(f"--window {window}: it must be larger than {least}")
     return tokens - reserve
 
 

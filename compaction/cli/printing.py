@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Generator, Iterable, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 import attrs
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _UNKNOWN_WIDTH = 120
-_FLEXIBLE = ("~", "^")
 
 
 def printable(text: str, chars: int | None = None) -> str:
@@ -96,31 +95,40 @@ def open_console(stream: TextIO) -> Generator[Console]:
     stream.write(shown.get())
 
 
-def print_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table.
+@attrs.frozen
+class Column:
+    """A column of a table.
 
     Args:
-        console: The console.
-        columns: The headings. One that starts with ``>`` aligns its column to the right. If the table is too wide, a column
-            whose heading starts with ``~`` is wrapped, and one with ``^`` is cut.
-        rows: The cells; they are made safe to print here.
+        heading: Its heading, safe to print; it may have several lines.
+        align: The side that its cells touch.
+        if_narrow: What happens to its cells if the table is too wide: they stay ``"whole"``, are ``"wrapped"`` or ``"cut"``.
     """
+
+    heading: str
+    align: Literal["left", "right"] = attrs.field(default="left", kw_only=True)
+    if_narrow: Literal["whole", "wrapped", "cut"] = attrs.field(default="whole", kw_only=True)
+
+
+def number_columns(*headings: str) -> list[Column]:
+    """Return columns of numbers."""
+    return [Column(heading, align="right") for heading in headings]
+
+
+def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table; its cells are made safe to print here."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(
-            column.lstrip(">~^"), justify="right" if column[:1] == ">" else "left", no_wrap=column[:1] not in _FLEXIBLE
-        )
-    cut = [column[:1] == "^" for column in columns]
+        table.add_column(column.heading, justify=column.align, no_wrap=column.if_narrow == "whole")
     for row in rows:
-        table.add_row(
-            *[
-                Text(printable(cell), no_wrap=short or None, overflow="ellipsis" if short else None)
-                for cell, short in zip(row, cut, strict=True)
-            ]
-        )
+        cells = [Text(printable(cell)) for cell in row]
+        for cell, column in zip(cells, columns, strict=True):
+            if column.if_narrow == "cut":
+                cell.no_wrap, cell.overflow = True, "ellipsis"
+        table.add_row(*cells)
     console.print(table)
     console.print()

@@ -18,8 +18,8 @@ from ..errors import ConfigurationError
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-_LEAST_SECONDS: Final = 2.0  # a process that ends by itself before that would do so again
-_MOST_KILLED: Final = 5  # processes in a row that a signal ended before that
+_LEAST_SECONDS: Final = 2.0  # a process that ends by itself earlier would end again, so it is not started again
+_MOST_KILLED: Final = 5  # processes in a row that a signal may end so early
 _STOP_SECONDS: Final = 10.0
 
 
@@ -40,7 +40,9 @@ def run_processes(count: int, work: Callable[[int], None]) -> None:
                 is_early = time.monotonic() - since < _LEAST_SECONDS
                 killed = killed + 1 if is_early else 0
                 if is_early and ((process.exitcode or 0) >= 0 or killed > _MOST_KILLED):
-                    raise ConfigurationError(f"worker {number} ended with code {process.exitcode} right after its start")
+                    raise ConfigurationError(
+                        f"worker {number} ended with code {process.exitcode} right after its start; its lines above say why"
+                    )
                 running[number] = _started(work, number)
 
 

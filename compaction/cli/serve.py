@@ -164,8 +164,12 @@ def serve_command(
         most_conversations=conversations,
         conversation_bytes=max_memory,
     )
-    said = f"{pipeline or preset}, window {window}, {'decisions are not saved' if store is None else f'saved in {store}'}"
-    _run(settings, host, port, f"{said}, requests are sent unchanged" if shadow else said, workers)
+    saved = "decisions are not saved" if store is None else f"saved in {store}"
+    description = f"{pipeline or preset}, window {window}, {saved}{', requests are sent unchanged' if shadow else ''}"
+    if workers == 1:
+        _serve_alone(settings, host, port, description)
+    else:
+        _serve_together(settings, host, port, description, workers)
     return 0
 
 
@@ -195,24 +199,30 @@ def _strategy(preset: str, pipeline: Path | None) -> Callable[[int], Strategy]:
     return find_preset(preset, _PRESETS).make
 
 
-def _run(settings: GatewaySettings, host: str, port: int, said: str, workers: int) -> None:
-    """Serve until a signal ends the process. ``said`` describes the settings in the printed line."""
-    server = None if workers > 1 else make_server(settings, sys.stderr)  # what cannot be used is an error before it listens
-    listening = reserved_socket(host, port) if workers > 1 else listening_socket(host, port)
-    port = listening.getsockname()[1]
-    name = f"[{host}]" if ":" in host else host
-    line = f"compaction gateway on http://{name}:{port}, its page is at / ({said})"
-    if server is not None:
-        typer.echo(line, err=True)
-        server.run([listening])
-        return
+def _serve_alone(settings: GatewaySettings, host: str, port: int, description: str) -> None:
+    """Serve until a signal ends this process."""
+    server = make_server(settings, sys.stderr)  # settings that cannot be used are an error before it listens
+    listening = listening_socket(host, port)
+    _announce(host, listening.getsockname()[1], description)
+    server.run([listening])
+
+
+def _serve_together(settings: GatewaySettings, host: str, port: int, description: str, workers: int) -> None:
+    """Serve in several processes until a signal ends this one."""
+    reserved = reserved_socket(host, port)  # it stays open, so that no other program takes the port
+    port = reserved.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="compaction-") as folder:
 
         def serve(number: int) -> None:
             own = listening_socket(host, port, shared=True)
             with contextlib.suppress(FileExistsError):  # only the first worker says it, when a client can connect
                 Path(folder, "announced").touch(exist_ok=False)
-                typer.echo(line, err=True)
+                _announce(host, port, description)
             make_server(settings, sys.stderr, Workers(Path(folder), workers, number)).run([own])
 
         run_processes(workers, serve)
+
+
+def _announce(host: str, port: int, description: str) -> None:
+    name = f"[{host}]" if ":" in host else host
+    typer.echo(f"compaction gateway on http://{name}:{port}, its page is at / ({description})", err=True)

@@ -137,4 +137,4 @@ def _similar(model: str, table: ModelTable | None) -> str:
     known = dict.fromkeys((*_own(table), *packaged_models(), *snapshot_names()))
     close = [match for name in _names(model) for match in difflib.get_close_matches(name, known, 3, 0.6)]
     said = f"similar names are {', '.join(dict.fromkeys(close))}" if close else "no known name is similar"
-    return said if is_installed() else f"{said}; {install_line('models')} adds 2,330 more"
+    return said if is_installed() else f"{said}; {install_line('models')} adds more models"

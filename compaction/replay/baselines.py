@@ -61,24 +61,27 @@ class KeepNewest(CandidateSession):
         return [message.raw for message, _ in self._shown]
 
     def _cut(self) -> None:
-        heads = {group: message for message, group in reversed(self._shown)}
+        heads = {group: message for message, group in reversed(self._shown)}  # the first message of each group
         fixed = [group for group in self._tokens if group == self._grouping.last_user or heads[group].is_system]
-        newest = [group for group in self._tokens if group not in fixed]
-        room = self._target - sum(self._tokens[group] for group in fixed)
-        start = len(newest)
-        while start and self._tokens[newest[start - 1]] <= room:
-            start -= 1
-            room -= self._tokens[newest[start]]
-        while start < len(newest):
-            earlier = [heads[group] for group in fixed if group < newest[start] and not heads[group].is_system]
-            if self._format.prefers(earlier[-1] if earlier else None, heads[newest[start]]):
+        others = [group for group in self._tokens if group not in fixed]
+        fitting = self._newest_that_fit(others, self._target - sum(self._tokens[group] for group in fixed))
+        while fitting:
+            earlier = [heads[group] for group in fixed if group < fitting[0] and not heads[group].is_system]
+            if self._format.prefers(earlier[-1] if earlier else None, heads[fitting[0]]):
                 break
-            start += 1
-        self._dropped_now = newest[:start]
+            fitting = fitting[1:]  # it may not follow what is before it
+        self._dropped_now = others[: len(others) - len(fitting)]
         self._dropped.update(self._dropped_now)
         for group in self._dropped_now:
             del self._tokens[group]
         self._shown = [(message, group) for message, group in self._shown if group not in self._dropped]
+
+    def _newest_that_fit(self, groups: Sequence[int], room: int) -> Sequence[int]:
+        start = len(groups)
+        while start and self._tokens[groups[start - 1]] <= room:
+            start -= 1
+            room -= self._tokens[groups[start]]
+        return groups[start:]
 
     def actions(self) -> Sequence[CandidateAction]:
         ordinals = tuple(sorted(at for group in self._dropped_now for at in self._grouping.ordinals(group)))

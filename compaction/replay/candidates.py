@@ -45,8 +45,9 @@ class CandidateAction:
 
     Args:
         by: The strategy's name.
-        kind: ``"drop"``, ``"summarize"``, ``"collapse"`` (a tool call shortened to a line), ``"replace"`` (any other
-            replacement), ``"rewrite"`` or ``"restore"``.
+        kind: ``"drop"``, ``"summarize"`` (a replacement by a strategy with a summarizer, or by a plain function, which may ask
+            a model), ``"collapse"`` (a tool call shortened to a line), ``"replace"`` (any other replacement), ``"rewrite"`` or
+            ``"restore"``.
         reason: The reason the strategy gave.
         ordinals: The recorded messages it changed, from 0.
         texts: The texts of the messages that replace them, if any.

@@ -14,26 +14,39 @@ from typing import Any, Final, cast
 
 from ..messages import MediaPart, Message, TextPart, ToolCallPart
 
+# Each pattern with examples; tests/unit/replay/test_facts.py has more, also of texts that contain no fact.
+
+# https://example.com/a?b=1
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'`<>()\[\]{}|\\]+")
+# kim.lee@mail.example.com
 _EMAIL: Final = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,255}(?:\.[\w-]+)+\b")
+# src/app.py, ~/notes, /etc, ../up; not the second half of a word
 _PATH: Final = re.compile(
     r"(?:(?<![\w/.~-])[~.]{0,2}/)?(?<![\w.@+-])(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/.~-])[~.]{0,2}/[\w.@+-]{2,}"
 )
+# file names: setup.cfg, data.json5, go.mod; but not a call such as os.path(x)
 _FILE: Final = re.compile(
     r"\b[\w-]+\.(?:[a-z]{1,4}|json5?|jsonl|ipynb|jinja2?|[a-z]{2}\d|lock|patch|proto|swift|scala)\b(?![(.\w])"
 )
-_CALLED: Final = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\b")
-_TELLING: Final = re.compile(r"[A-Za-z\d]_[A-Za-z\d]|[a-z][A-Z]|[A-Z]{2}[a-z]|^__\w+__$|\w\.\w")
+# any word of a program or of prose, also dotted: retry, os.path.join
+_NAME: Final = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\b")
+# the words among these that prose does not have: retry_limit, maxSize, HTTPServer, __init__, os.path
+_IN_CODE_ONLY: Final = re.compile(r"[A-Za-z\d]_[A-Za-z\d]|[a-z][A-Z]|[A-Z]{2}[a-z]|^__\w+__$|\w\.\w")
+# --dry-run
 _OPTION: Final = re.compile(r"(?<![\w-])--[a-z][\w-]+")
+# A-17, 4WQ150, user_7b: a word with a letter and a digit
 _ID: Final = re.compile(r"\b(?=[\w-]{0,199}\d)(?=[\w-]{0,199}[A-Za-z])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*\b")
+# 120, 2026-11-28, 3.14, 12:30
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/-]\d+)*(?![\w])")
+# "too low", `retry`, 「設定」
 _QUOTED: Final = re.compile(
     r"\"(\S[^\"\n]{2,78}\S)\"|(?<!\w)'(\S[^'\n]{2,78}\S)'(?!\w)|`(\S[^`\n]{2,78}\S)`|“(\S[^”\n]{2,78}\S)”"
     r"|「([^」\n]{2,80})」|『([^』\n]{2,80})』"
 )
+# a word of five letters or more, in any script
 _LONG_WORD: Final = re.compile(r"\b[^\W\d_]{5,}\b")
-_LONGEST: Final = 200
-_SHORTEST_ID: Final = 4
+_LONGEST: Final = 200  # characters of a fact
+_SHORTEST_ID: Final = 4  # characters; also of a name
 
 
 class NeededFactKind(enum.Enum):
@@ -145,8 +158,8 @@ def _collect(text: str, found: dict[NeededFactKind, dict[str, None]]) -> None:
     found[NeededFactKind.IDENTIFIER].update(dict.fromkeys(_OPTION.findall(rest)))
     found[NeededFactKind.ID].update(dict.fromkeys(id for id in _ID.findall(rest) if len(id) >= _SHORTEST_ID))
     rest = _ID.sub(" ", rest)
-    for name in _CALLED.findall(rest):
-        if len(name) >= _SHORTEST_ID and _TELLING.search(name):
+    for name in _NAME.findall(rest):
+        if len(name) >= _SHORTEST_ID and _IN_CODE_ONLY.search(name):
             found[NeededFactKind.IDENTIFIER][name] = None
     for number in _NUMBER.findall(rest):
         if sum(map(str.isdigit, number)) > 1:
@@ -158,6 +171,7 @@ def long_words_in(text: str) -> set[str]:
     return set(_LONG_WORD.findall(text))
 
 
+# up to the end of the line or a full stop; one inside a word, as in v1.2, does not end it
 _SENTENCE: Final = re.compile(r"[^\n.!?。！？]*(?:[.!?](?=\S)[^\n.!?。！？]*)*[.!?。！？]?")
 _INSTRUCTS: Final = re.compile(
     r"\b(?:must|never|always|only|do not|don['’]t|cannot|can['’]t|make sure|ensure|required?|forbidden|at (?:most|least)"

@@ -13,13 +13,13 @@ import attrs
 from ..formats import resolve
 from ..tokens import MessageMeter
 from .candidates import Candidate, CandidateAction, CandidateSession, CandidateSetting
-from .prompt_cache import PromptCache
+from .prompt_cache import CacheUse, PromptCache
 from .recordings import Recording
 from .records import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
 from .request_chain import RequestChain, RequestDiff
-from .transcript import Needs, Transcript
+from .transcript import Transcript
 
-_MOST_COMPACTIONS = 4
+_MOST_COMPACTIONS = 4  # a larger number counts as this
 
 
 def replay_conversation(recording: Recording, candidates: Sequence[Candidate], setting: ReplaySetting) -> ReplayedConversation:
@@ -35,9 +35,7 @@ def replay_conversation(recording: Recording, candidates: Sequence[Candidate], s
         recording=attrs.evolve(recording, notes=(*recording.notes, *_notes(transcript))),
         tokens=transcript.cumulative[-1],
         exceeds=any(need.tokens > setting.window for need in transcript.needs),
-        needs=tuple([need.without_places() for need in transcript.needs]),
-        output_tokens=tuple([sum(transcript.tokens[at] for at in answer) for answer in transcript.answers]),
-        timed=bool(recording.times) and None not in recording.times,
+        needs=transcript.needs,
         runs={each.name: _CandidateReplay(transcript, each, setting).run() for each in candidates},
     )
 
@@ -66,7 +64,8 @@ class _CandidateReplay:
         self._now = 0.0
         self._failed: Counter[str] = Counter()
         self._first_failed: dict[str, int] = {}
-        self._last: tuple[int, list[Any]] = (0, [])
+        self._sent: list[Any] = []  # the last request
+        self._sent_at = 0  # the number of recorded messages before it
         self._compacted_at: list[int] = []
         self._survival: dict[int, Share] = {}
 
@@ -84,13 +83,11 @@ class _CandidateReplay:
             candidate=self._candidate.name,
             calls=tuple(calls),
             survival=dict(sorted(self._survival.items())),
-            failures=tuple(
-                [
-                    f"{error}, {times} times, first at message {self._first_failed[error]}"
-                    for error, times in self._failed.items()
-                ]
-            ),
+            failures=tuple([self._failure(error, times) for error, times in self._failed.items()]),
         )
+
+    def _failure(self, error: str, times: int) -> str:
+        return f"{error}, {times} times, first at message {self._first_failed[error]}"
 
     def _attempt(self, ordinal: int, call: Callable[[], Any]) -> Any:
         """Return what a candidate's code returns; ``None`` if it raised, which is noted."""
@@ -103,33 +100,31 @@ class _CandidateReplay:
             return None
 
     def _call(self, number: int, session: CandidateSession) -> ReplayedCall:
-        transcript, setting = self._transcript, self._setting
-        needs = transcript.needs[number]
+        ordinal = self._transcript.calls[number]
         now = self._tick(number)
-        view, actions, seconds = self._view(number, session)
+        view, actions, seconds = self._request(ordinal, session)
         before = self._requests.visible
-        step = self._requests.add(view)
-        self._last = needs.ordinal, view
-        shared = step.shared_tokens if setting.prices.block_tokens else step.whole_tokens
-        use = self._cache.send(step.tokens, shared_tokens=shared, now=now)
-        compacted = step.broken or bool(actions)
+        diff = self._requests.add(view)
+        compacted = diff.broken or bool(actions)
         left, back = self._moved(before, number) if compacted else ((), ())
         if compacted:
-            self._note_survival(needs.ordinal)
+            self._note_survival(ordinal)
+        missing_facts, shares = self._found(number)
         return ReplayedCall(
-            ordinal=needs.ordinal,
-            tokens=step.tokens,
+            ordinal=ordinal,
+            tokens=diff.tokens,
             messages=len(view),
-            over=step.tokens > setting.window,
-            broken_rules=self._broken_rules(needs.ordinal, view),
-            cache=use,
-            broken=PrefixBreak(step.lost_tokens, step.shared_messages, _cause(actions, step)) if step.broken else None,
+            over=diff.tokens > self._setting.window,
+            broken_rules=self._broken_rules(ordinal, view),
+            cache=self._cached(diff, now),
+            broken=PrefixBreak(diff.lost_tokens, diff.shared_messages, _cause(actions, diff)) if diff.broken else None,
             compacted=compacted,
             seconds=seconds,
+            missing_facts=missing_facts,
+            shares=shares,
             actions=tuple(actions),
             left=left,
             back=back,
-            **self._missing(needs),
         )
 
     def _tick(self, number: int) -> float | None:
@@ -139,17 +134,27 @@ class _CandidateReplay:
         self._now = self._now + 1.0 if time_of_call is None else max(self._now, time_of_call)
         return time_of_call
 
-    def _view(self, number: int, session: CandidateSession) -> tuple[list[Any], Sequence[CandidateAction], float]:
-        """Return the request, the actions behind it, and the CPU seconds it took."""
-        ordinal = self._transcript.calls[number]
+    def _request(self, ordinal: int, session: CandidateSession) -> tuple[list[Any], Sequence[CandidateAction], float]:
+        """Return the request, the actions behind it, and the CPU seconds it took.
+
+        If the candidate raises, the request is the last one and the messages that were recorded since.
+        """
         history = list(self._transcript.recording.messages[:ordinal])
         start = time.thread_time()
         view = self._attempt(ordinal, lambda: list(session.view(history)))
         seconds = time.thread_time() - start
+        actions: Sequence[CandidateAction] = ()
         if view is None:
-            known, last = self._last
-            return last + history[known:], (), seconds
-        return view, self._attempt(ordinal, session.actions) or (), seconds
+            view = self._sent + history[self._sent_at :]
+        else:
+            actions = self._attempt(ordinal, session.actions) or ()
+        self._sent, self._sent_at = view, ordinal
+        return view, actions, seconds
+
+    def _cached(self, diff: RequestDiff, now: float | None) -> CacheUse:
+        """Send the request to the prompt cache; some caches end only between messages, others at any block of tokens."""
+        shared = diff.shared_tokens if self._setting.prices.block_tokens else diff.shared_whole_tokens
+        return self._cache.send(diff.tokens, shared_tokens=shared, now=now)
 
     def _broken_rules(self, ordinal: int, view: list[Any]) -> tuple[str, ...]:
         """Return the rules that a request breaks more often than the whole history; O(request), unless it is the history."""
@@ -158,16 +163,19 @@ class _CandidateReplay:
         broken = Counter(problem.rule for problem in self._transcript.format.validate(view))
         return tuple(sorted(broken - self._transcript.broken_rules(ordinal))) if broken else ()
 
-    def _missing(self, needs: Needs) -> dict[str, Any]:
-        """Return what the recorded answer needs, or the user said, and the request does not contain."""
+    def _found(self, number: int) -> tuple[tuple[int, ...], dict[str, Share]]:
+        """Return the needed facts that the request lacks, by place, and its `CALL_SHARES`."""
         contains, contains_span = self._requests.contains, self._requests.contains_span
-        unsaid = [self._requests.missing_of(each) for each in self._transcript.said if each.ordinal < needs.ordinal]
-        return {
-            "missing_facts": tuple([at for at, fact in enumerate(needs.facts) if not contains(fact.text, fact.places)]),
-            "missing_words": sum(not contains(word, places) for word, places in needs.words),
-            "missing_spans": sum(not contains_span(span, places) for span, places in needs.spans),
-            "missing_said_words": sum(words for words, _ in unsaid),
-            "missing_said_sentences": sum(sentences for _, sentences in unsaid),
+        needs, places = self._transcript.needs[number], self._transcript.places[number]
+        facts = [contains(fact.text, where) for fact, where in zip(needs.facts, places.facts, strict=True)]
+        said = [each for each in self._transcript.said if each.ordinal < needs.ordinal]
+        quoted = [self._requests.quoted_of(each) for each in said]
+        return tuple([place for place, found in enumerate(facts) if not found]), {
+            "facts": Share(sum(facts), len(facts)),
+            "words": Share(sum(contains(word, where) for word, where in places.words.items()), len(places.words)),
+            "spans": Share(sum(contains_span(span, where) for span, where in places.spans.items()), len(places.spans)),
+            "said": Share(sum(words for words, _ in quoted), sum(len(each.words) for each in said)),
+            "sentences": Share(sum(sentences for _, sentences in quoted), sum(len(each.sentences) for each in said)),
         }
 
     def _moved(self, before: set[int], number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -189,9 +197,9 @@ class _CandidateReplay:
             self._survival[times] = self._survival.get(times, Share()) + quoted
 
 
-def _cause(actions: Sequence[CandidateAction], step: RequestDiff) -> str:
+def _cause(actions: Sequence[CandidateAction], diff: RequestDiff) -> str:
     """Return the cause of a broken prefix: the action that concerns the earliest message."""
     if not actions:
         return "the request was rebuilt"
-    first = min(actions, key=lambda action: action.ordinals[:1] or (step.shared_messages,))
+    first = min(actions, key=lambda action: action.ordinals[:1] or (diff.shared_messages,))
     return f"{first.by}: {first.reason or first.kind}"

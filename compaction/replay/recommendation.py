@@ -98,7 +98,8 @@ def recommend(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL) -
 def _rule(minimum_recall: float) -> str:
     return (
         "The rule: the cheapest strategy whose requests would all be accepted and that keeps at least"
-        f" {_percent(minimum_recall)} of the needed facts; then each dearer one that keeps more, beyond chance."
+        f" {_percent(minimum_recall)} of the needed facts; then each more expensive one that keeps more, if the difference is"
+        " not chance."
     )
 
 
@@ -128,23 +129,27 @@ def _no_recommendation(
 
 
 def _frontier(result: ReplayResult, candidates: Sequence[CandidateSummary]) -> tuple[list[CandidateSummary], list[str]]:
-    """Return the candidates worth their cost, cheapest first, and a sentence about each of the others."""
-    frontier, kept, passed = [candidates[0]], dict[str, str](), list[str]()
+    """Return the candidates worth their cost, cheapest first, and a sentence about each of the others.
+
+    Each candidate, from the cheapest on, is compared with the most expensive one that is worth its cost so far: it is worth
+    its cost too, replaces that one, or is passed over.
+    """
+    frontier, why_kept, why_not = [candidates[0]], dict[str, str](), list[str]()
     for each in candidates[1:]:
-        last, name = frontier[-1], each.candidate
-        difference = result.summary(name, against=last.candidate).difference
-        gain, points = difference["usable"], 100 * (difference["usable"].value or 0.0)
+        last, name = frontier[-1].candidate, each.candidate
+        difference = result.summary(name, against=last).difference
+        points = 100 * (difference["usable"].value or 0.0)
         if points <= 0:
-            passed.append(f"{name} costs no less than {last.candidate} and keeps no more: {_figures(each)}.")
-        elif not gain.excludes_zero:
-            passed.append(f"{name} costs no less than {last.candidate}, and its gain is within chance: {points:+.0f} points.")
-        elif difference["cost"].excludes_zero:
-            frontier.append(each)
-            kept[name] = f"{name} keeps {points:.0f} points more than {last.candidate}: {_figures(each)}."
-        else:
+            why_not.append(f"{name} costs no less than {last} and keeps no more: {_figures(each)}.")
+        elif not difference["usable"].excludes_zero:
+            why_not.append(f"{name} costs no less than {last}, and its gain is within chance: {points:+.0f} points.")
+        elif not difference["cost"].excludes_zero:
             frontier[-1] = each
-            passed.append(f"{last.candidate} keeps {points:.0f} points less than {name}, and its lower cost is within chance.")
-    return frontier, [*(kept[each.candidate] for each in frontier if each.candidate in kept), *passed]
+            why_not.append(f"{last} keeps {points:.0f} points less than {name}, and its lower cost is within chance.")
+        else:
+            frontier.append(each)
+            why_kept[name] = f"{name} keeps {points:.0f} points more than {last}: {_figures(each)}."
+    return frontier, [*(why_kept[each.candidate] for each in frontier if each.candidate in why_kept), *why_not]
 
 
 def _deployment(result: ReplayResult, name: str | None) -> tuple[str, str]:
@@ -186,7 +191,7 @@ def _below_the_window(result: ReplayResult) -> Recommendation:
     if not cheaper:
         return Recommendation((), f"Do not compact. {lead}: not compacting is cheapest and loses nothing.")
     best = min(cheaper, key=lambda name: totals[name].dollars)
-    usable, cost = totals[best].usable, totals[best].dollars / whole.dollars
+    usable, cost = totals[best].shares["usable"], totals[best].dollars / whole.dollars
     kept = f"{_percent(usable.value or 0.0)} of the needed facts" if usable.needed else "everything that was needed"
     reason = f"{best} would cost {cost:.2f} of what sending everything costs, and keep {kept}."
     return Recommendation((), f"Do not compact. {lead}: not compacting loses nothing.", (reason,))

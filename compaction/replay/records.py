@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
@@ -60,6 +61,16 @@ class Share:
         return self.found / self.needed if self.needed else None
 
 
+CALL_SHARES: Final[Mapping[str, str]] = {
+    "facts": "needed facts",
+    "words": "needed rare words",
+    "spans": "needed verbatim spans",
+    "said": "the different words of each message of the user before the call",
+    "sentences": "the sentences of these messages, word for word",
+}
+"""The shares of a call: of each, how much there was and how much of it the request contains."""
+
+
 @attrs.frozen
 class PrefixBreak:
     """A request that differs from the previous one before its end, so that cached tokens are lost.
@@ -90,12 +101,9 @@ class ReplayedCall:
         compacted: Whether the strategy changed anything at this call.
         seconds: CPU time of the strategy.
         missing_facts: Positions in `Needs.facts` of the needed facts that the request does not contain.
-        missing_words: Number of needed rare words that it does not contain.
-        missing_spans: Number of needed verbatim spans that it does not contain.
-        missing_said_words: Number of the user's words, as `Needs` counts them, that it does not contain.
-        missing_said_sentences: Number of the user's sentences that it does not contain verbatim.
+        shares: The shares that it contains of what the answer needed and the user said before, by the names in `CALL_SHARES`.
         actions: The changes the strategy made, with the recorded messages they concern.
-        left: Recorded messages, new or in the previous request, that this request does not contain unchanged.
+        left: Recorded messages that are new, or were in the previous request, and that this request does not contain unchanged.
         back: Recorded messages that the previous request did not contain and this one does.
     """
 
@@ -109,10 +117,7 @@ class ReplayedCall:
     compacted: bool
     seconds: float
     missing_facts: tuple[int, ...]
-    missing_words: int
-    missing_spans: int
-    missing_said_words: int
-    missing_said_sentences: int
+    shares: Mapping[str, Share]
     actions: tuple[CandidateAction, ...] = ()
     left: tuple[int, ...] = ()
     back: tuple[int, ...] = ()
@@ -151,8 +156,6 @@ class ReplayedConversation:
         exceeds: Whether the whole history exceeds the window at some call. If not, there is nothing to compact: the
             conversation is reported, but not included in the averages.
         needs: What each recorded answer needed from its history.
-        output_tokens: Tokens of each recorded answer.
-        timed: Whether every message has a time.
         runs: The runs, by candidate.
     """
 
@@ -160,6 +163,4 @@ class ReplayedConversation:
     tokens: int
     exceeds: bool
     needs: tuple[Needs, ...]
-    output_tokens: tuple[int, ...]
-    timed: bool
     runs: dict[str, CandidateRun]

@@ -29,10 +29,44 @@ class RequestDiff:
 
     tokens: int  # tokens of the request, including the overhead
     shared_messages: int  # number of messages at its start that are equal to those of the previous request
-    whole_tokens: int  # tokens of these messages, including the overhead
+    shared_whole_tokens: int  # tokens of these messages, including the overhead
     shared_tokens: int  # the same, plus the tokens that the first different message shares from its start
     broken: bool  # whether it differs from the previous request before that one's end, instead of continuing it
     lost_tokens: int  # tokens of the previous request after the first difference; 0 if it is continued
+
+
+class _Inserted:
+    """Holds state: the inserted messages of the last request, and what they contain."""
+
+    def __init__(self) -> None:
+        self.messages: list[InsertedMessage] = []
+        self._keys: frozenset[str] = frozenset()
+        self._spans: frozenset[str] = frozenset()
+        self._quoted: dict[int, tuple[int, int]] = {}  # by the ordinal of the user's message
+
+    def update(self) -> None:
+        """Read the messages, after some were added."""
+        self._keys = frozenset().union(*(each.keys for each in self.messages))
+        self._spans = frozenset().union(*(each.spans for each in self.messages))
+        self._quoted = {}
+
+    def contains(self, string: str) -> bool:
+        if not self.messages:
+            return False
+        keys = search_keys(string)
+        return any(keys <= each.keys and occurs_in(string, each.text) for each in self.messages)
+
+    def contains_span(self, span: str) -> bool:
+        return span in self._spans
+
+    def quotes(self, sentence: str) -> bool:
+        return any(sentence in each.text for each in self.messages)
+
+    def quoted_of(self, said: UserMessage) -> tuple[int, int]:
+        """Return how many of a user message's words and sentences they contain."""
+        if said.ordinal not in self._quoted:
+            self._quoted[said.ordinal] = len(said.words & self._keys), sum(map(self.quotes, said.sentences))
+        return self._quoted[said.ordinal]
 
 
 class RequestChain:
@@ -51,11 +85,8 @@ class RequestChain:
         self._raws: list[Any] = []
         self._cumulative = [transcript.overhead_tokens]
         self.visible: set[int] = set()
-        self._inserted: list[InsertedMessage] = []
-        self._inserted_spans: frozenset[str] = frozenset()
-        self._inserted_keys: frozenset[str] = frozenset()
-        self._unsaid: dict[int, tuple[int, int]] = {}
-        self._known: dict[tuple[str, str], InsertedMessage] = {}
+        self._inserted = _Inserted()
+        self._read_before: dict[tuple[str, str], InsertedMessage] = {}  # inserted messages of all requests, by role and text
 
     # ---------------------------------------------------------------- adding requests
 
@@ -64,26 +95,30 @@ class RequestChain:
         before, previous = self._raws, self._cumulative
         shared = _shared(before, view)
         broken = shared < len(before)
-        whole_tokens = shared_tokens = previous[shared]
+        shared_whole_tokens = shared_tokens = previous[shared]
         if broken:
             self._restart(shared, view)
             if shared < len(view):
                 shared_tokens += self._common_start(before[shared], view[shared])
-        count = 0 if broken else len(self._inserted)
+        count = len(self._inserted.messages)
         for raw in view[shared:]:
             self._cumulative.append(self._cumulative[-1] + self._place(raw))
-        if broken or len(self._inserted) > count:
-            self._inserted_spans = frozenset().union(*(each.spans for each in self._inserted))
-            self._inserted_keys = frozenset().union(*(each.keys for each in self._inserted))
-            self._unsaid = {}
+        if broken or len(self._inserted.messages) > count:
+            self._inserted.update()
         self._raws = view
-        lost = previous[-1] - shared_tokens if broken else 0
-        return RequestDiff(self._cumulative[-1], shared, whole_tokens, min(shared_tokens, self._cumulative[-1]), broken, lost)
+        return RequestDiff(
+            tokens=self._cumulative[-1],
+            shared_messages=shared,
+            shared_whole_tokens=shared_whole_tokens,
+            shared_tokens=min(shared_tokens, self._cumulative[-1]),
+            broken=broken,
+            lost_tokens=previous[-1] - shared_tokens if broken else 0,
+        )
 
     def _restart(self, shared: int, view: list[Any]) -> None:
         """Forget the last request after its first difference from this view."""
         self._cumulative = self._cumulative[: shared + 1]
-        self.visible, self._inserted = set(), []
+        self.visible, self._inserted = set(), _Inserted()
         for raw in view[:shared]:
             self._place(raw)
 
@@ -103,12 +138,12 @@ class RequestChain:
             ordinal = next((at for at in same if at not in self.visible), same[-1])
             self.visible.add(ordinal)
             return self._meter.measure(message)[0]
-        inserted = self._known.get(key)
+        inserted = self._read_before.get(key)
         if inserted is None:
-            text, spans = key[1], frozenset(transcript.spans.known(key[1]))
+            text, spans = key[1], frozenset(transcript.spans.known_spans(key[1]))
             inserted = InsertedMessage(text, frozenset(search_keys(text)), spans, self._meter.measure(message)[0])
-            self._known[key] = inserted
-        self._inserted.append(inserted)
+            self._read_before[key] = inserted
+        self._inserted.messages.append(inserted)
         return inserted.tokens
 
     def _common_start(self, one: Any, other: Any) -> int:
@@ -123,30 +158,21 @@ class RequestChain:
 
     def contains(self, string: str, places: Places) -> bool:
         """Return whether the last request contains a string that occurs in these recorded messages."""
-        if not self.visible.isdisjoint(places):
-            return True
-        if not self._inserted:
-            return False
-        keys = search_keys(string)
-        return any(keys <= each.keys and occurs_in(string, each.text) for each in self._inserted)
+        return not self.visible.isdisjoint(places) or self._inserted.contains(string)
 
     def contains_span(self, span: str, places: Places) -> bool:
         """Return the same for a verbatim span."""
-        return not self.visible.isdisjoint(places) or span in self._inserted_spans
+        return not self.visible.isdisjoint(places) or self._inserted.contains_span(span)
 
     def quotes(self, sentence: str, ordinal: int) -> bool:
         """Return whether the last request contains a sentence of a recorded message verbatim."""
-        return ordinal in self.visible or any(sentence in each.text for each in self._inserted)
+        return ordinal in self.visible or self._inserted.quotes(sentence)
 
-    def missing_of(self, said: UserMessage) -> tuple[int, int]:
-        """Return how many words and sentences of a user message the last request does not contain."""
+    def quoted_of(self, said: UserMessage) -> tuple[int, int]:
+        """Return how many of a user message's words and sentences the last request contains."""
         if said.ordinal in self.visible:
-            return 0, 0
-        if said.ordinal not in self._unsaid:
-            words = len(said.words - self._inserted_keys)
-            sentences = sum(not any(sentence in each.text for each in self._inserted) for sentence in said.sentences)
-            self._unsaid[said.ordinal] = words, sentences
-        return self._unsaid[said.ordinal]
+            return len(said.words), len(said.sentences)
+        return self._inserted.quoted_of(said)
 
     def _read(self, raw: Any) -> Message | None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from random import Random
@@ -15,23 +15,14 @@ from ..formats import resolve
 from ..models import unpriced
 from .baselines import BASELINES
 from .records import ReplayedConversation, ReplaySetting, Share
-from .scores import BootstrapDraws, IntervalEstimate, Score, macro_average, micro_average, score_of
+from .scores import SCORE_SHARES, BootstrapDraws, IntervalEstimate, Score, macro_average, score_of
 from .transcript import RECENT_MESSAGES
 
 _SEND_ALL: Final = "none"
 
-MEASURES: Final[Mapping[str, Callable[[Score, Score], Share]]] = {
-    "cost": lambda score, whole: Share(score.dollars, whole.dollars),
-    "facts": lambda score, _: score.facts,
-    "usable": lambda score, _: score.usable,
-    "old": lambda score, _: score.old,
-    "words": lambda score, _: score.words,
-    "spans": lambda score, _: score.spans,
-    "said": lambda score, _: score.said,
-    "sentences": lambda score, _: score.sentences,
-    "constraints": lambda score, _: sum(score.survival.values(), Share()),
-}
-"""The figures with an interval: each is a share of a conversation's score, given the score of sending everything there."""
+MEASURES: Final = ("cost", *SCORE_SHARES, "constraints")
+"""The figures with an interval. ``"cost"`` is a share of the cost of sending everything; ``"constraints"`` is ``survival``,
+whatever the number of compactions."""
 
 
 @attrs.frozen(kw_only=True)
@@ -42,7 +33,6 @@ class CandidateSummary:
         candidate: Its name.
         score: The sums.
         macro: Each of `MEASURES`, as the mean over conversations.
-        micro: Each of `MEASURES` over all conversations taken as one, so that long ones count more.
         difference: Each of ``macro`` minus the reference's.
         against: The reference.
     """
@@ -50,7 +40,6 @@ class CandidateSummary:
     candidate: str
     score: Score
     macro: Mapping[str, IntervalEstimate]
-    micro: Mapping[str, IntervalEstimate]
     difference: Mapping[str, IntervalEstimate]
     against: str
 
@@ -119,8 +108,13 @@ class ReplayResult:
 
     def shares(self, candidate: str, measure: str) -> list[Share]:
         """Return one of `MEASURES` for each conversation that exceeds the window."""
-        known = self._exceeding_scores
-        return [MEASURES[measure](*pair) for pair in zip(known[candidate], known[_SEND_ALL], strict=True)]
+        scores = self._exceeding_scores[candidate]
+        if measure == "cost":
+            everything = self._exceeding_scores[_SEND_ALL]
+            return [Share(score.dollars, whole.dollars) for score, whole in zip(scores, everything, strict=True)]
+        if measure == "constraints":
+            return [sum(score.survival.values(), Share()) for score in scores]
+        return [score.shares[measure] for score in scores]
 
     def dollars_per_call(self, candidate: str) -> float | None:
         """Return the mean cost of a call's request and summaries, over all conversations; ``None`` without prices or calls.
@@ -160,9 +154,8 @@ class ReplayResult:
         return CandidateSummary(
             candidate=candidate,
             score=Score.total(self._exceeding_scores[candidate]),
-            micro={name: self._draws.estimate(own[name], micro_average) for name in MEASURES},
-            macro={name: self._draws.estimate(own[name], macro_average) for name in MEASURES},
-            difference={name: self._draws.difference(own[name], others[name], macro_average) for name in MEASURES},
+            macro={name: self._draws.estimate(own[name]) for name in MEASURES},
+            difference={name: self._draws.difference(own[name], others[name]) for name in MEASURES},
             against=reference,
         )
 
@@ -200,7 +193,6 @@ class ReplayResult:
             "calls": len(each.needs),
             "tokens": each.tokens,
             "exceeds": each.exceeds,
-            "timed": each.timed,
             "notes": list(each.recording.notes),
             "scores": {name: _score_data(self.scores(name, [each])[0]) for name in self.candidates},
         }
@@ -208,6 +200,7 @@ class ReplayResult:
 
 def _score_data(score: Score) -> dict[str, Any]:
     data = attrs.asdict(score)
+    data |= data.pop("shares")
     data["survival"] = {str(times): share for times, share in data["survival"].items()}
     return data
 

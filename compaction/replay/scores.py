@@ -29,7 +29,13 @@ def age_of(fact: NeededFact) -> str:
     return next((name for most, name in AGES if fact.age <= most), "over 200")
 
 
-_NOTHING: Final = Share()
+SCORE_SHARES: Final = ("facts", "usable", "old", "words", "spans", "said", "sentences")
+"""The shares of a score: the `CALL_SHARES`; ``"usable"``, the needed facts; and ``"old"``, those of them that cutting to the
+newest messages would have lost. A request that would fail contains nothing, except for ``"facts"``."""
+
+
+def _no_shares() -> dict[str, Share]:
+    return dict.fromkeys(SCORE_SHARES, Share())
 
 
 @attrs.frozen(kw_only=True)
@@ -55,17 +61,10 @@ class Score:
         summary_written: Tokens of the summaries.
         prompt_dollars: Cost of the requests.
         summary_dollars: Cost of the summaries, if they are charged for.
-        output_dollars: Cost of the answers, which is the same for all candidates.
         failures: Different exceptions of the candidate, counted once per conversation.
-        facts: Needed facts that the request contains.
-        usable: The same, only in requests that would not fail.
-        old: ``usable`` of the facts that cutting to the newest messages would have lost.
-        words: ``usable`` of rare words.
-        spans: ``usable`` of verbatim spans.
-        said: ``usable`` of the words of all the user's messages before the call.
-        sentences: ``usable`` of the sentences of these messages.
-        kinds: ``usable`` by kind of fact.
-        ages: ``usable`` by age.
+        shares: What the requests contain, of what they should contain, by the names in `SCORE_SHARES`.
+        kinds: The share ``"usable"`` by kind of fact.
+        ages: The share ``"usable"`` by age.
         causes: How often each cause broke the prefix.
         survival: The user's instructions that are still verbatim, by number of compactions since they were stated.
     """
@@ -88,15 +87,8 @@ class Score:
     summary_written: int = 0
     prompt_dollars: float = 0.0
     summary_dollars: float = 0.0
-    output_dollars: float = 0.0
     failures: int = 0
-    facts: Share = _NOTHING
-    usable: Share = _NOTHING
-    old: Share = _NOTHING
-    words: Share = _NOTHING
-    spans: Share = _NOTHING
-    said: Share = _NOTHING
-    sentences: Share = _NOTHING
+    shares: Mapping[str, Share] = attrs.field(factory=_no_shares)
     kinds: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
     ages: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
     causes: Mapping[str, int] = attrs.field(factory=dict[str, int])
@@ -160,36 +152,31 @@ def score_of(
         summary_written=written,
         prompt_dollars=sum(prices.dollars(read=use.read, written=use.written, fresh=use.fresh) for use in uses),
         summary_dollars=prices.dollars(fresh=read, output=written) if charge_summaries else 0.0,
-        output_dollars=prices.dollars(output=sum(conversation.output_tokens)),
         failures=len(run.failures),
         causes=Counter(call.broken.cause for call in calls if call.broken),
         survival=run.survival,
-        **_recall(calls, conversation.needs),
+        **_shares_of(calls, conversation.needs),
     )
 
 
-def _recall(calls: Sequence[ReplayedCall], needs_of_calls: Sequence[Needs]) -> dict[str, Any]:
-    """Return the shares of a score: what was needed or said, and what the requests contain of it."""
-    shares = dict.fromkeys(("facts", "usable", "old", "words", "spans", "said", "sentences"), Share())
+def _shares_of(calls: Sequence[ReplayedCall], needs_of_calls: Sequence[Needs]) -> dict[str, Mapping[str, Share]]:
+    """Return the fields ``shares``, ``kinds`` and ``ages`` of a score."""
+    shares = _no_shares()
     kinds = dict.fromkeys((kind.value for kind in NeededFactKind), Share())
     ages = dict.fromkeys((*(name for _, name in AGES), "over 200"), Share())
     for call, needs in zip(calls, needs_of_calls, strict=False):
         usable, missing = not call.would_fail, set(call.missing_facts)
+        for name, share in call.shares.items():
+            shares[name] += share if usable or name == "facts" else Share(0, share.needed)
         for place, fact in enumerate(needs.facts):
-            found = place not in missing
-            shares["facts"] += Share(found, 1)
-            kept = Share(found and usable, 1)
+            kept = Share(usable and place not in missing, 1)
             shares["usable"] += kept
             kinds[fact.kind.value] += kept
             ages[age_of(fact)] += kept
             if fact.old:
                 shares["old"] += kept
-        shares["words"] += Share(usable * (needs.word_count - call.missing_words), needs.word_count)
-        shares["spans"] += Share(usable * (needs.span_count - call.missing_spans), needs.span_count)
-        shares["said"] += Share(usable * (needs.said_words - call.missing_said_words), needs.said_words)
-        shares["sentences"] += Share(usable * (needs.said_sentences - call.missing_said_sentences), needs.said_sentences)
     return {
-        **shares,
+        "shares": shares,
         "kinds": {name: share for name, share in kinds.items() if share.needed},
         "ages": {name: share for name, share in ages.items() if share.needed},
     }
@@ -220,12 +207,6 @@ class IntervalEstimate:
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-def micro_average(shares: Sequence[Share]) -> float | None:
-    """Return the average over all conversations taken as one: all that was found, divided by all that was needed."""
-    needed = sum(share.needed for share in shares)
-    return sum(share.found for share in shares) / needed if needed else None
-
-
 def macro_average(shares: Sequence[Share]) -> float | None:
     """Return the mean over conversations, each counting once; those that needed nothing are left out.
 
@@ -249,17 +230,13 @@ class BootstrapDraws:
         draws = min(_DRAWS, _MOST_PLACES // max(1, conversations)) if conversations > 1 else 0
         self._draws = [random.choices(places, k=conversations) for _ in range(draws)]
 
-    def estimate(self, shares: Sequence[Share], average: Callable[[Sequence[Share]], float | None]) -> IntervalEstimate:
-        """Return an average of the conversations' shares, with its interval."""
-        return self._interval(lambda places: average([shares[at] for at in places]), len(shares))
+    def estimate(self, shares: Sequence[Share]) -> IntervalEstimate:
+        """Return the macro average of the conversations' shares, with its interval."""
+        return self._interval(lambda places: _average_at(shares, places), len(shares))
 
-    def difference(
-        self, ones: Sequence[Share], others: Sequence[Share], average: Callable[[Sequence[Share]], float | None]
-    ) -> IntervalEstimate:
-        """Return an average of the first shares minus that of the second, on the same drawn conversations."""
-        return self._interval(
-            lambda places: _minus(average([ones[at] for at in places]), average([others[at] for at in places])), len(ones)
-        )
+    def difference(self, ones: Sequence[Share], others: Sequence[Share]) -> IntervalEstimate:
+        """Return the macro average of the first shares minus that of the second, on the same drawn conversations."""
+        return self._interval(lambda places: _minus(_average_at(ones, places), _average_at(others, places)), len(ones))
 
     def _interval(self, figure: Callable[[Sequence[int]], float | None], conversations: int) -> IntervalEstimate:
         """Return a figure of the conversations at some places: for all of them, and the interval over the draws."""
@@ -270,6 +247,10 @@ class BootstrapDraws:
         tail = (1 - _CONFIDENCE) / 2
         low, high = math.floor(tail * (len(known) - 1)), math.ceil((1 - tail) * (len(known) - 1))
         return IntervalEstimate(value, known[low], known[high])
+
+
+def _average_at(shares: Sequence[Share], places: Sequence[int]) -> float | None:
+    return macro_average([shares[at] for at in places])
 
 
 def _minus(one: float | None, other: float | None) -> float | None:

@@ -70,16 +70,16 @@ class TextSearch:
                 self._by_key.setdefault(key, []).append(place)
         self._known: dict[str, tuple[int, ...]] = {}
 
-    def of(self, string: str) -> tuple[int, ...]:
+    def places_of(self, string: str) -> tuple[int, ...]:
         """Return the places of the texts in which a string occurs, in order."""
         known = self._known.get(string)
         if known is None:
             keys = search_keys(string)
-            possible = min((self.of_word(key) for key in keys), key=len, default=range(len(self._texts)))
+            possible = min((self.places_of_word(key) for key in keys), key=len, default=range(len(self._texts)))
             known = self._known[string] = tuple([at for at in possible if occurs_in(string, self._texts[at])])
         return known
 
-    def of_word(self, word: str) -> Sequence[int]:
+    def places_of_word(self, word: str) -> Sequence[int]:
         """Return the same for a string that is one word of ASCII letters."""
         return self._by_key.get(word, ())
 
@@ -107,15 +107,15 @@ class SpanIndex:
         self._spans = {answer: dict.fromkeys(spans_in(every[answer])) for answer in answers}
         self._places: dict[str, list[int]] = {span: [] for spans in self._spans.values() for span in spans}
         for place, text in enumerate(every):
-            for span in self.known(text):
+            for span in self.known_spans(text):
                 self._places[span].append(place)
 
-    def known(self, text: str) -> set[str]:
+    def known_spans(self, text: str) -> set[str]:
         """Return the spans of a text that occur in some answer."""
         places = self._places
         return {span for at in range(len(text) - SPAN_CHARACTERS + 1) if (span := text[at : at + SPAN_CHARACTERS]) in places}
 
-    def of_answer(self, answer: int) -> dict[str, list[int]]:
+    def spans_of_answer(self, answer: int) -> dict[str, list[int]]:
         """Return the spans of an indexed answer, in order, each with the places of the texts that contain it, in order."""
         places = self._places
         return {span: places[span] for span in self._spans[answer]}

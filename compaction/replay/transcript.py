@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Final, TypeAlias
@@ -22,7 +22,7 @@ from .recordings import Recording
 from .text_search import SpanIndex, TextSearch, search_keys
 
 RECENT_MESSAGES: Final = 4
-"""Number of messages before an answer that every policy is assumed to keep: what they contain is not counted as needed."""
+"""Number of messages before an answer that every candidate is assumed to keep: what they contain is not counted as needed."""
 
 RARE_IN_MESSAGES: Final = 3
 """A word is rare if it occurs in at most this many earlier messages."""
@@ -40,7 +40,6 @@ class NeededFact:
     last: int  # the ordinal of the last message before the answer that contains it
     age: int  # number of messages from there to the answer
     old: bool  # whether cutting to the newest messages that fit the window would have lost it
-    places: Places = attrs.field(eq=False, repr=False)  # the messages of the whole conversation that contain it
 
 
 @attrs.frozen
@@ -54,25 +53,21 @@ class UserMessage:
 
 @attrs.frozen(kw_only=True)
 class Needs:
-    """The facts, rare words and verbatim spans that one recorded answer needed from its history."""
+    """The facts that one recorded answer needed from its history."""
 
     ordinal: int  # the ordinal of the answer among the conversation's messages
     tokens: int  # tokens of its whole history
-    facts: tuple[NeededFact, ...]  # the needed facts
-    fits: bool  # whether the system messages and the last user message alone fit the window; if not, hardly any policy can help
-    word_count: int  # number of rare words
-    span_count: int  # number of verbatim spans
-    said_words: int  # number of different words in each of the user's messages before the answer, added up
-    said_sentences: int  # number of sentences in these messages
-    # the words, with their places; not in a result
-    words: tuple[tuple[str, Places], ...] = attrs.field(default=(), eq=False, repr=False)
-    # the spans, with their places; not in a result
-    spans: tuple[tuple[str, Places], ...] = attrs.field(default=(), eq=False, repr=False)
+    facts: tuple[NeededFact, ...]
+    fits: bool  # whether the system messages and the last user message alone fit the window; if not, hardly any candidate helps
 
-    def without_places(self) -> Needs:
-        """Return the same needs without what only the replay itself uses."""
-        facts = tuple([attrs.evolve(fact, places=()) for fact in self.facts])
-        return attrs.evolve(self, facts=facts, words=(), spans=())
+
+@attrs.frozen(kw_only=True)
+class NeededPlaces:
+    """The messages of the whole conversation that contain what one recorded answer needed: for the search, not for a result."""
+
+    facts: tuple[Places, ...]  # of each fact, in the order of `Needs`
+    words: Mapping[str, Places]  # of each rare word
+    spans: Mapping[str, Places]  # of each verbatim span
 
 
 def answers_in(messages: Sequence[Message]) -> list[range]:
@@ -158,8 +153,17 @@ class Transcript:
     @cached_property
     def needs(self) -> tuple[Needs, ...]:
         """The needs of each recorded answer, in the order of ``calls``."""
+        return tuple([needs for needs, _ in self._searched])
+
+    @cached_property
+    def places(self) -> tuple[NeededPlaces, ...]:
+        """The places of what each recorded answer needed, in the order of ``calls``."""
+        return tuple([places for _, places in self._searched])
+
+    @cached_property
+    def _searched(self) -> list[tuple[Needs, NeededPlaces]]:
         search = TextSearch(self.texts)
-        return tuple([self._needs(answer, cut, search) for answer, cut in zip(self.answers, self._cuts(), strict=True)])
+        return [self._search(answer, cut, search) for answer, cut in zip(self.answers, self._cuts(), strict=True)]
 
     def _cuts(self) -> Iterator[int]:
         """Yield, for each call, the ordinal from which the newest messages fit the window together with the system messages."""
@@ -171,31 +175,29 @@ class Transcript:
                 cut += 1
             yield cut
 
-    def _needs(self, answer: range, cut: int, search: TextSearch) -> Needs:
+    def _search(self, answer: range, cut: int, search: TextSearch) -> tuple[Needs, NeededPlaces]:
+        """Return what an answer needed, and where that is; ``cut`` is the first of the newest messages that fit the window."""
         at, merged = answer.start, self.messages[answer.start]
         if len(answer) > 1:
             merged = attrs.evolve(merged, parts=tuple([part for place in answer for part in self.messages[place].parts]))
         said = " ".join(self.texts[place] for place in answer)
-        facts: list[NeededFact] = []
+        facts: list[tuple[NeededFact, Places]] = []
         for text, kind in answer_facts(merged).items():
-            places = search.of(text)
+            places = search.places_of(text)
             if (last := self._last_old(places, at)) is not None:
-                facts.append(NeededFact(kind, text, last, at - last, last < cut, places))
-        words = [(word, search.of_word(word)) for word in sorted(long_words_in(said))]
-        words = [(word, places) for word, places in words if self._is_rare(places, at)]
-        spans = {span: places for place in answer for span, places in self.spans.of_answer(place).items()}
-        copied = [(span, places) for span, places in spans.items() if self._last_old(places, at) is not None]
-        return Needs(
+                facts.append((NeededFact(kind, text, last, at - last, last < cut), places))
+        words = {word: search.places_of_word(word) for word in sorted(long_words_in(said))}
+        spans = {span: places for place in answer for span, places in self.spans.spans_of_answer(place).items()}
+        needs = Needs(
             ordinal=at,
             tokens=self.cumulative[at],
-            facts=tuple(facts),
+            facts=tuple([fact for fact, _ in facts]),
             fits=self._least(at) <= self._window,
-            word_count=len(words),
-            span_count=len(copied),
-            said_words=sum(len(each.words) for each in self.said if each.ordinal < at),
-            said_sentences=sum(len(each.sentences) for each in self.said if each.ordinal < at),
-            words=tuple(words),
-            spans=tuple(copied),
+        )
+        return needs, NeededPlaces(
+            facts=tuple([places for _, places in facts]),
+            words={word: places for word, places in words.items() if self._is_rare(places, at)},
+            spans={span: places for span, places in spans.items() if self._last_old(places, at) is not None},
         )
 
     def _least(self, at: int) -> int:
@@ -207,9 +209,9 @@ class Transcript:
         return self._last_old(places, at) is not None and bisect_left(places, at) <= RARE_IN_MESSAGES
 
     def _last_old(self, places: Places, at: int) -> int | None:
-        """Return the last of ``places`` before ``at``; ``None`` if there is none or every policy keeps one of them.
+        """Return the last of ``places`` before ``at``; ``None`` if there is none, or if every candidate keeps one of them.
 
-        Every policy keeps the last few messages before the answer and the system messages.
+        Every candidate keeps the last few messages before the answer, and the system messages.
         """
         before = bisect_left(places, at)
         if not before or places[before - 1] >= at - RECENT_MESSAGES:

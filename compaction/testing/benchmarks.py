@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import attrs
 
-from ..errors import ConfigurationError
+from ..checks import checked_count
 from ..formats import MessageFormat, openai_chat
 from ..index import MessageIndex, RunContext
 from ..run import run
@@ -81,8 +81,8 @@ def benchmark_strategy(
 ) -> Benchmark:
     """Measure a strategy, sync or async, on conversations of several sizes.
 
-    Each size shows the fastest of a few runs. A strategy whose trigger does not fire costs
-    nothing; the tokens and edits show whether it did anything.
+    Each size shows the fastest of a few runs. A strategy whose trigger does not fire costs nothing; the tokens and edits show
+    whether it did anything.
 
     Args:
         strategy: A strategy, a pipeline or a plain function.
@@ -102,8 +102,9 @@ def benchmark_strategy(
     >>> [row.tokens_after < row.tokens_before for row in table.rows]
     [True, True]
     """
-    if repeats < 1 or any(size < 1 for size in sizes):
-        raise ConfigurationError(f"benchmark_strategy(sizes={list(sizes)}, repeats={repeats}): all must be integers above 0")
+    checked_count("repeats", repeats, 1)
+    for size in sizes:
+        checked_count("sizes: each", size, 1)
     read = partial(MessageIndex, counter=counter, format=format, context=context)
     rows: list[BenchmarkRow] = []
     for size in sizes:

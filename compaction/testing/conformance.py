@@ -22,8 +22,7 @@ from typing import Any, Final, Literal, TypeAlias
 import anyio
 import attrs
 
-from ..checks import warn_caller
-from ..errors import ConfigurationError
+from ..checks import checked_count, warn_caller
 from ..formats import MessageFormat, openai_chat
 from ..index import GroupKind, Marks, MessageIndex, RunContext
 from ..messages import Message
@@ -111,21 +110,18 @@ def check_strategy(
         ConfigurationError: If ``settles_in`` is below 1.
         Exception: Whatever the strategy raises.
     """
-    if settles_in < 1:
-        raise ConfigurationError(f"check_strategy(settles_in={settles_in}): it must be an integer >= 1")
+    checked_count("settles_in", settles_in, 1)
 
     def read(given: Sequence[Any]) -> MessageIndex:
         marks = Marks.of(as_strategy(strategy).mark_ceilings, context or RunContext())
         return MessageIndex(given, counter=counter, format=format, context=context, pin=pin, marks=marks)
 
     given = sample_conversations(format or openai_chat) if messages is None else [list(messages)]
-    check = partial(_first_broken, strategy, read, settles_in=settles_in, words=words)
+    check = partial(_check_laws, strategy, read, settles_in=settles_in, words=words)
     fired = made = 0
     for conversation in given:
         steps: list[Step] = []
-        found, edits = anyio.run(partial(check, on_step=steps.append), conversation, backend=backend)
-        if found:
-            raise LawBroken(*found, conversation)
+        edits = anyio.run(partial(check, on_step=steps.append), conversation, backend=backend)
         fired += bool(steps or edits)
         made += edits
     report = CheckReport(name=as_strategy(strategy).name, conversations=len(given), fired=fired, edits=made)
@@ -133,56 +129,52 @@ def check_strategy(
 
 
 _Read: TypeAlias = Callable[[Sequence[Any]], MessageIndex]
-_Found: TypeAlias = tuple[int, str]
-"""A law's number, and how it is broken."""
 
 
-async def _first_broken(
+async def _check_laws(
     strategy: StrategyLike, read: _Read, messages: list[Any], *, settles_in: int, words: bool, on_step: Observer
-) -> tuple[_Found | None, int]:
-    """Return the first law that a strategy breaks on a conversation, or ``None``, and the number of its edits."""
+) -> int:
+    """Run a strategy on a conversation, raise an error for the first law that it breaks, and return the number of its edits."""
     original = copy.deepcopy(messages)
     index = read(messages)
-    said = _said(index, original)
+    data = _data_of(index, original)
     before = index.included_groups
     result = await run(index, strategy, on_step=on_step)
     outcome = CheckedRun(list(messages), before, index, result, read)
-    if _said(index, messages) != said:
-        return (7, "it changed the caller's messages"), 0
-    found = (
-        broken_law(outcome, words=words)
-        or await _settles(strategy, outcome, settles_in)
-        or await _repeats(strategy, outcome, original)
-        or _returns(outcome)
-    )
-    return found, len(result.edits)
+    if _data_of(index, messages) != data:
+        raise LawBroken(7, "it changed the caller's messages", messages)
+    if broken := broken_law(outcome, words=words):
+        raise LawBroken(*broken, messages)
+    await _check_settling(strategy, outcome, settles_in)
+    await _check_repeating(strategy, outcome, original)
+    _check_rollback(outcome)
+    return len(result.edits)
 
 
-def _said(index: MessageIndex, messages: Sequence[Any]) -> list[Any]:
+def _data_of(index: MessageIndex, messages: Sequence[Any]) -> list[Any]:
     """Return the messages as data, as a framework's objects with equal contents may not be equal."""
     return [index.format.to_wire(message) for message in messages]
 
 
-async def _settles(strategy: StrategyLike, outcome: CheckedRun, settles_in: int) -> _Found | None:
+async def _check_settling(strategy: StrategyLike, outcome: CheckedRun, settles_in: int) -> None:
     """Check law 5."""
     if outcome.result.failures:
-        return None
+        return
     problems = outcome.index.format.validate(outcome.source)
     runs = settles_in if all(problem.rule == "pending-call" for problem in problems) else max(settles_in, _RUNS_TO_SETTLE)
-    if more := await _more(strategy, lambda _: outcome.index, outcome.result, runs):
-        return 5, f"run again on the same index, it made more edits: {more}"
+    if more := await _edits_after(strategy, lambda _: outcome.index, outcome.result, runs):
+        raise LawBroken(5, f"run again on the same index, it made more edits: {more}", outcome.source)
     source = set(map(id, outcome.source))
     for group in outcome.index.included_groups:
         if group.id >= 0:  # also what was rewritten: a shortened message may lose its mark
             source.update(id(message.raw) for message in group.messages)
-    if _parting(outcome.read(outcome.result.messages), source) != _parting(outcome.index, source):
+    if _groups_in_view(outcome.read(outcome.result.messages), source) != _groups_in_view(outcome.index, source):
         runs = max(runs, _RUNS_TO_SETTLE)
-    if more := await _more(strategy, outcome.read, outcome.result, runs):
-        return 5, f"run on its own output, it made more edits: {more}"
-    return None
+    if more := await _edits_after(strategy, outcome.read, outcome.result, runs):
+        raise LawBroken(5, f"run on its own output, it made more edits: {more}", outcome.source)
 
 
-async def _more(strategy: StrategyLike, index_of: _Read, result: CompactionResult, runs: int) -> list[str]:
+async def _edits_after(strategy: StrategyLike, index_of: _Read, result: CompactionResult, runs: int) -> list[str]:
     """Return the edits of the last of several further runs; none as soon as a run makes none."""
     for _ in range(runs):
         result = await run(index_of(result.messages), strategy)
@@ -191,8 +183,8 @@ async def _more(strategy: StrategyLike, index_of: _Read, result: CompactionResul
     return described(result.edits)
 
 
-def _parting(index: MessageIndex, source: Collection[int]) -> list[tuple[bool, list[int]]]:
-    """Return the groups of the view as the identities of their messages, and whether a mark of the source is believed there."""
+def _groups_in_view(index: MessageIndex, source: Collection[int]) -> list[tuple[bool, list[int]]]:
+    """Return, of each group in the view, whether it is a summary of the source, and the identities of its messages."""
     groups: list[tuple[bool, list[int]]] = []
     for group in index.included_groups:
         identities = [id(message.raw) for message in group.messages]
@@ -200,27 +192,27 @@ def _parting(index: MessageIndex, source: Collection[int]) -> list[tuple[bool, l
     return groups
 
 
-async def _repeats(strategy: StrategyLike, outcome: CheckedRun, original: list[Any]) -> _Found | None:
+async def _check_repeating(strategy: StrategyLike, outcome: CheckedRun, original: list[Any]) -> None:
     """Check law 7."""
-    other = await run(outcome.read(original), strategy)
-    if described(other.edits) != described(outcome.result.edits):
-        return 7, f"on equal messages it made the edits {described(outcome.result.edits)}, then {described(other.edits)}"
-    if _said(outcome.index, other.messages) != _said(outcome.index, outcome.result.messages):
-        return 7, f"on equal messages it gave {outcome.result.messages!r}, then {other.messages!r}"
-    return None
+    first, second = outcome.result, await run(outcome.read(original), strategy)
+    edits = described(first.edits), described(second.edits)
+    if edits[0] != edits[1]:
+        raise LawBroken(7, f"on equal messages it made the edits {edits[0]}, then {edits[1]}", outcome.source)
+    if _data_of(outcome.index, second.messages) != _data_of(outcome.index, first.messages):
+        raise LawBroken(7, f"on equal messages it gave {first.messages!r}, then {second.messages!r}", outcome.source)
 
 
-def _returns(outcome: CheckedRun) -> _Found | None:
+def _check_rollback(outcome: CheckedRun) -> None:
     """Check law 9."""
     index, source = outcome.index, outcome.source
     index.rollback(0)
     view = index.messages()
     if len(view) != len(source) or any(one is not other for one, other in zip(view, source, strict=True)):
-        return 9, f"after the rollback the view has {len(view)} messages, not the same {len(source)} as before"
+        what = f"after the rollback the view has {len(view)} messages, not the same {len(source)} as before"
+        raise LawBroken(9, what, source)
     fresh = outcome.read(source).included
     if not index.included == index.total == fresh:
-        return 9, f"after the rollback the metrics are {index.included} of {index.total}, not {fresh}"
-    return None
+        raise LawBroken(9, f"after the rollback the metrics are {index.included} of {index.total}, not {fresh}", source)
 
 
 def check_trigger(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..checks import checked_count
 from ..errors import ConfigurationError
 from ..formats import MessageFormat, openai_chat, resolve
 from .written import write_chat
@@ -26,7 +27,7 @@ def conversations(
         valid: Whether `validate` accepts all of them. If not, some are as real logs are: results late, missing, orphan,
             repeated or without an id, ids used twice at once, messages moved, or without content, or of a role nobody knows.
         pending: Whether some end with calls that wait for results, which `validate` calls ``pending-call`` and nothing else.
-        max_size: At most so many exchanges, >= 1; a call with its results is one.
+        max_size: The maximum number of exchanges, >= 1; a call with its results is one.
         format: The wire format they are written in. In another than chat completions they are words, calls and results; in a
             format without `compose`, words alone.
 
@@ -38,8 +39,7 @@ def conversations(
     >>> find(conversations(max_size=1), lambda messages: True)
     [{'role': 'user', 'content': 'Fine.'}]
     """
-    if max_size < 1:
-        raise ConfigurationError(f"conversations(max_size={max_size}): it must be an integer >= 1")
+    checked_count("max_size", max_size, 1)
     try:
         from .message_shapes import conversation, damaged
     except ModuleNotFoundError as error:

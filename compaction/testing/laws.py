@@ -20,8 +20,8 @@ LAWS: Final[Mapping[int, str]] = {
     1: "A valid conversation stays valid under its format's rules; an invalid one gains no new violation.",
     2: "A group is kept, dropped, replaced or rewritten whole; no call is separated from its results.",
     3: (
-        "A kept message that no rewrite names is the same object, in order; system first; the last user message survives, and "
-        "so does the newest one, or part of one, that holds words of the user."
+        "A kept message that no rewrite names is the same object, and the order is kept. System messages come first. The last "
+        "user message survives; so does the newest message, or a part of it, in which the user says something."
     ),
     4: "Included tokens never grow over a run.",
     5: (
@@ -35,7 +35,8 @@ LAWS: Final[Mapping[int, str]] = {
         "outcome is degraded, and failures says what was lost."
     ),
 }
-"""The laws that `check_strategy` checks, by their numbers in the project's design."""
+"""The laws that `check_strategy` checks, by number. The project has others, which are not about a single run: 6 is about
+interrupted runs, 8 about how an index is built, 10 about the algebra of triggers, and 12 about the size of what is kept."""
 
 _SHOWN_MESSAGES: Final = 20
 _SHOWN_CHARS: Final = 120
@@ -45,7 +46,7 @@ class LawBroken(CompactionError, AssertionError):
     """A strategy or trigger breaks a law; the text shows how, and the beginning of the conversation.
 
     Attributes:
-        law: The law's number in `LAWS`; 0 for the contract of a trigger.
+        law: The law's number in `LAWS`; 0 for a trigger, which has one contract and no laws.
         what: How the law is broken.
         messages: The conversation that shows it; `conversations` lets Hypothesis find a small one.
     """
@@ -80,7 +81,7 @@ _SAME_FAULT: Final = {
 }
 """Rules that name the same fault differently depending on the messages around it."""
 _INSERTED: Final = -1
-"""The group id that all inserted groups count as."""
+"""The group id that all inserted groups count as; their own ids are negative and different in each run."""
 
 
 @attrs.frozen(eq=False)
@@ -114,8 +115,8 @@ class CheckedRun:
 
 def broken_law(checked: CheckedRun, *, words: bool = False) -> tuple[int, str] | None:
     """Return the first of laws 1 to 4, and with ``words`` 11, that the run broke, and how; ``None`` if it kept them."""
-    checks = [(2, _split), (3, _exchanged), (3, _unprotected), (4, _grown), (1, _new_problems)]
-    for law, check in [*checks, *([(11, _forgotten)] if words else [])]:
+    checks = [(2, _split_groups), (3, _exchanged_messages), (3, _lost_protected), (4, _grown_tokens), (1, _new_problems)]
+    for law, check in [*checks, *([(11, _forgotten_words)] if words else [])]:
         if what := check(checked):
             return law, what
     return None
@@ -180,7 +181,7 @@ def lost_words(index: MessageIndex) -> list[int]:
     return [place for place, raw in enumerate(index.source) if place not in kept and index.format.read(raw).said]
 
 
-def _forgotten(checked: CheckedRun) -> str | None:
+def _forgotten_words(checked: CheckedRun) -> str | None:
     """Return which words of the user the run lost without saying so."""
     lost = lost_words(checked.index)
     if not lost or checked.result.failures:
@@ -191,7 +192,7 @@ def _forgotten(checked: CheckedRun) -> str | None:
 # ------------------------------------------------------------------------ law 2
 
 
-def _split(checked: CheckedRun) -> str | None:
+def _split_groups(checked: CheckedRun) -> str | None:
     shown = {id(raw) for raw in checked.index.messages()}
     of_kept = {id(message.raw) for group, _ in checked.kept for message in group.messages}
     for before, after in checked.kept:
@@ -214,7 +215,7 @@ def _links(group: MessageGroup) -> list[tuple[str, str]]:
 # ------------------------------------------------------------------------ law 3
 
 
-def _exchanged(checked: CheckedRun) -> str | None:
+def _exchanged_messages(checked: CheckedRun) -> str | None:
     """Check that messages no edit names are the same objects, and that the order is kept."""
     touched = {id for edit in checked.result.edits for id in named(edit)}
     view = checked.index.messages()
@@ -229,9 +230,10 @@ def _exchanged(checked: CheckedRun) -> str | None:
     return None
 
 
-def _unprotected(checked: CheckedRun) -> str | None:
+def _lost_protected(checked: CheckedRun) -> str | None:
     """Check that the system messages come first and that they and the last user message are kept; old reminders may leave."""
-    allowed = {id for edit in _flat(checked.result.edits) if isinstance(edit, Drop) and edit.allow_system for id in edit.groups}
+    simple = (each for edit in checked.result.edits for each in (edit.edits if isinstance(edit, Together) else (edit,)))
+    allowed = {id for edit in simple if isinstance(edit, Drop) and edit.allow_system for id in edit.groups}
     allowed |= checked.index.columns.grouping.instructions.outdated
     users = [group.id for group in checked.before if group.kind is GroupKind.USER and not _is_empty(group)]
     words = _last_words(checked)
@@ -267,15 +269,10 @@ def _last_words(checked: CheckedRun) -> int | None:
     return max(spoken)[1] if spoken else None
 
 
-def _flat(edits: Iterable[Edit]) -> Iterable[Edit]:
-    for edit in edits:
-        yield from edit.edits if isinstance(edit, Together) else (edit,)
-
-
 # ------------------------------------------------------------------------ law 4
 
 
-def _grown(checked: CheckedRun) -> str | None:
+def _grown_tokens(checked: CheckedRun) -> str | None:
     before = checked.read(checked.source).included.tokens
     after = checked.read(checked.index.messages()).included.tokens
     if after > before:

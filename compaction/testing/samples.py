@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
-from ..errors import ConfigurationError
+from ..checks import checked_count
 from ..formats import MessageFormat, openai_chat, resolve
 from ..index import marked
 from .written import write_chat
@@ -34,8 +34,8 @@ def agent_session(messages: int, *, lines: int = 12, format: MessageFormat | str
     >>> [message["role"] for message in agent_session(5)]
     ['system', 'user', 'assistant', 'tool', 'assistant']
     """
-    if messages < 0 or lines < 0:
-        raise ConfigurationError(f"agent_session({messages}, lines={lines}): both must be >= 0")
+    checked_count("messages", messages)
+    checked_count("lines", lines)
     session: list[dict[str, Any]] = [_says("system", "You fix bugs. Read before you write.")]
     while len(session) < messages:
         session += _turn(len(session), lines)

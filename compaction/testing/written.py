@@ -32,13 +32,16 @@ def write_messages(messages: Iterable[Message], format: MessageFormat) -> list[A
     results = _results_by_call(read)
     writer = _Writer(format)
     for role, parts in _spoken(read):
+        written = writer.add(role, [writer.with_new_id(part) if isinstance(part, ToolCallPart) else part for part in parts])
         calls = [part for part in parts if isinstance(part, ToolCallPart)]
-        made = writer.add(role, [writer.call(part) if isinstance(part, ToolCallPart) else part for part in parts])
-        written = [call for message in made for call in message.tool_calls()][-len(calls) :]
-        answered = [(call, results[id(old)]) for old, call in zip(calls, written, strict=False) if id(old) in results]
-        if answered:
-            writer.add("user", [ToolResultPart(call.id, result.text) for call, result in answered])
-    return writer.ended()
+        if not calls:
+            continue
+        new_calls = [call for message in written for call in message.tool_calls()]
+        pairs = zip(calls, new_calls[-len(calls) :], strict=False)  # those before are of a turn that this one was joined with
+        answers = [ToolResultPart(new.id, results[id(call)].text) for call, new in pairs if id(call) in results]
+        if answers:
+            writer.add("user", answers)
+    return writer.finished()
 
 
 def _spoken(messages: Sequence[Message]) -> list[tuple[str, list[Part]]]:
@@ -60,54 +63,72 @@ def _spoken(messages: Sequence[Message]) -> list[tuple[str, list[Part]]]:
 def _results_by_call(messages: Sequence[Message]) -> dict[int, ToolResultPart]:
     """Return the result of each call by the call's identity; an id that is used again belongs to the latest call."""
     results: dict[int, ToolResultPart] = {}
-    open: dict[str, list[ToolCallPart]] = {}
+    waiting: dict[str, list[ToolCallPart]] = {}  # by id, the calls whose result has not come
     for message in messages:
         for result in message.tool_results():
-            if waiting := open.get(result.call_id):
-                results[id(waiting.pop(0))] = result
+            if calls := waiting.get(result.call_id):
+                results[id(calls.pop(0))] = result
         made: dict[str, list[ToolCallPart]] = {}
         for call in message.tool_calls():
             made.setdefault(call.id, []).append(call)
-        open |= made
+        waiting |= made
     return results
 
 
-@attrs.define
+@attrs.frozen
+class _Turn:
+    """Texts, calls or results of one role, and the messages of the format that contain them."""
+
+    role: str
+    parts: list[Part]
+    messages: list[Message]
+
+
 class _Writer:
-    """Writes messages, each of which may follow the one before it. Holds state: the messages so far, and the ids of calls."""
+    """Writes messages, each of which may follow the one before it. Holds state: the turns so far, and the ids of calls."""
 
-    format: MessageFormat
-    said: list[tuple[str, list[Part], list[Message]]] = attrs.field(
-        factory=list[tuple[str, list[Part], list[Message]]], init=False
-    )
-    taken: set[str] = attrs.field(factory=set[str], init=False)
+    def __init__(self, format: MessageFormat) -> None:
+        self._format = format
+        self._turns: list[_Turn] = []
+        self._ids: set[str] = set()
 
-    def call(self, call: ToolCallPart) -> ToolCallPart:
+    def with_new_id(self, call: ToolCallPart) -> ToolCallPart:
         """Return a call with an id of its own that every provider accepts, and an object as arguments."""
-        given = call.id if _ID.fullmatch(call.id) and call.id not in self.taken else f"call_{len(self.taken)}_"
-        self.taken.add(given)
+        given = call.id if _ID.fullmatch(call.id) and call.id not in self._ids else f"call_{len(self._ids)}_"
+        self._ids.add(given)
         arguments = call.arguments if json_object(call.arguments) is not None else json.dumps({"input": call.arguments})
         return ToolCallPart(given, call.name or "unnamed", arguments)
 
     def add(self, role: str, parts: Sequence[Part]) -> list[Message]:
-        """Write messages, joined with those before them where they may not follow; return them, or none if that fails too."""
-        made = self.format.compose(role, parts)
-        if not made or any(self.format.acceptable(message) is not None for message in made):
-            return []
-        before = None if all(message.is_system for message in self._messages()) else self.said[-1][2][-1]
-        if self.format.follows(before, made[0]):
-            self.said.append((role, list(parts), made))
-            return made
-        if not self.said or self.said[-1][0] not in (role, "system"):
-            return []
-        earlier, others, _ = self.said.pop()
-        return self.add(role, [*others, *parts] if earlier == role else parts)
+        """Write a turn, and return its messages; none if the format has no place for it.
 
-    def ended(self) -> list[Any]:
+        Where it may not follow the turn before it, it is joined with that one if the role is the same, and replaces it if that
+        is a system message.
+        """
+        while messages := self._composed(role, parts):
+            if self._format.follows(self._last_message(), messages[0]):
+                self._turns.append(_Turn(role, list(parts), messages))
+                return messages
+            if not self._turns or self._turns[-1].role not in (role, "system"):
+                return []
+            before = self._turns.pop()
+            if before.role == role:
+                parts = [*before.parts, *parts]
+        return []
+
+    def _composed(self, role: str, parts: Sequence[Part]) -> list[Message]:
+        """Return acceptable messages that say this, or none."""
+        messages = self._format.compose(role, parts)
+        return [] if any(self._format.acceptable(message) is not None for message in messages) else messages
+
+    def _last_message(self) -> Message | None:
+        """Return the message before the next one; ``None`` if there are only system messages."""
+        if all(message.is_system for turn in self._turns for message in turn.messages):
+            return None
+        return self._turns[-1].messages[-1]
+
+    def finished(self) -> list[Any]:
         """Return the list, without messages at its end that may not be last."""
-        while self.said and not self.format.follows(self.said[-1][2][-1], None):
-            self.said.pop()
-        return [message.raw for message in self._messages()]
-
-    def _messages(self) -> Iterable[Message]:
-        return (message for _, _, messages in self.said for message in messages)
+        while self._turns and not self._format.follows(self._turns[-1].messages[-1], None):
+            self._turns.pop()
+        return [message.raw for turn in self._turns for message in turn.messages]

@@ -376,7 +376,7 @@ def test_an_output_that_is_there_is_kept(tmp_path: Path) -> None:
 def test_the_output_must_not_be_the_input(tmp_path: Path) -> None:
     store(tmp_path / "in.jsonl", "jsonl")
     for inputs, output in ((tmp_path / "in.jsonl", tmp_path / "in.jsonl"), (tmp_path, tmp_path / "out")):
-        with pytest.raises(ConfigurationError, match="must not be an input"):
+        with pytest.raises(ConfigurationError, match="is an input, or in an input folder"):
             run(inputs, output)
 
 

@@ -40,7 +40,7 @@ def test_a_line_is_written_as_the_other_commands_write_it(
     places = data.draw(st.lists(st.integers(0, len(values) - 1), unique=True))
     [conversation] = read_conversations(io.BytesIO(line))
     expected = conversation.with_messages([conversation.messages[place] for place in places]).encode()
-    assert row.write([values[place] for place in places]) == expected
+    assert row.write(values, [values[place] for place in places]) == expected
 
 
 def test_a_line_that_cannot_be_read_with_care_says_so() -> None:
@@ -49,7 +49,7 @@ def test_a_line_that_cannot_be_read_with_care_says_so() -> None:
         b'{"n": ' + b"1" * 5_000 + b', "messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]}'
     )
     with pytest.raises(InputError, match="too large"):
-        row.write(row.read()[1:])
+        row.write(messages := row.read(), messages[1:])
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_a_column_without_a_field_is_no_place_for_it() -> None:
 
     type_ = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
     row = NestedMessages([{"role": "user", "content": None}], type_)
-    [message] = row.read()
-    assert row.write([{"role": "user", "content": "b"}, message]) == [
+    read = [message] = row.read()
+    assert row.write(read, [{"role": "user", "content": "b"}, message]) == [
         {"role": "user", "content": "b"},
         {"role": "user", "content": None},
     ]
     with pytest.raises(InputError, match="its column lacks a field of a changed message"):
-        row.write([{"role": "user", "content": "b", "name": "bo"}])
+        row.write(read, [{"role": "user", "content": "b", "name": "bo"}])
 
 
 @given(st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")), max_size=6), st.integers(1, 8))

@@ -12,17 +12,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import MessageIndex, RunContext, compact_sync, last
-from compaction.batch.job import BadConversation, Job, compact_row
+from compaction import MessageIndex, RunContext, compact_sync, last, triggers
+from compaction.batch.conversation import BadConversation, compact_row
+from compaction.batch.job import Job
 from compaction.batch.report import BatchCounts
 from compaction.batch.rows import JsonLine
+from compaction.batch.unchanged import Unchanged, find_unchanged
 from compaction.batch.upper_bounds import does_nothing
 from compaction.errors import UnknownCounter
 from compaction.run import unawaited
 from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation
 from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, Memoized, counter, least_bytes_per_token
 from compaction.tokens.base import utf8_bytes
-from compaction.triggers import Trigger, context_exceeds, tokens_exceed
+from compaction.triggers import (
+    Trigger,
+    always,
+    bytes_exceed,
+    context_exceeds,
+    every,
+    groups_exceed,
+    has_tool_calls,
+    idle_for,
+    messages_exceed,
+    never,
+    tokens_below,
+    tokens_exceed,
+    turns_exceed,
+    worth_it,
+)
 from tests.support.chats import tool_turns, turns, user
 from tests.support.corpora import BAD, CHATS, STRATEGY, errors_of, lines, run
 from tests.support.options import TRIGGER_ATOMS, combined
@@ -73,20 +90,20 @@ def test_a_line_has_at_most_so_many_tokens(counter: Any, messages: list[dict[str
     assert index.tokens <= most
     assert index.included.bytes <= len(text.encode())
     job = Job(strategy=Truncation(trigger=tokens_exceed(most)), counter=counter)
-    row, counts = JsonLine(text.encode()), BatchCounts()
-    assert job.leaves_unchanged(row, row.read(), counts)
-    assert (counts.uncounted, counts.messages_before) == (1, len(messages))
+    row = JsonLine(text.encode())
+    assert find_unchanged(job, row, row.read()) == Unchanged(tokens=None)
 
 
 @given(messages=MESSAGES, limit=st.integers(0, 200))
 def test_it_is_what_a_reading_would_give(messages: list[dict[str, Any]], limit: int) -> None:
     """A line is left unchanged only if the strategy, run on it, changes nothing; tokens that were counted are the same."""
-    row, counts = JsonLine(json.dumps({"messages": messages}).encode()), BatchCounts()
+    row = JsonLine(json.dumps({"messages": messages}).encode())
     strategy = Truncation(trigger=tokens_exceed(limit), keep=last(messages=1))
-    if Job(strategy=strategy, counter="chars/4").leaves_unchanged(row, row.read(), counts):
+    unchanged = find_unchanged(Job(strategy=strategy, counter="chars/4"), row, row.read())
+    if unchanged is not None:
         result = compact_sync(row.read(), strategy, counter="chars/4")
-        assert (result.outcome, result.before.messages) == ("unchanged", counts.messages_before)
-        assert counts.uncounted or result.before.tokens == counts.tokens_before == counts.tokens_after
+        assert result.outcome == "unchanged"
+        assert unchanged.tokens in (None, result.before.tokens)
 
 
 @given(
@@ -126,6 +143,55 @@ def test_the_limit_decides(strategy: Any, expected: bool) -> None:
     assert does_nothing(strategy, tokens=10, bytes=40, messages=3, window=20) is expected
 
 
+SIZES: dict[str, Any] = {"tokens": 10, "bytes": 40, "messages": 3, "window": 20}
+DECIDED: dict[str, Trigger] = {
+    "always": always,
+    "bytes_exceed": bytes_exceed(40),
+    "context_exceeds": context_exceeds(0.5),
+    "every": every(turns=4),
+    "groups_exceed": groups_exceed(3),
+    "messages_exceed": messages_exceed(3),
+    "never": never,
+    "tokens_below": tokens_below(11),
+    "tokens_exceed": tokens_exceed(10),
+    "turns_exceed": turns_exceed(3),
+}
+UNDECIDED: dict[str, Trigger] = {
+    "has_tool_calls": has_tool_calls,
+    "idle_for": idle_for(60),
+    "worth_it": worth_it(Truncation(trigger=tokens_exceed(10))),
+}
+
+
+def test_every_trigger_is_known_to_be_decided_or_not() -> None:
+    """A new trigger belongs to one of the lists."""
+    assert set(triggers.__all__) - {"Trigger", "TriggerLike", "as_trigger"} == {*DECIDED, *UNDECIDED}
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_a_trigger_is_decided_from_sizes(name: str) -> None:
+    """It or its negation is false for all conversations within the bounds, so one of the two strategies does nothing."""
+    trigger = DECIDED[name]
+    assert sum(does_nothing(Truncation(trigger=each), **SIZES) for each in (trigger, ~trigger)) == 1
+
+
+@pytest.mark.parametrize("name", UNDECIDED)
+def test_a_trigger_that_needs_more_than_sizes(name: str) -> None:
+    """The strategy runs on an index; a trigger that becomes decidable moves to the other list."""
+    trigger = UNDECIDED[name]
+    assert not any(does_nothing(Truncation(trigger=each), **SIZES) for each in (trigger, ~trigger))
+
+
+def test_an_unexpected_error_is_not_hidden() -> None:
+    """An error that does not come from a missing size is the strategy's own, and is not taken for an answer."""
+
+    def fails(index: Any) -> Any:
+        raise RuntimeError("no license")
+
+    with pytest.raises(RuntimeError, match="no license"):
+        does_nothing(fails, **SIZES)
+
+
 class Words:
     """A counter that says nothing about bytes."""
 
@@ -146,14 +212,20 @@ def test_tokens_are_counted_without_an_index(over: int, unchanged: bool) -> None
     """If the size of a line gives no bound, its tokens are counted and compared with the limits of strategy and job."""
     messages = [user("a " * 10), user("b " * 10)]
     row, tokens = JsonLine(json.dumps(messages).encode()), MessageIndex(messages, counter=Words()).tokens
-    sizes = {"messages_before": 2, "messages_after": 2, "tokens_before": tokens, "tokens_after": tokens}
     for limit, budget in ((tokens - over, None), (tokens, tokens - over)):
-        counts = BatchCounts()
         job = Job(Truncation(trigger=tokens_exceed(limit)), counter=Words(), budget=budget)
-        assert job.leaves_unchanged(row, row.read(), counts) is unchanged
-        assert counts == (BatchCounts(**sizes) if unchanged else BatchCounts())
+        assert find_unchanged(job, row, row.read()) == (Unchanged(tokens) if unchanged else None)
     parts = JsonLine(json.dumps([*messages, {**user(), "content": [{"type": "text", "text": "a"}]}]).encode())
-    assert not Job(Truncation(trigger=tokens_exceed(99)), counter=Words()).leaves_unchanged(parts, parts.read(), BatchCounts())
+    assert find_unchanged(Job(Truncation(trigger=tokens_exceed(99)), counter=Words()), parts, parts.read()) is None
+
+
+@pytest.mark.parametrize("tokens", [None, 7])
+def test_an_unchanged_conversation_is_counted(tokens: int | None) -> None:
+    """Its messages are counted always; its tokens only if somebody counted them."""
+    counts = BatchCounts()
+    counts.count_unchanged(2, tokens)
+    known = {"uncounted": 1} if tokens is None else {"tokens_before": tokens, "tokens_after": tokens}
+    assert counts == BatchCounts(messages_before=2, messages_after=2, **known)
 
 
 def test_a_job_is_described_in_full() -> None:
@@ -197,7 +269,7 @@ def test_an_index_is_made_of_all_others(options: dict[str, Any], messages: Seque
     job = Job(**{"strategy": Truncation(trigger=tokens_exceed(300)), "counter": "chars/4", **options})
     row = JsonLine(json.dumps(messages).encode())
     counts = BatchCounts()
-    assert not job.leaves_unchanged(row, row.read(), BatchCounts())
+    assert find_unchanged(job, row, row.read()) is None
     assert not isinstance(unawaited(compact_row(job, row, counts, sync=True)), BadConversation)
     assert counts.uncounted == 0
 

@@ -346,7 +346,8 @@ def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
         (["compact", "CHAT", "--budget", "1k", "--reserve-output", "1"], "--reserve-output"),
         (["compact", "CHAT", "--window", "many"], "32k"),
         (["compact", "CHAT", "--window", "0.5"], "32k"),
-        (["compact", "CHAT", "--window", "0"], "above 0"),
+        (["compact", "CHAT", "--window", "0"], "--window 0: it must be larger than 0"),
+        (["compact", "CHAT", "--window", "8k", "--reserve-output", "9k"], "larger than --reserve-output 9000"),
         (["compact", "CHAT", "--window", "1k", "--reserve-output", "2k"], "reserve"),
         (["compact", "CHAT", "--window", "1k", "--preset", "none"], "context_window"),
         (["compact", "CHAT", "--window", "1k", "--preset", "token_budget"], "--preset token_budget takes --budget"),
@@ -405,6 +406,14 @@ def test_nothing_of_a_transcript_reaches_the_terminal(tmp_path: Path) -> None:
     assert [mark for mark in shown if not mark.isprintable() and mark != "\n"] == []
     assert "\\x1b[2J" in shown
     assert "[bold red]a" in shown
+
+
+@pytest.mark.parametrize("name", ["~old.json", ">x.json", "^cut.json"])
+def test_a_file_name_is_not_layout(chat: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The report's heading shows the whole name of a file, whatever character it begins with."""
+    monkeypatch.chdir(chat.parent)
+    chat.rename(name)
+    assert name in run("compact", name, "-v", "--budget", "600", "-o", "out.json").stdout.splitlines()[4].split()
 
 
 def test_a_terminal_without_blocks_gets_plain_bars(chat: Path) -> None:

@@ -210,8 +210,8 @@ def test_what_the_user_said_is_counted_at_each_call() -> None:
 
     record = replayed(chat, summarizes)
     [run] = record.runs.values()
-    assert [(each.said_words, each.said_sentences) for each in record.needs] == [(7, 2), (8, 2)]
-    assert [(each.missing_said_words, each.missing_said_sentences) for each in run.calls] == [(0, 0), (4, 1)]
+    assert [each.shares["said"] for each in run.calls] == [Share(7, 7), Share(4, 8)]
+    assert [each.shares["sentences"] for each in run.calls] == [Share(2, 2), Share(1, 2)]
 
 
 # ---------------------------------------------------------------- what goes wrong

@@ -38,7 +38,7 @@ def test_a_request_that_differs_breaks_the_prefix() -> None:
     chain = requests_of(chat)
     chain.add(chat[:])
     step = chain.add([chat[0], chat[3]])
-    assert (step.shared_messages, step.whole_tokens, step.broken) == (1, tokens_of(chat[:1]), True)
+    assert (step.shared_messages, step.shared_whole_tokens, step.broken) == (1, tokens_of(chat[:1]), True)
     assert step.lost_tokens == tokens_of(chat[1:])
     assert chain.add(chat[:1]).broken
 
@@ -49,7 +49,7 @@ def test_a_message_cut_at_its_end_shares_its_start() -> None:
     chain = requests_of([long])
     chain.add([long])
     step = chain.add([short])
-    assert (step.whole_tokens, step.shared_tokens) == (0, 50)
+    assert (step.shared_whole_tokens, step.shared_tokens) == (0, 50)
 
 
 def test_recorded_messages_are_seen_unchanged_or_rebuilt() -> None:

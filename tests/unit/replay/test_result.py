@@ -12,7 +12,7 @@ from compaction import last
 from compaction.errors import ConfigurationError, InputError
 from compaction.replay import Candidate, Recording, ReplayResult, recommend, replay
 from compaction.replay.records import Share
-from compaction.replay.scores import BootstrapDraws, Score, macro_average, micro_average
+from compaction.replay.scores import BootstrapDraws, Score, macro_average
 from compaction.strategies import SlidingWindow
 from tests.support.chats import Chat, assistant, turns, user
 
@@ -54,46 +54,45 @@ def test_recall_counts_requests_that_would_be_taken() -> None:
     """Sending everything contains every fact, but none is usable past the window; what a candidate keeps is."""
     found = replayed(chat(20), strategies=[FIRST])
     whole, kept = (found.summary(name).score for name in ("none", "first"))
-    assert (whole.facts, whole.usable, whole.old) == (Share(1, 1), Share(0, 1), Share(0, 1))
-    assert (kept.usable, kept.old) == (Share(1, 1), Share(1, 1))
+    assert [whole.shares[name] for name in ("facts", "usable", "old")] == [Share(1, 1), Share(0, 1), Share(0, 1)]
+    assert (kept.shares["usable"], kept.shares["old"]) == (Share(1, 1), Share(1, 1))
     assert (kept.kinds, kept.ages) == ({"id": Share(1, 1)}, {"21 to 60": Share(1, 1)})
 
 
-def test_macro_counts_conversations_and_micro_calls() -> None:
-    """A long conversation weighs more only in the micro average."""
-    shares = [Share(1, 1), Share(0, 9), Share()]
-    assert (macro_average(shares), micro_average(shares)) == (0.5, 0.1)
-    assert (macro_average([Share()]), micro_average([])) == (None, None)
+def test_the_average_counts_conversations() -> None:
+    """A long conversation weighs no more than a short one, and one that needed nothing does not count."""
+    assert [macro_average(shares) for shares in ([Share(1, 1), Share(0, 9), Share()], [Share()], [])] == [0.5, None, None]
 
 
 def test_intervals_are_of_whole_conversations_and_reproducible() -> None:
     """The same seed gives the same interval; equal conversations give a point; one conversation gives none."""
     shares = [Share(at % 2, 1) for at in range(20)]
-    first, second = (BootstrapDraws(20, Random(7)).estimate(shares, macro_average) for _ in range(2))
+    first, second = (BootstrapDraws(20, Random(7)).estimate(shares) for _ in range(2))
     assert first == second
     assert first.low is not None
     assert first.high is not None
     assert 0.2 < first.low < 0.5 < first.high < 0.8
     halves, twos = [Share(1, 2)] * 5, [Share(2, 4)] * 5
     first, second = BootstrapDraws(5, Random(0)), BootstrapDraws(5, Random(1))
-    assert first.estimate(halves, micro_average) == second.estimate(twos, micro_average)
-    assert BootstrapDraws(1, Random(0)).estimate([Share(1, 2)], micro_average).low is None
+    assert first.estimate(halves) == second.estimate(twos)
+    assert BootstrapDraws(1, Random(0)).estimate([Share(1, 2)]).low is None
 
 
 def test_differences_are_paired() -> None:
     """If one is better by the same amount on each conversation, the interval is a point, however much conversations differ."""
     worse = [Share(at, 20) for at in range(10)]
     better = [Share(at + 1, 20) for at in range(10)]
-    found = BootstrapDraws(10, Random(0)).difference(better, worse, macro_average)
+    found = BootstrapDraws(10, Random(0)).difference(better, worse)
     assert (found.value, found.low, found.high) == (pytest.approx(0.05), pytest.approx(0.05), pytest.approx(0.05))
     assert found.excludes_zero
 
 
 def test_scores_add_up() -> None:
     """Counts and shares are added; the peak is the largest."""
-    one = Score(calls=1, tokens=5, peak=5, usable=Share(1, 2), causes={"a": 1})
-    two = Score(calls=2, tokens=4, peak=3, usable=Share(1, 1), causes={"a": 1, "b": 2})
-    assert Score.total([one, two]) == Score(calls=3, tokens=9, peak=5, usable=Share(2, 3), causes={"a": 2, "b": 2})
+    one = Score(calls=1, tokens=5, peak=5, shares={"usable": Share(1, 2)}, causes={"a": 1})
+    two = Score(calls=2, tokens=4, peak=3, shares={"usable": Share(1, 1)}, causes={"a": 1, "b": 2})
+    total = Score(calls=3, tokens=9, peak=5, shares={"usable": Share(2, 3)}, causes={"a": 2, "b": 2})
+    assert Score.total([one, two]) == total
     assert Score.total([]) == Score()
 
 

@@ -38,7 +38,7 @@ def test_a_string_occurs_by_itself(string: str, text: str, expected: bool) -> No
 
 @given(st.lists(pieces, max_size=6), pieces.filter(bool))
 def test_the_index_finds_what_reading_finds(texts: list[str], string: str) -> None:
-    assert TextSearch(texts).of(string) == tuple(at for at, text in enumerate(texts) if occurs_in(string, text))
+    assert TextSearch(texts).places_of(string) == tuple(at for at, text in enumerate(texts) if occurs_in(string, text))
 
 
 @given(pieces, pieces.filter(bool))
@@ -59,5 +59,5 @@ def test_the_span_index_knows_only_the_spans_of_answers() -> None:
     """Other spans take no memory; a span of an answer is found in every text."""
     texts = ["the quick brown fox", "jumped over it all", "quick brown fox!"]
     index = SpanIndex(texts, [2])
-    assert index.of_answer(2)["quick brown "] == [0, 2]
-    assert index.known("jumped over it all") == set()
+    assert index.spans_of_answer(2)["quick brown "] == [0, 2]
+    assert index.known_spans("jumped over it all") == set()

@@ -8,7 +8,7 @@ import pytest
 
 from compaction.formats import openai_chat
 from compaction.replay.recordings import Recording
-from compaction.replay.transcript import Needs, Transcript
+from compaction.replay.transcript import NeededPlaces, Needs, Transcript
 from compaction.tokens import MessageMeter
 from tests.support.chats import Chat, assistant, call, result, system, user
 
@@ -20,6 +20,10 @@ def transcript(messages: Chat, *, window: int = 1_000, **options: Any) -> Transc
 
 def last_needs(messages: Chat, **options: Any) -> Needs:
     return transcript(messages, **options).needs[-1]
+
+
+def last_places(messages: Chat, **options: Any) -> NeededPlaces:
+    return transcript(messages, **options).places[-1]
 
 
 def filler(count: int) -> Chat:
@@ -45,7 +49,7 @@ def test_each_answer_with_a_history_is_a_call() -> None:
     ids=["not its own idea", "the fifth last", "the last four", "the system's", "restated", "an argument", "a result"],
 )
 def test_which_facts_an_answer_needs(messages: Chat, facts: list[tuple[str, int, int]]) -> None:
-    """Those of earlier messages, with their last place and age, except what every policy keeps: the system's and the newest."""
+    """Those of earlier messages, with last place and age, except what every candidate keeps: the system's and the newest."""
     assert [(fact.text, fact.last, fact.age) for fact in last_needs(messages).facts] == facts
 
 
@@ -62,31 +66,25 @@ def test_old_is_what_the_newest_messages_lack() -> None:
 def test_a_word_is_rare_in_three_messages() -> None:
     """A word that four messages use is common and is not needed."""
     said = [user("the frobnicator"), *filler(5), assistant("frobnicator")]
-    assert last_needs(said).word_count == 1
-    assert last_needs([*[said[0]] * 3, *said[1:]]).word_count == 1
-    assert last_needs([*[said[0]] * 4, *said[1:]]).word_count == 0
+    assert [list(last_places([*[said[0]] * times, *said[1:]]).words) for times in (1, 3, 4)] == [
+        ["frobnicator"],
+        ["frobnicator"],
+        [],
+    ]
 
 
 def test_spans_are_copied_from_older_history_only() -> None:
     said = [user("abcdefghijklm"), *filler(5), assistant("abcdefghijklm")]
-    assert last_needs(said).span_count == 2
-    assert last_needs([*said[:-1], user("abcdefghijkl"), said[-1]]).span_count == 1
+    assert last_places(said).spans == {"abcdefghijkl": [0, 6], "bcdefghijklm": [0, 6]}
+    assert list(last_places([*said[:-1], user("abcdefghijkl"), said[-1]]).spans) == ["bcdefghijklm"]
 
 
 def test_what_cannot_fit_is_known() -> None:
-    """If the system message and the last user message alone exceed the window, no policy can help."""
+    """If the system message and the last user message alone exceed the window, hardly any candidate can help."""
     chat = [system("s" * 400), user("u" * 400), assistant("a" * 400), user("short"), assistant()]
     sizes = transcript(chat).tokens
     at_first, at_last = transcript(chat, window=sizes[0] + sizes[1] - 1).needs
     assert (at_first.fits, at_last.fits) == (False, True)
-
-
-def test_a_result_keeps_no_places() -> None:
-    """A result from another process is smaller and otherwise equal."""
-    needs = last_needs([user("order A-170 came"), *filler(6), assistant("I cancel A-170 now")])
-    small = needs.without_places()
-    assert (small.words, small.spans, small.facts[0].places) == ((), (), ())
-    assert small == needs
 
 
 def test_constraints_are_sentences_of_the_user() -> None:

@@ -401,8 +401,12 @@ def test_a_session_has_so_many_messages(messages: int) -> None:
     [
         (lambda: agent_session(-1), ">= 0"),
         (lambda: conversations(max_size=0), ">= 1"),
-        (lambda: benchmark_strategy(SlidingWindow(), [0]), "above 0"),
-        (lambda: benchmark_strategy(SlidingWindow(), [10], repeats=0), "above 0"),
+        (lambda: benchmark_strategy(SlidingWindow(), [0]), "sizes: each must be a whole number >= 1"),
+        (lambda: benchmark_strategy(SlidingWindow(), [10], repeats=0), "repeats must be"),
+        (lambda: benchmark_strategy(SlidingWindow(), [True]), "got True"),
+        (lambda: check_strategy(SlidingWindow(), settles_in=0), "settles_in must be a whole number >= 1"),
+        (lambda: agent_session(9, lines=-1), "lines must be"),
+        (lambda: conversations(max_size=1.5), "got 1.5"),  # type: ignore[arg-type]
     ],
 )
 def test_less_than_nothing_is_an_error(make: Callable[[], object], says: str) -> None:
