@@ -123,12 +123,10 @@ class MessageFormat(abc.ABC):
     def repair(self, raws: Sequence[Any]) -> Repair:
         """Return a repaired copy of the list and a report of every change."""
 
-    def message_problems(self, raw: Any, *, last: bool = True) -> list[Problem]:
+    def message_problems(self, raw: Any) -> list[Problem]:
         """Return the rules that a message breaks by itself, independent of its neighbours; O(parts).
 
-        Args:
-            raw: The message.
-            last: Whether to check it as the last message of a list, which some formats accept without content.
+        This includes a message that is accepted only at the end of a list, such as an empty answer of Anthropic's.
         """
         return []
 

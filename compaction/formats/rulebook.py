@@ -72,7 +72,8 @@ class RuleBook:
     Args:
         rules: Every rule, by name.
         pairing: The calls and results of the format.
-        message: Yields the rules that a message breaks by itself, given its fields and whether the list ends with it.
+        message: Yields the rules that a message breaks by itself, given its fields.
+        accepts_last: Returns whether a list may end with a message of these fields, although ``message`` finds a fault in it.
         shape: The shape of a message, for the error about a value without fields.
         join: Returns the rule that two neighbours break, given their fields; ``None`` is the start or end of the list.
         joins: The place in the message, and the text, for each rule of two neighbours.
@@ -82,7 +83,8 @@ class RuleBook:
 
     rules: Mapping[str, Rule]
     pairing: Pairing
-    message: Callable[[Fields, bool], Iterator[Finding]]
+    message: Callable[[Fields], Iterator[Finding]]
+    accepts_last: Callable[[Fields], bool] = lambda fields: False
     shape: str = "a message is an object with a role"
     join: Callable[[Fields | None, Fields | None], tuple[str, Side] | None] | None = None
     joins: Mapping[str, tuple[_Place, str]] = attrs.field(factory=dict[str, tuple[_Place, str]])
@@ -98,15 +100,16 @@ class RuleBook:
     def _findings(self, raws: Sequence[Any]) -> list[tuple[int, Finding]]:
         """Return the place of a message and what is wrong in it, for each fault of a list, in order of place."""
         contents = list(map(message_fields, raws))
-        found = [(index, each) for index, raw in enumerate(raws) for each in self._alone(raw, index + 1 == len(raws))]
+        judged = raws[:-1] if contents and self.accepts_last(contents[-1]) else raws
+        found = [(index, finding) for index, raw in enumerate(judged) for finding in self._alone(raw)]
         found += self._neighbours(contents)
         found += self.whole(contents)
         found += self.pairing.problems(contents)
         return sorted(found, key=operator.itemgetter(0))
 
-    def alone(self, raw: Any, *, last: bool = True) -> list[Problem]:
-        """Return the rules that a message breaks by itself, as the last of a list or before others."""
-        return [self._problem(0, finding) for finding in self._alone(raw, last)]
+    def alone(self, raw: Any) -> list[Problem]:
+        """Return the rules that a message breaks by itself; see `MessageFormat.message_problems`."""
+        return [self._problem(0, finding) for finding in self._alone(raw)]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         """Return the list with every fault repaired whose rule says how."""
@@ -114,12 +117,12 @@ class RuleBook:
         messages, changes = repair_by_rules(raws, self._findings, kinds, self.pairing)
         return Repair(messages, changes, tuple(self.validate(messages)))
 
-    def _alone(self, raw: Any, last: bool) -> Iterator[Finding]:
+    def _alone(self, raw: Any) -> Iterator[Finding]:
         fields = fields_of(raw)
         if fields is None:
             yield (), "unreadable-message", f"{self.shape} (got {type_name(raw)})"
             return
-        yield from self.message(fields, last)
+        yield from self.message(fields)
         for slots, rule, name in (
             (self.pairing.calls(fields), "call-without-id", "call"),
             (self.pairing.results(fields), "result-without-id", "result"),
@@ -185,8 +188,8 @@ class WireFormat(MessageFormat):
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
         return self.book.validate(raws)
 
-    def message_problems(self, raw: Any, *, last: bool = True) -> list[Problem]:
-        return self.book.alone(raw, last=last)
+    def message_problems(self, raw: Any) -> list[Problem]:
+        return self.book.alone(raw)
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return self.book.repair(raws)

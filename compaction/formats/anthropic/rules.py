@@ -43,19 +43,15 @@ _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
 }
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
-    """Yield the rules that a message breaks by itself.
-
-    The last answer of a list may be empty: the model continues it.
-    """
+def message_problems(fields: Fields) -> Iterator[Finding]:
+    """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role, content = string(fields.get("role")), fields.get("content")
     if role not in _ROLES:
         yield ("role",), "unknown-role", f"no such role: {fields.get('role')!r}"
     elif content is not None and not isinstance(content, str) and items_of(content) is None:
         yield ("content",), "malformed-content", f"a content is a string or a list (got {type_name(content)})"
     elif not content:
-        if role != "assistant" or not last or content is None:
-            yield ("content",), "empty-content", "it is empty"
+        yield ("content",), "empty-content", "it is empty"
     else:
         blocks = blocks_of(fields)
         for position, block in enumerate(blocks):
@@ -67,6 +63,12 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
             yield from _BLOCKS.answer_problems(blocks)
             if kind_of(blocks[-1]) in THINKING:
                 yield ("content", len(blocks) - 1), "ends-with-thinking", "the answer ends with a thinking block"
+
+
+def _is_empty_answer(fields: Fields) -> bool:
+    """Whether a message is an answer with an empty content; at the end of a list, the model continues it."""
+    content = fields.get("content")
+    return fields.get("role") == "assistant" and (isinstance(content, str) or items_of(content) is not None) and not content
 
 
 def _block_problems(where: Path, role: str, block: Any) -> Iterator[Finding]:
@@ -252,6 +254,7 @@ BOOK: Final = RuleBook(
     rules=RULES,
     pairing=_PAIRING,
     message=message_problems,
+    accepts_last=_is_empty_answer,
     join=join_problem,
     joins={
         "misplaced-system": ((), "it is neither first nor between a user message and the answer"),

@@ -62,7 +62,7 @@ _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
 }
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+def message_problems(fields: Fields) -> Iterator[Finding]:
     """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role, content = string(fields.get("role")), fields.get("content")
     if role not in ROLES:

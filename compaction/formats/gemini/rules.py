@@ -21,7 +21,7 @@ _BODIES: Final[Mapping[str, str]] = {"functionCall": "args", "functionResponse":
 _ROLES: Final = frozenset({"user", "model", "function"})
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+def message_problems(fields: Fields) -> Iterator[Finding]:
     """Yield the rules that a content breaks by itself, independent of its neighbours."""
     role, parts = content_role(fields), fields.get("parts")
     if role not in _ROLES:

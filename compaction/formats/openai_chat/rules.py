@@ -23,7 +23,7 @@ _SHOWN: Final = _TEXT | MEDIA_KINDS.keys()
 _PARTS: Final = {"user": _SHOWN, "tool": _SHOWN, "assistant": _SAID, "system": _TEXT, "developer": _TEXT, "function": _TEXT}
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+def message_problems(fields: Fields) -> Iterator[Finding]:
     """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role = string(fields.get("role"))
     if not role:

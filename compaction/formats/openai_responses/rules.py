@@ -37,7 +37,7 @@ _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
 }
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+def message_problems(fields: Fields) -> Iterator[Finding]:
     """Yield the rules that an item breaks by itself, independent of its neighbours."""
     kind = item_type(fields)
     if not kind:
