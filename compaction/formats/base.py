@@ -79,6 +79,7 @@ class MessageFormat(abc.ABC):
 
         Raises:
             InvalidMessage: If it is not a message of this format. Unknown fields are accepted.
+            RecursionError: If a value is nested too deep to be measured; an index then refuses the message.
         """
 
     def outline(self, raw: Any) -> Outline | None:

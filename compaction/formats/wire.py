@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import operator
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -69,15 +68,17 @@ def same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON text, or its ``repr`` if JSON cannot express it; a string is returned unchanged."""
+    """Return a value as JSON text, or its ``repr`` if JSON cannot express it; a string is returned unchanged.
+
+    Raises:
+        RecursionError: If the value is nested too deep. No shorter text is returned instead, since messages are measured by it.
+    """
     if isinstance(value, str):
         return value
     try:
         return json.dumps(value, ensure_ascii=False, default=_shown)
     except (TypeError, ValueError):
         return repr(value)
-    except RecursionError:
-        return reprlib.repr(value)
 
 
 def arguments_text(value: Any) -> str:

@@ -8,7 +8,6 @@ and ``tool`` messages (and the legacy ``function`` role); string or list content
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -28,7 +27,7 @@ from ...messages import (
     ToolResultPart,
 )
 from ..rulebook import WireFormat
-from ..wire import arguments_text, elements_of, fields_of, items_of, result_part, same, says_something, string
+from ..wire import arguments_text, elements_of, fields_of, items_of, json_text, result_part, same, says_something, string
 from ..writing import changed_result, unwritable, written_content
 from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
 from .rules import BOOK
@@ -181,7 +180,7 @@ def _parts(fields: Mapping[str, Any]) -> list[Part]:
     ]
     parts += content
     if not is_empty(refusal := fields.get("refusal")):
-        parts.append(TextPart(_json_text(refusal), raw=_Field("refusal")))
+        parts.append(TextPart(json_text(refusal), raw=_Field("refusal")))
     if not is_empty(audio := fields.get("audio")):
         parts.append(MediaPart("audio", size_bytes=_data_size(audio), raw=_Field("audio")))
     parts += calls
@@ -195,20 +194,7 @@ def _call_parts(calls: Any) -> list[Part]:
     entries = items_of(calls)
     if entries is not None:
         return [_call(call) for call in entries]
-    return [] if calls is None else [OtherPart(_json_text(calls), raw=_Field("tool_calls"))]
-
-
-def _json_text(value: Any) -> str:
-    """Return a value as JSON text, or its ``repr`` if JSON cannot express it.
-
-    Both raise ``RecursionError`` for a value that is nested too deep, so the index refuses a message that it cannot measure.
-    """
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False, default=repr)
-    except (TypeError, ValueError, RecursionError):
-        return repr(value)
+    return [] if calls is None else [OtherPart(json_text(calls), raw=_Field("tool_calls"))]
 
 
 def _reasoning_text(value: Any) -> str:
@@ -219,7 +205,7 @@ def _reasoning_text(value: Any) -> str:
         blocks = [block for block in map(fields_of, elements) if block is not None]
         texts = [block.get("text") or block.get("summary") or block.get("thinking") for block in blocks]
         return "\n".join(text for text in texts if isinstance(text, str))
-    return _json_text(value)
+    return json_text(value)
 
 
 def _content_parts(content: Any) -> list[Part]:
@@ -233,7 +219,7 @@ def _content_part(part: Any) -> Part:
     fields = fields_of(part)
     kind = None if fields is None else fields.get("type")
     if fields is None or not isinstance(kind, str):
-        return OtherPart(_json_text(part), raw=part)
+        return OtherPart(json_text(part), raw=part)
     if kind in ("text", "refusal") and isinstance(text := fields.get(kind), str):
         return TextPart(text, raw=part)
     if kind in ("reasoning", "thinking"):
@@ -243,7 +229,7 @@ def _content_part(part: Any) -> Part:
         body = fields_of(payload) or {}
         detail, name = string(body.get("detail")), string(body.get("filename"))
         return MediaPart(MEDIA_KINDS[kind], detail, _data_size(payload), name, raw=part)
-    return OtherPart(_json_text(fields), raw=part)
+    return OtherPart(json_text(fields), raw=part)
 
 
 def _data_size(payload: Any) -> int:
@@ -264,7 +250,7 @@ def _call(call: Any) -> Part:
     kind, argument = call_fields(fields or {})
     body = None if fields is None else fields_of(fields.get(kind))
     if fields is None or body is None:
-        return OtherPart(_json_text(call if fields is None else fields), raw=_Field("tool_calls[]", call))
+        return OtherPart(json_text(call if fields is None else fields), raw=_Field("tool_calls[]", call))
     return ToolCallPart(string(fields.get("id")), string(body.get("name")), arguments_text(body.get(argument)), raw=call)
 
 
@@ -272,7 +258,7 @@ def _legacy_call(legacy: Any) -> Part:
     """Read the ``function_call`` field; its result names the function, so the name is the id."""
     fields = fields_of(legacy)
     if fields is None:
-        return OtherPart(_json_text(legacy), raw=_Field("function_call"))
+        return OtherPart(json_text(legacy), raw=_Field("function_call"))
     name = string(fields.get("name"))
     return ToolCallPart(f"function:{name}", name, arguments_text(fields.get("arguments")), raw=_Field("function_call"))
 
