@@ -102,7 +102,7 @@ class _Draft:
         self._contents: list[Fields] = []
 
     def repair(self, found: Sequence[_Fault]) -> list[_Change]:
-        """Repair the faults of the first step that can repair any; return the changes, from the start of the list to its end."""
+        """Repair the faults of the first step that can repair any; return the changes, in the order of the list."""
         self._contents = list(map(message_fields, self.messages))
         steps: tuple[tuple[Callable[[Sequence[_Fault]], Iterator[_Change]], tuple[RepairKind, ...]], ...] = (
             (self._drop, ("message", "block", "blank")),
@@ -191,8 +191,8 @@ class _Draft:
                     same = first.setdefault(slot.key, slot)
                     repeats = same is not slot and self._value(index, same.path) == self._value(index, slot.path)
                     left = None if repeats else results.get(slot.key)
-                    result = left.popleft() if left and left[0].index > index else None
-                    calls[index, slot.id] = _AnsweredCall(slot, repeats, result)
+                    own = left.popleft() if left and left[0].index > index else None
+                    calls[index, slot.id] = _AnsweredCall(slot, repeats, own)
         return calls
 
     # ------------------------------------------------------------------------ calls and results without each other
@@ -225,9 +225,10 @@ class _Draft:
             for fault in of_message:
                 if fault.path in calls:
                     made.setdefault(calls[fault.path].key, []).append(fault)
-                elif fault.path in results and fault.rule != "duplicate-result":
-                    if of_key := waiting.get(results[fault.path].key):
-                        late[of_key.pop()] = fault
+                elif fault.rule == "duplicate-result" or fault.path not in results:
+                    continue
+                elif of_key := waiting.get(results[fault.path].key):
+                    late[of_key.pop()] = fault
             for key, of_key in made.items():
                 waiting.setdefault(key, []).extend(reversed(of_key))
         return late

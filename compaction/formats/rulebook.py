@@ -11,7 +11,7 @@ import attrs
 
 from ..errors import InvalidMessage
 from ..messages import Message, Part
-from .base import MessageFormat, Problem, Repair, RuleKind, Side
+from .base import JoinProblem, MessageFormat, Problem, Repair, RuleKind
 from .pairing import Fields, Finding, Pairing, Path, message_fields, shown_path
 from .repairing import RepairKind, repair_by_rules
 from .wire import fields_of, plain, same, type_name
@@ -21,11 +21,11 @@ _Place: TypeAlias = "Path | Callable[[Fields], Path]"
 
 @attrs.frozen
 class Rule:
-    """One rule of a wire format.
+    """One rule of a wire format, with the text that ``docs/rules`` shows about it.
 
     Args:
         kind: The scope of the rule.
-        says: The requirement, in one sentence.
+        says: The requirement, in one sentence, for the reference page.
         remedy: The correction, as an instruction.
         repair: How a fault is repaired, see `RepairKind`; ``None`` if it is only reported.
     """
@@ -78,7 +78,8 @@ class RuleBook:
         join: Returns the rule that two neighbours break, given their fields; ``None`` is the start or end of the list.
         joins: The place in the message, and the text, for each rule of two neighbours.
         whole: Yields the other faults of a list, given the fields of its messages.
-        is_system: Returns whether the fields are those of a system message; the message after the leading ones opens the list.
+        is_system: Returns whether the fields are those of a system message. The first message after the leading system messages
+            is judged as the start of the list.
     """
 
     rules: Mapping[str, Rule]
@@ -86,7 +87,7 @@ class RuleBook:
     message: Callable[[Fields], Iterator[Finding]]
     accepts_last: Callable[[Fields], bool] = lambda fields: False
     shape: str = "a message is an object with a role"
-    join: Callable[[Fields | None, Fields | None], tuple[str, Side] | None] | None = None
+    join: Callable[[Fields | None, Fields | None], JoinProblem | None] | None = None
     joins: Mapping[str, tuple[_Place, str]] = attrs.field(factory=dict[str, tuple[_Place, str]])
     whole: Callable[[Sequence[Fields]], Iterator[tuple[int, Finding]]] = lambda contents: iter(())
     is_system: Callable[[Fields], bool] = lambda fields: fields.get("role") == "system"
@@ -132,17 +133,20 @@ class RuleBook:
                     yield slot.id, rule, f"the {name} has no {slot.id[-1]!r}"
 
     def _neighbours(self, contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-        """Yield the problems of all neighbours; the message after the leading system messages counts as the first."""
+        """Yield the problems of all neighbours, each once; leading system messages count as no message before the next."""
         if self.join is None:
             return
         leading = next((place for place, fields in enumerate(contents) if not self.is_system(fields)), len(contents))
-        found: dict[tuple[int, str], None] = {}
+        found: dict[tuple[int, str], None] = {}  # a set with an order
         for place in range(len(contents) + 1):
             before = contents[place - 1] if place > leading else None
             after = contents[place] if place < len(contents) else None
             if (broken := self.join(before, after)) is not None:
                 rule, side = broken
-                found |= {(at, rule): None for at, name in ((place - 1, "before"), (place, "after")) if side in (name, "both")}
+                if side != "after":
+                    found[place - 1, rule] = None
+                if side != "before":
+                    found[place, rule] = None
         for index, rule in found:
             at, text = self.joins[rule]
             yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)
@@ -170,7 +174,7 @@ class WireFormat(MessageFormat):
 
     @property
     def judges_joins(self) -> bool:
-        """Whether the format restricts neighbours: whether its rules do, or its class defines `join_problem` or `prefers`."""
+        """Whether the format restricts neighbours: whether its rules do, or its class replaces `join_problem` or `prefers`."""
         kind = type(self)
         defined = kind.join_problem is not WireFormat.join_problem or kind.prefers is not MessageFormat.prefers
         return defined or self.book.join is not None
@@ -194,7 +198,7 @@ class WireFormat(MessageFormat):
     def repair(self, raws: Sequence[Any]) -> Repair:
         return self.book.repair(raws)
 
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+    def join_problem(self, before: Message | None, after: Message | None) -> JoinProblem | None:
         """Return the rule that two neighbours break by the provider's rules."""
         join = self.book.join
         if join is None:

@@ -91,9 +91,9 @@ EVERYWHERE: list[Callable[[list[Any]], object]] = [
 @pytest.mark.parametrize(
     ("messages", "text"),
     [
-        ([call("1"), result("1"), *OF_GEMINI], r"messages\[2\] is gemini, messages\[0\] is openai-chat"),
-        ([*OF_ANTHROPIC, call("1")], r"messages\[2\] is openai-chat, messages\[0\] is anthropic"),
-        ([ITEM], "these messages fit openai-responses, anthropic alike; say which with format="),
+        ([call("1"), result("1"), *OF_GEMINI], r"messages\[2\] is gemini, but messages\[0\] is openai-chat"),
+        ([*OF_ANTHROPIC, call("1")], r"messages\[2\] is openai-chat, but messages\[0\] is anthropic"),
+        ([ITEM], "these messages can be openai-responses, anthropic; name one with format="),
     ],
 )
 def test_what_cannot_be_told_is_an_error(take: Callable[[list[Any]], object], messages: list[Any], text: str) -> None:
