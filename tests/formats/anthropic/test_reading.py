@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from compaction.formats import anthropic
-from compaction.messages import OtherPart, TextPart
+from compaction.messages import TextPart
 from tests.formats.anthropic.examples import FOUND, RESULT, SEARCH, WORDS, answer, user
 
 
