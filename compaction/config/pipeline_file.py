@@ -221,7 +221,7 @@ def dump(strategy: StrategyLike, path: str | os.PathLike[str]) -> None:
 
 def _check_format(format: str) -> None:
     if format not in FILE_SUFFIXES.values():
-        raise ConfigurationError(f"format={format!r}: toml or yaml")
+        raise ConfigurationError(f"format={format!r}: toml or yaml", argument="format")
 
 
 def _file_format(file: Path) -> FileFormat:
