@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
+    from ..json_data import same as same
     from .anthropic import Anthropic, anthropic
     from .base import MessageFormat, Problem, Repair, Side
     from .bedrock import Bedrock, bedrock
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from .wire import json_text as json_text
     from .wire import media_kind as media_kind
     from .wire import result_part as result_part
-    from .wire import same as same
     from .wire import string as string
     from .writing import arguments_object as arguments_object
     from .writing import unwritable as unwritable

@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 import attrs
 
 from ..errors import InvalidMessage
+from ..json_data import same
 from ..messages import Message, Part
 from .base import JoinProblem, MessageFormat, Problem, Repair, RuleKind
 from .pairing import Fields, Finding, Pairing, Path, message_fields, shown_path
 from .repairing import RepairKind, repair_by_rules
-from .wire import fields_of, plain, same, type_name
+from .wire import fields_of, plain, type_name
 
 _Place: TypeAlias = "Path | Callable[[Fields], Path]"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from ..json_data import same
 from ..messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolResultPart
 
 
@@ -60,11 +60,6 @@ def kind_of(part: Any) -> str:
 def type_name(value: Any) -> str:
     """Return the name of a value's type, for a message to a reader."""
     return "null" if value is None else type(value).__name__
-
-
-def same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether two sequences hold the very same objects."""
-    return ones is others or (len(ones) == len(others) and all(map(operator.is_, ones, others)))
 
 
 def json_text(value: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import attrs
 
+from ...json_data import same
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
 from ..wire import (
@@ -25,7 +26,6 @@ from ..wire import (
     kind_of,
     read_role,
     result_part,
-    same,
     says_something,
     string,
 )

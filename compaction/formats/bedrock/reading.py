@@ -13,9 +13,10 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ...json_data import same
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
-from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, read_role, result_part, same, string
+from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, read_role, result_part, string
 from ..writing import GO_ON, arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
 from .fields import KINDS, MEDIA_KINDS, block_body, block_kind, is_cache_point, is_hosted, said_in, unplaced_cache_points
 from .rules import BOOK

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ConfigurationError
+from ...json_data import same
 from ...messages import OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from ..wire import fields_of, same
+from ..wire import fields_of
 from ..writing import changed_result, unwritable, written_content
 from .fields import call_fields
 from .parts import BadCall, OfField, read_call, read_part

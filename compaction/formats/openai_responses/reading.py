@@ -15,20 +15,10 @@ from typing import Any, Final
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
+from ...json_data import same
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
-from ..wire import (
-    arguments_text,
-    elements_of,
-    fields_of,
-    items_of,
-    json_text,
-    kind_of,
-    result_part,
-    same,
-    says_something,
-    string,
-)
+from ..wire import arguments_text, elements_of, fields_of, items_of, json_text, kind_of, result_part, says_something, string
 from ..writing import arguments_object, changed_result, unwritable, written_content
 from .fields import CALLS, RESULTS, ResultKind, call_id_field, call_of, is_answer, item_links, item_type, result_of
 from .rules import BOOK
