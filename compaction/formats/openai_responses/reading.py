@@ -179,17 +179,17 @@ def _data_size(value: Any) -> int:
     return len(string((fields_of(value) or {}).get("data")))
 
 
-def _read_item(fields: Mapping[str, Any], kind: str) -> tuple[Part, ...]:
+def _read_item(fields: Mapping[str, Any], item: str) -> tuple[Part, ...]:
     """Return the one part of an item that is neither a message nor a result."""
-    if kind == "reasoning":
+    if item == "reasoning":
         entries = [*(items_of(fields.get("summary")) or ()), *(items_of(fields.get("content")) or ())]
         texts = [part.text for part in map(_read_part, entries) if isinstance(part, TextPart)]
         return (ReasoningPart("\n".join(texts)),)
     identifier = call_of(fields)
     if identifier is None:
         return (OtherPart(_item_text(fields)),)
-    name = string(fields.get("name")) or kind.removesuffix("_call")
-    return (ToolCallPart(identifier, name, arguments_text(fields.get(CALLS[kind].arguments))),)
+    name = string(fields.get("name")) or item.removesuffix("_call")
+    return (ToolCallPart(identifier, name, arguments_text(fields.get(CALLS[item].arguments))),)
 
 
 def _item_text(fields: Mapping[str, Any], *without: str) -> str:
@@ -199,15 +199,15 @@ def _item_text(fields: Mapping[str, Any], *without: str) -> str:
     return json_text(left) if left else ""
 
 
-def _read_result(fields: Mapping[str, Any], kind: ResultKind, call: str) -> tuple[Part, ...]:
+def _read_result(fields: Mapping[str, Any], result_kind: ResultKind, call: str) -> tuple[Part, ...]:
     """Return the result and a part with the fields that cannot be shortened as text."""
-    output = fields.get(kind.text) if kind.text else None
-    failed = _exits(output) if kind.chunked else _FAILED.get((string(fields.get("type")), string(fields.get("status"))))
+    output = fields.get(result_kind.text) if result_kind.text else None
+    failed = _exits(output) if result_kind.chunked else _FAILED.get((string(fields.get("type")), string(fields.get("status"))))
     if output is None:
-        left = _item_text(fields, "type", "id", "status", "call_id", kind.key)
+        left = _item_text(fields, "type", "id", "status", "call_id", result_kind.key)
         result = ToolResultPart(call, "", failed=failed)
         return (result, OtherPart(left)) if left else (result,)
-    if kind.chunked:
+    if result_kind.chunked:
         return (ToolResultPart(call, "\n".join(_streams(output)), failed=failed),)
     return (result_part(call, _read_content(output), failed),)
 
@@ -230,7 +230,7 @@ def _streams(chunks: Any) -> Iterator[str]:
         yield from [text for name in ("stdout", "stderr") if (text := string(fields.get(name)))]
 
 
-def _write_part(part: Part, kind: str) -> Any:
+def _write_part(part: Part, new_type: str) -> Any:
     """Write one element of a content, of this type if it is new; an unchanged part returns its original element."""
     if part.raw is not None and _read_part(part.raw) == part:
         return part.raw
@@ -238,25 +238,25 @@ def _write_part(part: Part, kind: str) -> Any:
         raise unwritable(part)
     fields = fields_of(part.raw)
     if fields is None:
-        return {"type": kind, "text": part.text}
+        return {"type": new_type, "text": part.text}
     return {**fields, _TEXTS[kind_of(part.raw)]: part.text}
 
 
-def _write_item(fields: dict[str, Any], kind: str, old: Sequence[Part], parts: Sequence[Part]) -> None:
+def _write_item(fields: dict[str, Any], item: str, old: Sequence[Part], parts: Sequence[Part]) -> None:
     """Write a changed call; no other item can change."""
     before, after = old[0], parts[0] if len(parts) == 1 else None
     if not isinstance(before, ToolCallPart) or not isinstance(after, ToolCallPart):
-        raise ConfigurationError(f"parts: a {kind} item can only be kept or dropped as a whole (got {parts!r})")
+        raise ConfigurationError(f"parts: a {item} item can only be kept or dropped as a whole (got {parts!r})")
     if after.id != before.id:
-        fields[CALLS[kind].key] = after.id
+        fields[CALLS[item].key] = after.id
     if after.name != before.name:
         fields["name"] = after.name
     if after.arguments != before.arguments:
-        is_text = isinstance(fields.get(CALLS[kind].arguments), str)
-        fields[CALLS[kind].arguments] = after.arguments if is_text else arguments_object(after.arguments)
+        is_text = isinstance(fields.get(CALLS[item].arguments), str)
+        fields[CALLS[item].arguments] = after.arguments if is_text else arguments_object(after.arguments)
 
 
-def _write_result(fields: dict[str, Any], kind: ResultKind, old: Sequence[Part], parts: Sequence[Part]) -> None:
+def _write_result(fields: dict[str, Any], result_kind: ResultKind, old: Sequence[Part], parts: Sequence[Part]) -> None:
     """Write a changed result: a string stays a string, a list keeps its unchanged elements."""
     before, after = old[0], parts[0] if parts else None
     if not isinstance(before, ToolResultPart) or not isinstance(after, ToolResultPart) or not same(old[1:], parts[1:]):
@@ -265,18 +265,19 @@ def _write_result(fields: dict[str, Any], kind: ResultKind, old: Sequence[Part],
         fields[call_id_field(fields)] = after.call_id
     if after.text == before.text and same(after.media, before.media):
         return
-    if len(old) > 1 or not kind.text:
+    if len(old) > 1 or not result_kind.text:
         raise ConfigurationError(f"parts: the output of a {fields.get('type')} item is not text, so it cannot be reworded")
-    elements = items_of(fields.get(kind.text))
+    elements = items_of(fields.get(result_kind.text))
     if elements is None:
-        fields[kind.text] = after.text
+        fields[result_kind.text] = after.text
         return
-    if kind.chunked:
+    if result_kind.chunked:
         last = fields_of(elements[-1]) if elements else None
         ended = {"outcome": {"type": "exit", "exit_code": 0}} if last is None else last
-        fields[kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
+        fields[result_kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
         return
-    fields[kind.text] = changed_result(elements, before, after, read=_read_part, write=_write_text, keep_blank=True) or ""
+    changed = changed_result(elements, before, after, read=_read_part, write=_write_text, keep_blank=True)
+    fields[result_kind.text] = changed or ""
 
 
 def _write_text(before: Part | None, text: str) -> Any:
