@@ -138,15 +138,21 @@ def _formats_of(raw: Any) -> list[MessageFormat]:
     fields = fields_of(raw)
     if fields is None:
         return []
-    answers = [(format, format.recognizes(fields)) for format in FORMATS]
-    formats = [format for format, answer in answers if answer] or [format for format, answer in answers if answer is None]
+    surely: list[MessageFormat] = []
+    perhaps: list[MessageFormat] = []
+    for format in FORMATS:
+        if answer := format.recognizes(fields):
+            surely.append(format)
+        elif answer is None:
+            perhaps.append(format)
+    formats = surely or perhaps
     may_be_foreign = not formats or "role" not in fields or "parts" in fields
     for part in items_of(fields.get("content")) or ():
         if (part_fields := fields_of(part)) is None:
             continue
-        of_part = [format for format in FORMATS if format.recognizes_part(part_fields)]
-        if of_part:
-            formats = [format for format in formats if format in of_part]
+        of_part = [format for format in formats if format.recognizes_part(part_fields)]
+        if of_part or any(format.recognizes_part(part_fields) for format in FORMATS):
+            formats = of_part
         else:
             may_be_foreign = True
     if may_be_foreign:

@@ -118,20 +118,22 @@ class Pairing:
         for exchange in self.exchanges(contents):
             for index in exchange:
                 for slot in self.results(contents[index]):
-                    yield from ledger.enter_result(index, slot)
+                    if slot.key and (finding := ledger.enter_result(slot)) is not None:
+                        yield index, finding
                 for slot in self.calls(contents[index]):
-                    yield from ledger.enter_call(index, slot)
+                    if slot.key and (finding := ledger.enter_call(index, slot)) is not None:
+                        yield index, finding
                 ledger.has_unknown = ledger.has_unknown or self.unknown(contents[index])
-            if exchange.stop == len(contents) or not self.anywhere:
-                yield from ledger.close(self._first_pending(contents, exchange))
+            is_last = exchange.stop == len(contents)
+            if is_last or not self.anywhere:
+                yield from ledger.close(self._first_pending(contents, exchange) if is_last else len(contents))
 
     def _first_pending(self, contents: Sequence[Fields], exchange: range) -> int:
-        """Return the place from which on calls may still be answered; the length of the list if there is none.
+        """Return the place in the last exchange from which on calls may still be answered; the end of the list if none may.
 
         It is the start of the last answer. In the exchange "call, result, call, result", that is the second call.
         """
-        is_last = exchange.stop == len(contents)
-        if not is_last or (len(exchange) > 1 and not self.only_results(contents[-1])):
+        if len(exchange) > 1 and not self.only_results(contents[-1]):
             return len(contents)
         has_results = [any(True for _ in self.results(contents[index])) for index in exchange]
         start = len(exchange)
@@ -151,33 +153,29 @@ class _Ledger:
     _waiting: dict[str, list[tuple[int, Slot]]] = attrs.field(factory=dict[str, list[tuple[int, Slot]]], init=False)
     _answered: set[str] = attrs.field(factory=set[str], init=False)
 
-    def enter_result(self, index: int, slot: Slot) -> Iterator[tuple[int, Finding]]:
-        """Match a result to the latest call with its key; yield the problem if no call waits for it."""
-        if not slot.key:
-            return
+    def enter_result(self, slot: Slot) -> Finding | None:
+        """Match a result to the latest call with its key; return the problem if no call waits for it."""
         if calls := self._waiting.get(slot.key):
             calls.pop()
             if not calls:
                 del self._waiting[slot.key]
             self._answered.add(slot.key)
-            return
+            return None
         is_second = slot.key in self._answered
         rule = self.pairing.again if is_second else "" if self.has_unknown else slot.rule
         if rule == "duplicate-result":
-            yield index, (slot.path, rule, f"the call {_shown(slot)} is answered already")
-        elif rule:
-            directly = "" if self.pairing.anywhere else "directly "
-            yield index, (slot.path, rule, f"no open call {_shown(slot)} is {directly}before it")
+            return slot.path, rule, f"the call {_shown(slot)} is answered already"
+        directly = "" if self.pairing.anywhere else "directly "
+        return (slot.path, rule, f"no open call {_shown(slot)} is {directly}before it") if rule else None
 
-    def enter_call(self, index: int, slot: Slot) -> Iterator[tuple[int, Finding]]:
-        """Let a call wait for its result; yield the problem if its key is taken where results may come anywhere."""
-        if not slot.key:
-            return
+    def enter_call(self, index: int, slot: Slot) -> Finding | None:
+        """Let a call wait for its result; return the problem if its key is taken where results may come anywhere."""
         is_repeated = slot.key in self._waiting
-        if is_repeated and self.pairing.anywhere:
-            yield index, (slot.id, "duplicate-call-id", f"an open call has the id {slot.key!r} already")
         if self.pairing.counted or not is_repeated:
             self._waiting.setdefault(slot.key, []).append((index, slot))
+        if is_repeated and self.pairing.anywhere:
+            return slot.id, "duplicate-call-id", f"an open call has the id {slot.key!r} already"
+        return None
 
     def close(self, first_pending: int) -> Iterator[tuple[int, Finding]]:
         """Yield the calls that still wait, and forget all; those from the place ``first_pending`` on may still be answered."""

@@ -24,7 +24,7 @@ _PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 _MISSING: Final = object()
 _DETECTED_TYPES: Final = ("text", "image_url", "refusal", "input_audio", "file")
-_BESIDE_CONTENT: Final = ("tool_calls", "function_call", "refusal")
+_BESIDE_CONTENT: Final = frozenset({"tool_calls", "function_call", "refusal"})
 
 
 class OpenAIChat(WireFormat):
@@ -125,6 +125,8 @@ class OpenAIChat(WireFormat):
             return False
         if fields.get("role") in ("tool", "function"):
             return True
+        if _BESIDE_CONTENT.isdisjoint(fields):
+            return None
         return True if any(not is_empty(fields.get(name)) for name in _BESIDE_CONTENT) else None
 
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
