@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..json_data import same as same
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
-    from ..json_data import same as same
     from .anthropic import Anthropic, anthropic
     from .base import MessageFormat, Problem, Repair, Side
     from .bedrock import Bedrock, bedrock
@@ -77,7 +77,7 @@ export_lazily(
         "registry": "FORMATS",
         "rulebook": "Rule",
         "validity": "as_list repair validate",
-        "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part same string",
+        "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part string",
         "writing": "arguments_object unwritable",
     },
 )

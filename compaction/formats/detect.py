@@ -109,7 +109,7 @@ def _scan(messages: Iterable[Any], wanted: _Formats, *, strict: bool = False) ->
     is_chat = wanted == (openai_chat,)
     first: dict[MessageFormat, int] = {}
     for place, raw in enumerate(messages):
-        if is_chat and raw.__class__ is dict and "type" not in raw and "parts" not in raw:  # most messages; only faster
+        if is_chat and raw.__class__ is dict and "type" not in raw and "parts" not in raw:  # a shortcut for most
             content = raw.get("content")
             if type(content) is str or (content is None and "tool_calls" in raw):
                 recognized = True

@@ -29,7 +29,7 @@ from compaction.formats import (
 )
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.integrations.hermes import CompactionEngine, apply_cache_control, hygiene_due
-from compaction.models import input_limit
+from compaction.models import input_limit, prices_of
 from compaction.session import CompactionSession
 from compaction.strategies import Pipeline, Truncation
 from compaction.testing import (
@@ -117,7 +117,7 @@ def takes_messages(function: Callable[..., object]) -> bool:
         "table",
         "inputs",
     }
-    return bool(named) and function not in (messages_exceed, first, last, detect, input_limit)
+    return bool(named) and function not in (messages_exceed, first, last, detect, input_limit, prices_of)
 
 
 def test_every_function_that_takes_messages_takes_a_format() -> None:
