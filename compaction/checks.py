@@ -66,13 +66,14 @@ def size_remedy(value: object) -> str:
     return f"; write {int(found[1]) * {'': 1, 'k': 1_000, 'm': 1_000_000}[found[2].lower()]:_}, a number" if found else ""
 
 
-def checked_count(what: str, value: object, least: int = 0) -> int:
+def checked_count(what: str, value: object, least: int = 0, *, argument: str = "") -> int:
     """Return a whole number of ``least`` or more.
 
     Args:
         what: The argument and its place, for the error.
         value: The value.
         least: The least that it may be.
+        argument: The name of the argument alone, for the error's ``argument``.
 
     Raises:
         ConfigurationError: If it is another value.
@@ -82,7 +83,8 @@ def checked_count(what: str, value: object, least: int = 0) -> int:
     compaction.errors.ConfigurationError: budget must be a whole number >= 1 (got '8k'); write 8_000, a number
     """
     if not is_count(value, least):
-        raise ConfigurationError(f"{what} must be a whole number >= {least} (got {value!r}){size_remedy(value)}")
+        text = f"{what} must be a whole number >= {least} (got {value!r}){size_remedy(value)}"
+        raise ConfigurationError(text, argument=argument, subject=what)
     return value
 
 
@@ -112,8 +114,7 @@ def made(what: str) -> Validator:
         """Raise an error if the value is a class or a text."""
         refuse_uncalled(value, what)
         if isinstance(value, str):
-            where = f"{type(instance).__name__}: {attribute.name!r}"
-            raise ConfigurationError(f"{where} must be {what} (got the text {value!r}); pass an object, not a name")
+            raise _wrong(instance, attribute, f"must be {what} (got the text {value!r}); pass an object, not a name")
 
     return check
 
@@ -132,11 +133,15 @@ def must_be(rule: str, holds: Callable[[Any], bool]) -> Validator:
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         """Raise an error unless the rule holds."""
         if not holds(value):
-            raise ConfigurationError(
-                f"{type(instance).__name__}: {attribute.name!r} must be {rule} (got {value!r}){size_remedy(value)}"
-            )
+            raise _wrong(instance, attribute, f"must be {rule} (got {value!r}){size_remedy(value)}")
 
     return check
+
+
+def _wrong(instance: object, attribute: attrs.Attribute[Any], rule: str) -> ConfigurationError:
+    """Return the error for an argument of an attrs class that breaks a rule."""
+    subject = f"{type(instance).__name__}: {attribute.name!r}"
+    return ConfigurationError(f"{subject} {rule}", argument=attribute.name, subject=subject)
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -149,7 +154,7 @@ def count(least: int = 0) -> Validator:
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         """Raise an error unless the value is such a number."""
-        checked_count(f"{type(instance).__name__}: {attribute.name!r}", value, least)
+        checked_count(f"{type(instance).__name__}: {attribute.name!r}", value, least, argument=attribute.name)
 
     return check
 

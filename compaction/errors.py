@@ -50,7 +50,26 @@ _LONGEST_TARGET: Final = 100
 
 
 class CompactionError(Exception):
-    """The base of every error that this package raises on purpose."""
+    """The base of every error that this package raises on purpose.
+
+    Attributes:
+        argument: The name of the argument that the error is about; empty if it is about something else.
+
+    >>> error = ConfigurationError("Limits: 'requests' must be above 0", argument="requests", subject="Limits: 'requests'")
+    >>> error.text_about("--requests")
+    '--requests must be above 0'
+    """
+
+    argument: str = ""
+    _subject: str = ""  # the beginning of the text that names the argument
+
+    def __init__(self, *args: object, argument: str = "", subject: str = "") -> None:
+        super().__init__(*args)
+        self.argument, self._subject = argument, subject or argument
+
+    def text_about(self, name: str) -> str:
+        """Return the error's text with another name for its argument, such as that of an option."""
+        return f"{name}{str(self).removeprefix(self._subject)}"
 
 
 class InputError(CompactionError):

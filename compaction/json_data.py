@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
@@ -29,6 +30,7 @@ __all__ = [
     "member_of",
     "natural_number",
     "redacted_json",
+    "same",
     "shown",
     "too_deep",
 ]
@@ -175,6 +177,11 @@ def _children(value: object) -> Iterable[object]:
 
 def _nests(value: object) -> bool:
     return isinstance(value, dict | list | tuple)
+
+
+def same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether two sequences hold the very same objects."""
+    return ones is others or (len(ones) == len(others) and all(map(operator.is_, ones, others)))
 
 
 def is_utf8(text: str) -> bool:

@@ -144,7 +144,7 @@ def plan_output_files(
         inputs: The files and directories given as inputs; an output must not be inside one of these directories.
     """
     if to is not None and to not in get_args(FileKind):
-        raise ConfigurationError(f"to={to!r}: one of {', '.join(get_args(FileKind))}")
+        raise ConfigurationError(f"to={to!r}: one of {', '.join(get_args(FileKind))}", argument="to")
     chosen: FileKind | None = to  # type: ignore[assignment]
     output = Path(output)
     named = None if output.is_dir() else file_kind(output.name)

@@ -226,9 +226,11 @@ class MessageColumn:
         """Return the column of that name."""
         types = arrow_module().types
         if name not in schema.names:
-            raise ConfigurationError(f"column={name!r}: there is no such column; the columns are {', '.join(schema.names)}")
+            raise ConfigurationError(
+                f"column={name!r}: there is no such column; the columns are {', '.join(schema.names)}", argument="column"
+            )
         if schema.names.count(name) > 1:
-            raise ConfigurationError(f"column={name!r}: there are several such columns; rename all but one")
+            raise ConfigurationError(f"column={name!r}: there are several such columns; rename all but one", argument="column")
         type_ = schema.field(name).type
         inner = type_.value_type if types.is_dictionary(type_) else getattr(type_, "storage_type", type_)
         if types.is_string(inner) or types.is_large_string(inner):
@@ -236,7 +238,8 @@ class MessageColumn:
         if (types.is_list(inner) or types.is_large_list(inner)) and types.is_struct(inner.value_type):
             return cls(name, "nested", type_)
         raise ConfigurationError(
-            f"column={name!r}: its type is {type_}; messages are JSON text or lists of structs; name another column"
+            f"column={name!r}: its type is {type_}; messages are JSON text or lists of structs; name another column",
+            argument="column",
         )
 
     def rows(self, values: Any) -> list[JsonLine | NestedMessages]:

@@ -6,7 +6,6 @@ import contextlib
 import enum
 import io
 import os
-import re
 import signal
 import sys
 import traceback
@@ -17,7 +16,7 @@ from typing import Any, Final, NoReturn, cast
 import typer
 from typer.core import TyperGroup
 
-from ..errors import ConfigurationError, InputError, UnreadableFile, UnwritableFile
+from ..errors import CompactionError, ConfigurationError, InputError, UnreadableFile, UnwritableFile
 from .printing import printable
 
 
@@ -42,9 +41,6 @@ class ExitCode(enum.IntEnum):
 
 # The base class of typer's errors about arguments, which has no public name.
 _UsageError: Final = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
-
-# How the library's errors begin that name an argument: the class and the argument, or the argument and its value.
-_ARGUMENT: Final = re.compile(r"\w+: '(\w+)'(?= must be )|(\w+)(?==[^ ]+: )")
 
 
 class CommandGroup(TyperGroup):
@@ -81,7 +77,7 @@ def _code_of(run: Callable[[], Any], given: Sequence[str]) -> int:
         code = run() or ExitCode.DONE
         sys.stdout.flush()
     except (InputError, ConfigurationError, UnwritableFile) as error:
-        print_error(name_option(str(error), given))
+        print_error(_with_option(error, given))
     except BrokenPipeError:
         _end_unread()
     except _UsageError as error:
@@ -101,15 +97,11 @@ def _code_of(run: Callable[[], Any], given: Sequence[str]) -> int:
     return ExitCode.UNUSABLE
 
 
-def name_option(text: str, given: Sequence[str]) -> str:
-    """Return an error about an argument of the library with the option that set it, if one of the given ones did.
-
-    >>> name_option("Limits: 'requests_per_minute' must be above 0", ["batch", "--requests-per-minute=0"])
-    '--requests-per-minute must be above 0'
-    """
-    found = _ARGUMENT.match(text)
-    option = f"--{(found[1] or found[2]).replace('_', '-')}" if found else ""
-    return f"{option}{text[found.end() :]}" if found and option in [word.partition("=")[0] for word in given] else text
+def _with_option(error: CompactionError, given: Sequence[str]) -> str:
+    """Return the text of an error; an argument is named by the option that set it, if one of the given ones did."""
+    option = f"--{error.argument.replace('_', '-')}"
+    was_given = error.argument and option in [word.partition("=")[0] for word in given]
+    return error.text_about(option) if was_given else str(error)
 
 
 def _end_unread() -> NoReturn:

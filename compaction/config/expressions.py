@@ -140,7 +140,7 @@ class _Evaluator:
     def _operand(self, node: ast.expr) -> Any:
         value = self.value(node)
         if not isinstance(value, tuple(_VALUES[each] for each in _INSIDE[self._kind] if each in _VALUES)):
-            raise ConfigurationError(f"{ast.unparse(node)!r} is not {_one(self._kind)}; & | ~ combine nothing else")
+            raise ConfigurationError(f"{ast.unparse(node)!r} is not {_one(self._kind)}; & | ~ combine only these")
         return value
 
     def _call(self, node: ast.Call) -> Any:

@@ -16,9 +16,12 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from ..errors import ConfigurationError
 from ..files import write_text
+from ..installation import install_line
 from ..strategies import Strategy, StrategyLike, as_strategy
 from .allowed_servers import server_problems
-from .components import USE, missing, read_strategy, write_component
+from .component_fields import USE
+from .component_reading import read_strategy
+from .component_writing import write_component
 from .expressions import MAX_NUMBER
 from .registry import ComponentKind
 
@@ -39,7 +42,7 @@ _DOTTED: Final = re.compile(r"""(?:\.[ \t]*(?:[\w-]{1,64}|"[^"\n]{0,64}"|'[^'\n]
 """A dotted key that takes the TOML parser a time that grows with the square of its parts."""
 
 
-def _check_depth(data: object, where: str, levels: int = MAX_DEPTH) -> None:
+def _check_plain(data: object, where: str, levels: int = MAX_DEPTH) -> None:
     """Check that data is not too deep, does not contain itself, and has no huge number, before anything is built from it."""
     if isinstance(data, int) and abs(data) > MAX_NUMBER:
         raise ConfigurationError(f"{where}: it has a whole number beyond {MAX_NUMBER:,}; write a smaller one")
@@ -50,7 +53,7 @@ def _check_depth(data: object, where: str, levels: int = MAX_DEPTH) -> None:
     values: object = cast("Mapping[object, object]", data).values() if isinstance(data, Mapping) else data
     if isinstance(values, Iterable) and not isinstance(values, str | bytes):
         for value in cast("Iterable[object]", values):
-            _check_depth(value, where, levels - 1)
+            _check_plain(value, where, levels - 1)
 
 
 def from_data(
@@ -76,7 +79,7 @@ def from_data(
     >>> from_data({"steps": ["ClearReasoning", {"use": "Truncation", "trigger": "tokens_exceed(9_000)"}]}).steps[1].trigger
     tokens_exceed(9000)
     """
-    _check_depth(data, where)
+    _check_plain(data, where)
     if problems := list(server_problems(data, allow_env=allow_env, allow_hosts=allow_hosts)):
         raise ConfigurationError(f"{where}: {'; '.join(problems)}")
     try:
@@ -196,7 +199,7 @@ def dumps(strategy: StrategyLike, *, format: FileFormat = "toml") -> str:
     try:
         import tomli_w
     except ImportError as error:
-        raise missing("tomli-w", error) from error
+        raise _missing("tomli-w", error) from error
     try:
         return tomli_w.dumps(data)
     except TypeError as error:
@@ -218,7 +221,7 @@ def dump(strategy: StrategyLike, path: str | os.PathLike[str]) -> None:
 
 def _check_format(format: str) -> None:
     if format not in FILE_SUFFIXES.values():
-        raise ConfigurationError(f"format={format!r}: toml or yaml")
+        raise ConfigurationError(f"format={format!r}: toml or yaml", argument="format")
 
 
 def _file_format(file: Path) -> FileFormat:
@@ -255,5 +258,10 @@ def _yaml() -> Any:
     try:
         import yaml
     except ImportError as error:
-        raise missing("pyyaml", error) from error
+        raise _missing("pyyaml", error) from error
     return yaml
+
+
+def _missing(name: str, error: ImportError) -> ConfigurationError:
+    """Return the error for a package that is not installed."""
+    return ConfigurationError(f"pipeline files need {name} ({error}): {install_line('config')}")

@@ -2,24 +2,21 @@
 
 When a recorded conversation or a request is compacted, only the changed messages differ. Other fields, the spelling of numbers,
 escapes, white space, line ends and every kept message keep their bytes. The standard library parses each value and returns its
-end; this module walks only the list and the object around it. If msgspec is installed, it divides a plain line into messages
-without parsing them.
+end; this module walks only the list and the object around it. `plain_lines` is a faster way for most lines.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from json import JSONDecodeError
-from operator import is_
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from ..json_data import finite_float, is_utf8
+from ..json_data import finite_float, same
+from .plain_lines import element_writer, replaced_in_plain
 
 Span: TypeAlias = tuple[int, int]
 """The start and end of something in a text."""
@@ -27,10 +24,6 @@ Span: TypeAlias = tuple[int, int]
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _COMMA: Final = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 _BYTE_ORDER_MARK: Final = "\ufeff"
-_PLAIN_START: Final = re.compile(rb'"messages"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*')
-_PLAIN_COMMA: Final = re.compile(rb"[ \t\n\r]*,[ \t\n\r]*")
-_PLAIN_END: Final = re.compile(rb"[ \t\n\r]*\]")
-_FIRST_FIELD: Final = re.compile(r'\{(\s*)"(?:[^"\\]|\\.)*"\s*:(\s*)')
 
 
 def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], key: str = "messages") -> bytes:
@@ -52,9 +45,9 @@ def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], key: str =
     >>> replace_list(text, old, [{"text": "thé"}, old[0]], "contents").decode()
     '{"model": "m", "contents":[{"text":"th\\u00e9"},  {"text":"caf\\u00e9","n":1.50}]}'
     """
-    if _same_objects(old, new):
+    if same(old, new):
         return text
-    if key == "messages" and (replaced := _replaced_in_plain(text, old, new)) is not None:
+    if key == "messages" and (replaced := replaced_in_plain(text, old, new)) is not None:
         return replaced
     lists = scan(text.decode(), key).lists
     if len(lists) != 1 or len(lists[0].values) != len(old):
@@ -62,102 +55,50 @@ def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], key: str =
     return attrs.evolve(lists[0], values=list(old)).replaced(new).encode()
 
 
-def _replaced_in_plain(text: bytes, old: Sequence[Any], new: Sequence[Any]) -> bytes | None:
-    """Return a text with other messages, without parsing them; ``None`` if it is not plain, or without msgspec.
-
-    Outside the list, a plain text contains ``"messages"`` once and no escape, so no other spelling of that key; and all
-    elements of the list have the same separator.
-    """
-    if _divide is None or not new or (start := _PLAIN_START.search(text)) is None:
-        return None
-    try:
-        elements: list[Any] = _divide(text).messages
-    except (ValueError, RecursionError):  # such as NaN, which the standard library reads
-        return None
-    if not elements or len(elements) != len(old):
-        return None
-    first, first_end = start.end(), start.end() + len(bytes(elements[0]))
-    found = _PLAIN_COMMA.match(text, first_end)
-    comma = found.group() if found else b"," + text[text.index(b"[", start.start()) + 1 : first]
-    end = first + len(whole := comma.join(elements))
-    around = text[:first] + text[end:]
-    if not text.startswith(whole, first) or not _PLAIN_END.match(text, end) or b"\\" in around:
-        return None
-    if around.count(b'"messages"') != 1:
-        return None
-    known = dict(zip(map(id, old), elements, strict=True))
-    pieces: list[Any] = [known.get(id(value)) for value in new]
-    if None in pieces:
-        head = text[:first_end].decode()
-        write = _writer(head, len(text[:first].decode()), escaped=text.isascii())
-        pieces = [write(value).encode() if piece is None else piece for piece, value in zip(pieces, new, strict=True)]
-    return b"".join((text[:first], comma.join(cast("list[bytes]", pieces)), text[end:]))
-
-
-def _divider() -> Callable[[bytes], Any] | None:
-    """Return a function that divides a line into its messages without parsing them; ``None`` without msgspec."""
-    with contextlib.suppress(ImportError):
-        msgspec: Any = import_module("msgspec")
-        decoder = msgspec.json.Decoder(msgspec.defstruct("Line", [("messages", list[msgspec.Raw])]))
-        return cast("Callable[[bytes], Any]", decoder.decode)
-    return None
-
-
-_divide: Callable[[bytes], Any] | None = _divider()
-
-
 @attrs.frozen
 class JsonList:
-    """A list inside a JSON text."""
+    """A list inside a JSON text.
 
-    text: str = attrs.field(repr=False)  # the whole text
-    values: list[Any]  # the elements
-    spans: list[Span]  # the position of each element
-    span: Span  # the position of the list, with its brackets
+    Args:
+        text: The whole text.
+        values: The elements.
+        spans: The position of each element.
+        span: The position of the list, with its brackets.
+    """
+
+    text: str = attrs.field(repr=False)
+    values: list[Any]
+    spans: list[Span]
+    span: Span
 
     def replaced(self, new: Sequence[Any]) -> str:
         """Return the whole text with another list, written as `replace_list` says."""
         text, spans, (start, end) = self.text, self.spans, self.span
-        if _same_objects(self.values, new):
+        if same(self.values, new):
             return text
         if not new or not spans:
             return f"{text[:start]}{json.dumps(list(new))}{text[end:]}"
         (first, first_end), last_end = spans[0], spans[-1][1]
         known = {id(value): span for value, span in zip(self.values, spans, strict=True)}
-        write = _writer(text, first, escaped=text.isascii())
+        write = element_writer(text, first, escaped=text.isascii())
         pieces = [text[slice(*known[id(value)])] if id(value) in known else write(value) for value in new]
         comma = text[first_end : spans[1][0]] if len(spans) > 1 else f",{text[start + 1 : first]}"
         return f"{text[:first]}{comma.join(pieces)}{text[last_end:]}"
 
 
-def _writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
-    """Return a function that writes an element of a list in the style of the first one."""
-    fields = _FIRST_FIELD.match(text, first)
-    inner, gap = fields.groups() if fields else ("", " ")
-    margin = text[text.rindex("[", 0, first) + 1 : first].rpartition("\n")[2]
-    indent = inner.rpartition("\n")[2].removeprefix(margin) if "\n" in inner else None
-    separators = (", " if gap and indent is None else ",", ": " if gap else ":")
-
-    def write(value: Any) -> str:
-        text = json.dumps(value, ensure_ascii=escaped, indent=indent, separators=separators)
-        if not is_utf8(text):
-            text = json.dumps(value, indent=indent, separators=separators)
-        return text if indent is None else text.replace("\n", f"\n{margin}")
-
-    return write
-
-
-def _same_objects(old: Sequence[Any], new: Sequence[Any]) -> bool:
-    return old is new or (len(old) == len(new) and all(map(is_, old, new)))
-
-
 @attrs.frozen
 class JsonDocument:
-    """A JSON value that may contain a certain list."""
+    """A JSON value that may contain a certain list.
 
-    kind: str  # its first character: ``[`` for a list, ``{`` for an object, or another one
-    fields: dict[str, Any]  # an object's fields, without that list
-    lists: list[JsonList]  # that list; several if its key is repeated
+    Args:
+        kind: Its first character: ``[`` for a list, ``{`` for an object, or another one.
+        fields: An object's fields, without that list.
+        lists: That list; several if its key is repeated.
+    """
+
+    kind: str
+    fields: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    lists: list[JsonList] = attrs.field(factory=list[JsonList])
 
 
 def scan(text: str, key: str = "messages") -> JsonDocument:
@@ -172,9 +113,9 @@ def scan(text: str, key: str = "messages") -> JsonDocument:
     ({'id': 7}, [(23, 39)])
     """
     at = skip_space(text, 1 if text.startswith(_BYTE_ORDER_MARK) else 0)
-    found = JsonDocument(text[at : at + 1], {}, [])
+    found = JsonDocument(text[at : at + 1])
     if found.kind == "{":
-        at = _read_object(text, at, key, found)
+        at = _fill_from_object(found, text, at, key)
     elif found.kind == "[":
         found.lists.append(_read_list(text, at))
         at = found.lists[0].span[1]
@@ -192,8 +133,8 @@ def skip_space(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _read_object(text: str, start: int, key: str, found: JsonDocument) -> int:
-    """Read the object that opens at ``start``, and return its end."""
+def _fill_from_object(found: JsonDocument, text: str, start: int, key: str) -> int:
+    """Read the object that opens at ``start`` into a document, and return its end."""
     at = skip_space(text, start + 1)
     if text.startswith("}", at):
         return at + 1

@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import io
 import zlib
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -87,8 +88,8 @@ def read_conversations(
             default, the first such line ends the reading.
 
     Raises:
-        UnreadableFile: If it cannot be read, is not a file of conversations, or has one of more than 512 MiB; the message names
-            the place and the remedy.
+        UnreadableFile: If it cannot be read, is not a file of conversations, or has a conversation of more than 512 MiB; the
+            message names the place and the remedy.
 
     >>> import io
     >>> stream = io.BytesIO(b'[]\n{"id": "b7", "messages": [{"role": "user", "content": "hi"}]}\n')
@@ -168,7 +169,8 @@ def _conversations(
     """Yield one conversation for each line that is not blank, or one for all lines."""
     records = _records(lines, name)
     opening = list(islice(records, 2))
-    if len(opening) == 1 or isinstance(_problem(opening[0][1]), _NotJson):
+    tried = deque([_tried(opening[0], name, 1)] if len(opening) > 1 else [])
+    if not tried or isinstance(tried[0], _NotJson):
         size = sum(len(text) for _, text in opening)
         for start, text in records:
             size += len(text)
@@ -178,28 +180,37 @@ def _conversations(
         try:
             whole = _read(_decoded(b"".join([text for _, text in opening]), name, start), name, start, 1)
         except _NotJson:
-            if len(opening) == 1 or _problem(opening[1][1]) is not None:
+            second = _tried(opening[1], name, 2) if len(opening) > 1 else None
+            if not isinstance(second, FileConversation):
                 raise
+            tried.append(second)
         else:
             yield whole
             return
-    for number, (start, line) in enumerate(chain(opening, records), 1):
-        try:
-            decoded = _decoded(line, name, start)
-            found = _read(decoded, _place(name, start, decoded), start, number)
-        except UnreadableFile as error:
-            on_bad_line(error)
-            continue
-        yield found
+    done = len(tried)
+    while tried:
+        yield from _found(tried.popleft(), on_bad_line)
+    for number, record in enumerate(chain(opening[done:], records), done + 1):
+        yield from _found(_tried(record, name, number), on_bad_line)
 
 
-def _problem(line: bytes) -> UnreadableFile | None:
-    """Return why a line is not a conversation; ``None`` if it is one."""
+def _found(
+    tried: FileConversation | UnreadableFile, on_bad_line: Callable[[UnreadableFile], object]
+) -> Iterator[FileConversation]:
+    if isinstance(tried, UnreadableFile):
+        on_bad_line(tried)
+    else:
+        yield tried
+
+
+def _tried(record: tuple[int, bytes], name: str, number: int) -> FileConversation | UnreadableFile:
+    """Return the conversation in a record, or the reason why it has none."""
+    start, line = record
     try:
-        _read(_decoded(line, "", 1), "", 1, 1)
+        text = _decoded(line, name, start)
+        return _read(text, _place(name, start, text), start, number)
     except UnreadableFile as error:
         return error
-    return None
 
 
 def _place(name: str, number: int, text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..json_data import same as same
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from .wire import json_text as json_text
     from .wire import media_kind as media_kind
     from .wire import result_part as result_part
-    from .wire import same as same
     from .wire import string as string
     from .writing import arguments_object as arguments_object
     from .writing import unwritable as unwritable
@@ -90,7 +90,7 @@ export_lazily(
         "rulebook": "Rule",
         "streamed_usage": "StreamedUsage",
         "validity": "as_list repair validate",
-        "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part same string",
+        "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part string",
         "writing": "arguments_object unwritable",
     },
 )

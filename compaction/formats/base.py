@@ -21,6 +21,9 @@ RuleKind: TypeAlias = Literal["message", "join", "reach"]
 Side: TypeAlias = Literal["before", "after", "both"]
 """The neighbour at which a broken join is reported; ``"both"`` if each of them breaks the rule."""
 
+JoinProblem: TypeAlias = tuple[str, Side]
+"""The rule that two neighbours break, and the neighbour it is reported at."""
+
 
 @attrs.frozen
 class Problem:
@@ -59,7 +62,11 @@ class Repair:
 
 
 class MessageFormat(abc.ABC):
-    """A wire format: reading, writing, and its provider's rules. Stateless."""
+    """A wire format: reading, writing, and its provider's rules. Stateless.
+
+    Of the rules about two neighbours, a format defines `join_problem`, which says what the provider refuses, and `prefers`,
+    which chooses between neighbours that it accepts. `follows` asks `join_problem`.
+    """
 
     name: str
 
@@ -79,6 +86,7 @@ class MessageFormat(abc.ABC):
 
         Raises:
             InvalidMessage: If it is not a message of this format. Unknown fields are accepted.
+            RecursionError: If a value is nested too deep to be measured; an index then refuses the message.
         """
 
     def outline(self, raw: Any) -> Outline | None:
@@ -123,12 +131,10 @@ class MessageFormat(abc.ABC):
     def repair(self, raws: Sequence[Any]) -> Repair:
         """Return a repaired copy of the list and a report of every change."""
 
-    def message_problems(self, raw: Any, *, last: bool = True) -> list[Problem]:
+    def message_problems(self, raw: Any) -> list[Problem]:
         """Return the rules that a message breaks by itself, independent of its neighbours; O(parts).
 
-        Args:
-            raw: The message.
-            last: Whether to check it as the last message of a list, which some formats accept without content.
+        This includes a message that is accepted only at the end of a list, such as an empty answer of Anthropic's.
         """
         return []
 
@@ -139,11 +145,10 @@ class MessageFormat(abc.ABC):
             return f"a message of the format {name} is not allowed in a conversation of {self.name}"
         if all(isinstance(part, TextPart) and not part.text.strip() for part in message.parts):
             return "the message is empty"
-        for problem in self.message_problems(message.raw):
-            return f"the message breaks the rule {problem.rule}: {problem.message}"
-        return None
+        problem = next(iter(self.message_problems(message.raw)), None)
+        return None if problem is None else f"the message breaks the rule {problem.rule}: {problem.message}"
 
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+    def join_problem(self, before: Message | None, after: Message | None) -> JoinProblem | None:
         """Return the rule that two neighbours break, and the neighbour it is reported at; ``None`` if they break none.
 
         `validate` must report the same. It is called for every possible cut, so it should be O(1) for most neighbours.
@@ -182,7 +187,8 @@ class MessageFormat(abc.ABC):
         """Whether a message with these fields is in this format, apart from its parts; used by `compaction.formats.detect`.
 
         Returns:
-            ``True`` excludes all formats that do not return ``True`` too, ``None`` means that this format is possible.
+            ``True`` if only the formats that return ``True`` are possible; ``None`` if this one is, and others may be;
+            ``False`` if it is not.
         """
         return False
 
@@ -197,9 +203,12 @@ class MessageFormat(abc.ABC):
     def common_prefix(self, known: Sequence[Any], given: Sequence[Any]) -> int:
         """Return the number of messages at the start that two lists share, by identity or else by `key`; O(shared)."""
         shortest = min(len(known), len(given))
-        plain = shortest and type(known[0]) is dict
-        start = known if len(known) == shortest else known[:shortest]
-        if start == given[:shortest] if plain else all(map(operator.is_, known, given)):
+        if shortest and type(known[0]) is dict:
+            start = known if len(known) == shortest else known[:shortest]
+            is_shared = start == given[:shortest]  # faster than a loop
+        else:
+            is_shared = all(map(operator.is_, known, given))
+        if is_shared:
             return shortest
         key = self.key
         for place in range(shortest):

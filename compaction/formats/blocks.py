@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from .base import JoinProblem
 from .pairing import Fields, Finding, Pairing, Path, Slot
 from .rulebook import Rule
 
@@ -20,24 +21,24 @@ class Blocks:
     """The blocks of a format: how they are told apart, and how calls and results are paired.
 
     Args:
-        of: Returns the blocks of a message.
-        kind: Returns the kind of a block.
-        call: Returns the id of a call, empty if it has none; ``None`` if the block is another.
-        result: Returns the id that a result answers, empty if it has none; ``None`` if the block is another.
-        call_id: The place of the id in a call.
-        result_id: The place of the id in a result.
-        id: The pattern of an id.
+        blocks_of: Returns the blocks of a message.
+        kind_of: Returns the kind of a block.
+        call_id_of: Returns the id of a call, empty if it has none; ``None`` if the block is another.
+        result_id_of: Returns the id that a result answers, empty if it has none; ``None`` if the block is another.
+        call_id_path: The place of the id in a call.
+        result_id_path: The place of the id in a result.
+        id_pattern: The pattern of an id.
         after_calls: The rule and its text for each kind of block that may not follow a call.
         silent: Kinds of blocks without content.
     """
 
-    of: Callable[[Fields], Sequence[Any]]
-    kind: Callable[[Any], str]
-    call: Callable[[Any], str | None]
-    result: Callable[[Any], str | None]
-    call_id: Path
-    result_id: Path
-    id: re.Pattern[str]
+    blocks_of: Callable[[Fields], Sequence[Any]]
+    kind_of: Callable[[Any], str]
+    call_id_of: Callable[[Any], str | None]
+    result_id_of: Callable[[Any], str | None]
+    call_id_path: Path
+    result_id_path: Path
+    id_pattern: re.Pattern[str]
     after_calls: Mapping[str, tuple[str, str]]
     silent: frozenset[str] = frozenset()
 
@@ -45,20 +46,20 @@ class Blocks:
         """Yield the ids that the API refuses, and the blocks that may not follow a call."""
         called = False
         for position, block in enumerate(blocks):
-            if (identifier := self.call(block)) is not None:
+            if (identifier := self.call_id_of(block)) is not None:
                 called = True
-                if identifier and self.id.fullmatch(identifier) is None:
+                if identifier and self.id_pattern.fullmatch(identifier) is None:
                     text = f"the API does not accept the id {identifier[:80]!r}"
-                    yield ("content", position, *self.call_id), "malformed-id", text
-            elif called and (found := self.after_calls.get(self.kind(block))) is not None:
+                    yield ("content", position, *self.call_id_path), "malformed-id", text
+            elif called and (found := self.after_calls.get(self.kind_of(block))) is not None:
                 yield ("content", position), *found
 
     def result_problems(self, blocks: Sequence[Any]) -> Iterator[Finding]:
         """Yield the results of a user message that come after anything else."""
         said = False
         for position, block in enumerate(blocks):
-            if self.result(block) is None:
-                said = said or self.kind(block) not in self.silent
+            if self.result_id_of(block) is None:
+                said = said or self.kind_of(block) not in self.silent
             elif said:
                 yield ("content", position), "result-after-text", "results come before anything else in their message"
 
@@ -70,13 +71,13 @@ class Blocks:
         again: str = "duplicate-result",
         movable: Callable[[Any], bool] = lambda block: True,
     ) -> Pairing:
-        """Return the pairing of calls in answers and results in the user message after them; the arguments are those of it."""
+        """Return the pairing of calls in answers and results in the user message after them; see `Pairing`."""
         return Pairing(
-            calls=lambda fields: self._slots(fields, "assistant", self.call, self.call_id),
-            results=lambda fields: self._slots(fields, "user", self.result, self.result_id),
+            calls=lambda fields: self._slots(fields, "assistant", self.call_id_of, self.call_id_path),
+            results=lambda fields: self._slots(fields, "user", self.result_id_of, self.result_id_path),
             continues=lambda before, after: before.get("role") == "assistant" and after.get("role") == "user",
             only_results=lambda fields: all(
-                self.result(block) is not None or self.kind(block) in self.silent for block in self.of(fields)
+                self.result_id_of(block) is not None or self.kind_of(block) in self.silent for block in self.blocks_of(fields)
             ),
             stub=stub,
             content="content",
@@ -85,11 +86,26 @@ class Blocks:
             movable=movable,
         )
 
-    def _slots(self, fields: Fields, role: str, id_of: Callable[[Any], str | None], id: Path) -> Iterator[Slot]:
+    def _slots(self, fields: Fields, role: str, id_of: Callable[[Any], str | None], id_path: Path) -> Iterator[Slot]:
         content = fields.get("content") if fields.get("role") == role else None
-        for position, block in enumerate(self.of(fields) if content and not isinstance(content, str) else ()):
+        for position, block in enumerate(self.blocks_of(fields) if content and not isinstance(content, str) else ()):
             if (key := id_of(block)) is not None:
-                yield Slot(("content", position), key, ("content", position, *id))
+                yield Slot(("content", position), key, ("content", position, *id_path))
+
+
+def misplaced_system(before: str | None, after: str | None, *, judged: tuple[bool, bool] = (True, True)) -> JoinProblem | None:
+    """Return the problem of two neighbours if one is a system message that is not between a user message and an answer.
+
+    Args:
+        before: The role of the first; ``None`` at the start of the list.
+        after: The role of the second.
+        judged: Whether each of the two is judged as a system message.
+    """
+    breaks_before = judged[0] and before == "system" and after != "assistant"
+    breaks_after = judged[1] and after == "system" and before != "user"
+    if not breaks_before and not breaks_after:
+        return None
+    return "misplaced-system", "both" if breaks_before and breaks_after else "before" if breaks_before else "after"
 
 
 def too_many(

@@ -6,10 +6,10 @@ newest messages, so a message has a breakpoint in one request and none in the ne
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from ..json_data import same
 from .anthropic import THINKING, anthropic
 from .base import MessageFormat
 from .openai_chat import openai_chat
@@ -42,7 +42,7 @@ def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_
             continue
         given = cast("Sequence[Any]", parts)
         bare = [without_breakpoints(part, lists=()) for part in given]
-        if not all(map(operator.is_, bare, given)):
+        if not same(bare, given):
             changed[name] = bare
     if not changed and _KEY not in fields:
         return value

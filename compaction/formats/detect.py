@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import attrs
+
 from ..errors import UnknownFormat
 from .base import MessageFormat
 from .foreign import refuse_foreign
@@ -38,10 +40,13 @@ def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] =
     """
     if format is not None:
         return format if isinstance(format, MessageFormat) else format_named(format)
-    if not fits(messages, openai_chat):
-        return _only(_possible(messages, strict=False))
-    if (strange := _strange(messages)) is not None:
-        raise UnknownFormat(_unknown(strange, messages[strange]))
+    as_chat = _scan(messages, (openai_chat,))
+    if not as_chat.possible:
+        return _only(_scan(messages, FORMATS))
+    if not as_chat.recognized:
+        for place, raw in enumerate(messages):
+            if (fields := fields_of(raw)) and "role" not in fields:
+                raise UnknownFormat(_unknown(place, raw))
     return openai_chat
 
 
@@ -60,39 +65,72 @@ def detect(messages: Iterable[Any]) -> MessageFormat:
     >>> detect([{"role": "user", "content": "hi"}])
     Traceback (most recent call last):
     ...
-    compaction.errors.UnknownFormat: these messages fit openai-chat, openai-responses, anthropic alike; say which with format=
+    compaction.errors.UnknownFormat: these messages can be openai-chat, openai-responses, anthropic; name one with format=
     """
-    return _only(_possible(messages))
-
-
-def _strange(messages: Sequence[Any]) -> int | None:
-    """Return the place of the first message without a role if no format recognizes any message."""
-    for raw in messages:
-        if (raw.__class__ is dict and type(raw.get("content")) is str) or _fitting(raw):
-            return None
-    return next((place for place, raw in enumerate(messages) if (fields := fields_of(raw)) and "role" not in fields), None)
+    return _only(_scan(messages, FORMATS, strict=True))
 
 
 def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
-    """Whether every message can be in this wire format.
+    """Whether every message can be in this wire format; messages that no format recognizes are ignored.
 
     Raises:
         UnknownFormat: If a message is from a known framework or service without a wire format here.
     """
-    chat = format is openai_chat
-    for raw in messages:
-        if chat and raw.__class__ is dict and "type" not in raw and "parts" not in raw:
+    return bool(_scan(messages, (format,)).possible)
+
+
+@attrs.frozen
+class _Scan:
+    """The possible formats of a list.
+
+    Args:
+        possible: The formats that every recognized message can be in; empty if there is none.
+        recognized: Whether any format recognizes any message.
+        problem: The error about the message at which the scan ended; empty if it read the whole list.
+    """
+
+    possible: _Formats
+    recognized: bool
+    problem: str = ""
+
+
+def _scan(messages: Iterable[Any], wanted: _Formats, *, strict: bool = False) -> _Scan:
+    """Return which of the wanted formats are possible. The scan ends at the message that leaves none.
+
+    Args:
+        messages: The conversation.
+        wanted: The formats to choose from.
+        strict: Whether it also ends at a message that no format recognizes.
+
+    Raises:
+        UnknownFormat: If a message is from a known framework or service without a wire format here.
+    """
+    possible, recognized = wanted, False
+    is_chat = wanted == (openai_chat,)
+    first: dict[MessageFormat, int] = {}
+    for place, raw in enumerate(messages):
+        if is_chat and raw.__class__ is dict and "type" not in raw and "parts" not in raw:  # a shortcut for most
             content = raw.get("content")
             if type(content) is str or (content is None and "tool_calls" in raw):
+                recognized = True
                 continue
-        fitting = _fitting(raw)
-        if fitting and format not in fitting:
-            return False
-    return True
+        formats = _formats_of(raw)
+        if not formats:
+            if strict:
+                return _Scan(possible, recognized, _unknown(place, raw))
+            continue
+        recognized = True
+        if len(formats) == 1:
+            first.setdefault(formats[0], place)
+        left = tuple([format for format in possible if format in formats])
+        if not left:
+            return _Scan((), recognized, _mixed(place, formats, first))
+        possible = left
+    return _Scan(possible, recognized)
 
 
-def _fitting(raw: Any) -> list[MessageFormat]:
-    """Return the formats that a message can be in.
+def _formats_of(raw: Any) -> list[MessageFormat]:
+    """Return the formats that a message can be in, by its fields and the parts of its content.
 
     Raises:
         UnknownFormat: If the message is from a known framework or service without a wire format here.
@@ -103,53 +141,33 @@ def _fitting(raw: Any) -> list[MessageFormat]:
     surely: list[MessageFormat] = []
     perhaps: list[MessageFormat] = []
     for format in FORMATS:
-        if found := format.recognizes(fields):
+        if answer := format.recognizes(fields):
             surely.append(format)
-        elif found is None:
+        elif answer is None:
             perhaps.append(format)
-    fitting = surely or perhaps
-    strange = not fitting or "role" not in fields or "parts" in fields
+    formats = surely or perhaps
+    may_be_foreign = not formats or "role" not in fields or "parts" in fields
     for part in items_of(fields.get("content")) or ():
         if (part_fields := fields_of(part)) is None:
             continue
-        having = [format for format in fitting if format.recognizes_part(part_fields)]
-        if having or any(format.recognizes_part(part_fields) for format in FORMATS):
-            fitting = having
+        of_part = [format for format in formats if format.recognizes_part(part_fields)]
+        if of_part or any(format.recognizes_part(part_fields) for format in FORMATS):
+            formats = of_part
         else:
-            strange = True
-    if strange:
+            may_be_foreign = True
+    if may_be_foreign:
         refuse_foreign(fields)
-    return fitting
+    return formats
 
 
-def _possible(messages: Iterable[Any], *, strict: bool = True) -> _Formats:
-    """Return the formats that all messages can be in; if not ``strict``, messages that no format recognizes are ignored.
-
-    Raises:
-        UnknownFormat: If there is none.
-    """
-    possible = FORMATS
-    first: dict[MessageFormat, int] = {}
-    for index, raw in enumerate(messages):
-        fitting = _fitting(raw)
-        if not fitting:
-            if strict:
-                raise UnknownFormat(_unknown(index, raw))
-            continue
-        if len(fitting) == 1:
-            first.setdefault(fitting[0], index)
-        left = tuple([format for format in possible if format in fitting])
-        if not left:
-            raise UnknownFormat(_mixed(index, fitting, first))
-        possible = left
-    return possible
-
-
-def _only(possible: _Formats) -> MessageFormat:
-    first, *others = possible
+def _only(scan: _Scan) -> MessageFormat:
+    """Return the only possible format; raise an `UnknownFormat` if there are several, or if the scan found a problem."""
+    if scan.problem:
+        raise UnknownFormat(scan.problem)
+    first, *others = scan.possible
     if others:
-        names = ", ".join([format.name for format in possible])
-        raise UnknownFormat(f"these messages fit {names} alike; say which with format=")
+        names = ", ".join([format.name for format in scan.possible])
+        raise UnknownFormat(f"these messages can be {names}; name one with format=")
     return first
 
 
@@ -166,8 +184,8 @@ def _unknown(index: int, raw: Any) -> str:
     )
 
 
-def _mixed(index: int, fitting: Sequence[MessageFormat], first: Mapping[MessageFormat, int]) -> str:
-    others = [f"messages[{place}] is {format.name}" for format, place in first.items() if format not in fitting]
-    names = " or ".join([format.name for format in fitting])
+def _mixed(index: int, formats: Sequence[MessageFormat], first: Mapping[MessageFormat, int]) -> str:
+    others = [f"messages[{place}] is {format.name}" for format, place in first.items() if format not in formats]
+    names = " or ".join([format.name for format in formats])
     before = ", ".join(others) or "the messages before it are not"
-    return f"messages[{index}] is {names}, {before}: one list has one format; convert what was added"
+    return f"messages[{index}] is {names}, but {before}; one list has one format, so convert what was added"

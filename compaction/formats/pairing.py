@@ -1,13 +1,20 @@
 """Pairing of calls and results, for the rules and repairs of all wire formats.
 
-An exchange is an answer with calls and the messages directly after it that may contain their results. Most formats require a
-result in the exchange of its call; others also accept it later.
+An exchange is an answer with calls and the messages directly after it that may contain their results::
+
+    user       words                     an exchange by itself
+    assistant  call a, call b            an exchange: the answer,
+    tool       result a                  and a result
+    user       words                     the next one begins: call b has no result
+
+Most formats require a result in the exchange of its call; others also accept it later. Without the last message, call b is
+pending: only results follow the answer, so that of b may still come.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import attrs
 
@@ -22,6 +29,8 @@ Finding: TypeAlias = tuple[Path, str, str]
 
 HostedStep: TypeAlias = tuple[Literal["call", "result", "caller"], str]
 """A call or result of a tool that the provider runs, with the key that both share, or the call that made another call."""
+
+_Place = TypeVar("_Place")
 
 NOT_RECORDED = "The result of this call was not recorded."
 """The text of the stub that a repair adds for a missing result."""
@@ -72,12 +81,11 @@ class Pairing:
         only_results: Whether a message contains only results, so that others may still come.
         stub: A result for a call that has none, made from the call and its id; ``None`` if none can be made.
         content: The field with the blocks of a message; empty if a result is a message of its own.
-        role: The role of a message of blocks with results.
-        answers: Whether a stub comes after this message, which follows the call or another stub.
+        answers: Whether a message after the call comes before an added stub: a result, or more of the same answer.
         anywhere: Whether a result may come in a later exchange.
         counted: Whether several calls may share a key, each with its own result.
-        again: The rule that a further result breaks; empty if another check reports it.
-        unknown: Whether a message stands for calls that are not in the list.
+        again: The rule that a second result of a call breaks; empty if another check reports it.
+        unknown: Whether a message stands for calls that are not in the list, so that a later result may be theirs.
         new_id: The prefix of the ids that a repair assigns.
         movable: Whether a repair may move a block into the message before its own.
     """
@@ -88,7 +96,6 @@ class Pairing:
     only_results: Callable[[Fields], bool]
     stub: Callable[[Any, str], Any]
     content: str = ""
-    role: str = "user"
     answers: Callable[[Fields], bool] = lambda fields: False
     anywhere: bool = False
     counted: bool = False
@@ -107,58 +114,87 @@ class Pairing:
 
     def problems(self, contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
         """Yield the place of a message and what is wrong in it: calls without results, and results without calls; O(blocks)."""
-        open: dict[str, list[tuple[int, Slot]]] = {}
-        answered: set[str] = set()
-        unknown = False
+        ledger = _Ledger(self)
         for exchange in self.exchanges(contents):
             for index in exchange:
                 for slot in self.results(contents[index]):
-                    if slot.key and (rule := self._refused(slot, open, answered, unknown=unknown)):
-                        text = f"no open call {_shown(slot)} is {'' if self.anywhere else 'directly '}before it"
-                        if rule == "duplicate-result":
-                            text = f"the call {_shown(slot)} is answered already"
-                        yield index, (slot.path, rule, text)
+                    if slot.key and (finding := ledger.enter_result(slot)) is not None:
+                        yield index, finding
                 for slot in self.calls(contents[index]):
-                    if slot.key and self.anywhere and slot.key in open:
-                        text = f"an open call has the id {slot.key!r} already"
-                        yield index, (slot.id, "duplicate-call-id", text)
-                    if slot.key and (self.counted or slot.key not in open):
-                        open.setdefault(slot.key, []).append((index, slot))
-                unknown = unknown or self.unknown(contents[index])
-            last = exchange.stop == len(contents)
-            if last or not self.anywhere:
-                waits = last and (len(exchange) == 1 or self.only_results(contents[-1]))
-                yield from self._unanswered(open, self._last_answer(contents, exchange) if waits else len(contents))
-                open, answered = {}, set()
+                    if slot.key and (finding := ledger.enter_call(index, slot)) is not None:
+                        yield index, finding
+                ledger.has_unknown = ledger.has_unknown or self.unknown(contents[index])
+            is_last = exchange.stop == len(contents)
+            if is_last or not self.anywhere:
+                yield from ledger.close(self._first_pending(contents, exchange) if is_last else len(contents))
 
-    def _last_answer(self, contents: Sequence[Fields], exchange: range) -> int:
-        """Return the place where the last answer of an exchange begins: behind the results that it read, if it read any."""
-        is_result = [any(True for _ in self.results(contents[index])) for index in exchange]
-        while is_result and is_result[-1]:
-            is_result.pop()
-        while is_result and not is_result[-1]:
-            is_result.pop()
-        return exchange.start + len(is_result)
+    def _first_pending(self, contents: Sequence[Fields], exchange: range) -> int:
+        """Return the place in the last exchange from which on calls may still be answered; the end of the list if none may.
 
-    def _refused(self, slot: Slot, open: dict[str, list[tuple[int, Slot]]], answered: set[str], *, unknown: bool) -> str | None:
-        """Match a result to an open call; return the rule that it breaks if there is none."""
-        if slot.key in open:
-            open[slot.key].pop()
-            if not open[slot.key]:
-                del open[slot.key]
-            answered.add(slot.key)
+        It is the start of the last answer. In the exchange "call, result, call, result", that is the second call.
+        """
+        if len(exchange) > 1 and not self.only_results(contents[-1]):
+            return len(contents)
+        has_results = [any(True for _ in self.results(contents[index])) for index in exchange]
+        start = len(exchange)
+        while start and has_results[start - 1]:
+            start -= 1
+        while start and not has_results[start - 1]:
+            start -= 1
+        return exchange.start + start
+
+
+@attrs.define
+class _Ledger:
+    """The calls and results up to a place in the list. Holds state."""
+
+    pairing: Pairing
+    has_unknown: bool = False  # whether a message stood for calls that are not in the list
+    _waiting: dict[str, list[tuple[int, Slot]]] = attrs.field(factory=dict[str, list[tuple[int, Slot]]], init=False)
+    _answered: set[str] = attrs.field(factory=set[str], init=False)
+
+    def enter_result(self, slot: Slot) -> Finding | None:
+        """Match a result to the latest call with its key; return the problem if no call waits for it."""
+        if calls := self._waiting.get(slot.key):
+            calls.pop()
+            if not calls:
+                del self._waiting[slot.key]
+            self._answered.add(slot.key)
             return None
-        if slot.key in answered:
-            return self.again
-        return None if unknown else slot.rule
+        is_second = slot.key in self._answered
+        rule = self.pairing.again if is_second else "" if self.has_unknown else slot.rule
+        if rule == "duplicate-result":
+            return slot.path, rule, f"the call {_shown(slot)} is answered already"
+        directly = "" if self.pairing.anywhere else "directly "
+        return (slot.path, rule, f"no open call {_shown(slot)} is {directly}before it") if rule else None
 
-    def _unanswered(self, open: Mapping[str, list[tuple[int, Slot]]], pending: int) -> Iterator[tuple[int, Finding]]:
-        """Yield the calls without a result; those from the place ``pending`` on may still be answered."""
-        missing = "has no result" if self.anywhere else "has no result directly after it"
-        for index, slot in (each for slots in open.values() for each in slots):
+    def enter_call(self, index: int, slot: Slot) -> Finding | None:
+        """Let a call wait for its result; return the problem if its key is taken where results may come anywhere."""
+        is_repeated = slot.key in self._waiting
+        if self.pairing.counted or not is_repeated:
+            self._waiting.setdefault(slot.key, []).append((index, slot))
+        if is_repeated and self.pairing.anywhere:
+            return slot.id, "duplicate-call-id", f"an open call has the id {slot.key!r} already"
+        return None
+
+    def close(self, first_pending: int) -> Iterator[tuple[int, Finding]]:
+        """Yield the calls that still wait, and forget all; those from the place ``first_pending`` on may still be answered."""
+        missing = "has no result" if self.pairing.anywhere else "has no result directly after it"
+        for index, slot in (each for slots in self._waiting.values() for each in slots):
             if not slot.optional:
-                rule, text = ("pending-call", "has no result yet") if index >= pending else ("call-without-result", missing)
+                is_pending = index >= first_pending
+                rule, text = ("pending-call", "has no result yet") if is_pending else ("call-without-result", missing)
                 yield index, (slot.path, rule, f"the call {_shown(slot)} {text}")
+        self._waiting, self._answered = {}, set()
+
+
+def repeated(keyed: Iterable[tuple[str, _Place]]) -> Iterator[tuple[str, _Place]]:
+    """Yield each key that an earlier one equals, with its place; empty keys are not compared."""
+    known: set[str] = set()
+    for key, place in keyed:
+        if key and key in known:
+            yield key, place
+        known.add(key)
 
 
 def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -167,18 +203,18 @@ def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[st
     Args:
         steps: The calls and results of the provider's own tools in the message, and the callers of other calls.
     """
-    open: dict[str, None] = {}
-    made: set[str] = set()
+    waiting: dict[str, None] = {}  # dictionaries as sets with an order
     earlier: dict[str, None] = {}
+    made: set[str] = set()
     for kind, key in steps:
         if kind == "call":
             made.add(key)
-            open[key] = None
+            waiting[key] = None
         elif key not in made:
             earlier[key] = None
         if kind == "result":
-            open.pop(key, None)
-    return tuple(open), tuple(earlier)
+            waiting.pop(key, None)
+    return tuple(waiting), tuple(earlier)
 
 
 def _shown(slot: Slot) -> str:

@@ -31,4 +31,5 @@ def format_named(name: str) -> MessageFormat:
     if name in known:
         return known[name]
     names = ", ".join(sorted(known))
-    raise UnknownFormat(f"format={name!r}: no such wire format; use one of {names}, or a MessageFormat")
+    text = f"format={name!r}: no such wire format; use one of {names}, or a MessageFormat"
+    raise UnknownFormat(text, argument="format")

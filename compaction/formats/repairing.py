@@ -7,7 +7,7 @@ have to guess. A repair works in rounds: each repairs the faults of the first st
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, Literal, TypeAlias
 
@@ -21,8 +21,8 @@ RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join
 """How a fault is repaired.
 
 - ``"message"``: the message is removed.
-- ``"block"``: the block is removed, and its message if nothing is left in it; or the id of an item, and an item that only
-  repeats another.
+- ``"block"``: the block is removed, and so is its message if it is then empty. Of an item whose id another item has, the id is
+  removed; if the two items are equal, the item.
 - ``"blank"``: the missing text becomes an empty string.
 - ``"id"``: a call and its result get a new id; a call that repeats another of its message is removed.
 - ``"pair"``: a result moves to the latest call that has none, or is removed; a call without a result gets a stub.
@@ -32,6 +32,8 @@ RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join
 _ROUNDS: Final = 100
 """The maximum number of rounds; ten are rarely needed."""
 _GONE: Final = object()
+_Change: TypeAlias = tuple[int, Problem]
+"""The place of a message in the input, and what was changed in it."""
 
 
 @attrs.frozen(eq=False)
@@ -43,6 +45,23 @@ class _Fault:
     rule: str
     text: str
     kind: RepairKind
+
+
+@attrs.frozen
+class _ResultAt:
+    """A result, and the place of its message."""
+
+    index: int
+    slot: Slot
+
+
+@attrs.frozen
+class _AnsweredCall:
+    """A call, whether it repeats an earlier call of its message, and its result, if it has one of its own."""
+
+    slot: Slot
+    repeats: bool
+    result: _ResultAt | None
 
 
 def repair_by_rules(
@@ -60,192 +79,224 @@ def repair_by_rules(
         pairing: The calls and results of the format.
     """
     draft = _Draft(raws, pairing)
+    changes: list[_Change] = []
     for _ in range(_ROUNDS):
         found = [_Fault(index, *each, kinds[each[1]]) for index, each in findings(draft.messages) if each[1] in kinds]
-        if not draft.repair(sorted(found, key=lambda each: (each.index, each.path))):
+        made = draft.repair(sorted(found, key=lambda fault: (fault.index, fault.path)))
+        if not made:
             break
-    return draft.messages, tuple([problem for _, problem in sorted(draft.changes, key=lambda each: each[0])])
+        changes += made
+    return draft.messages, tuple([problem for _, problem in sorted(changes, key=lambda change: change[0])])
 
 
 class _Draft:
-    """A list that is being repaired. Holds state: the messages, their places in the input, and the changes.
+    """A list that is being repaired. Holds state: the messages, and their places in the input.
 
-    Each step repairs faults from the end of the list to its start, so that earlier places do not move.
+    Each step repairs faults from the end of the list to its start, so that earlier places do not move, and yields its changes.
     """
 
     def __init__(self, raws: Sequence[Any], pairing: Pairing) -> None:
         self.messages = list(raws)
-        self.changes: list[tuple[int, Problem]] = []
         self._pairing = pairing
         self._origins = list(range(len(raws)))
         self._contents: list[Fields] = []
 
-    def repair(self, found: Sequence[_Fault]) -> bool:
-        """Repair the faults of the first step that can repair any; return whether one could."""
+    def repair(self, found: Sequence[_Fault]) -> list[_Change]:
+        """Repair the faults of the first step that can repair any; return the changes, in the order of the list."""
         self._contents = list(map(message_fields, self.messages))
-        noted, self.changes = self.changes, []
-        steps: tuple[tuple[Callable[[Sequence[_Fault]], None], tuple[RepairKind, ...]], ...] = (
+        steps: tuple[tuple[Callable[[Sequence[_Fault]], Iterator[_Change]], tuple[RepairKind, ...]], ...] = (
             (self._drop, ("message", "block", "blank")),
             (self._give_ids, ("id",)),
             (self._pair, ("pair",)),
             (self._join, ("join",)),
         )
         for step, kinds in steps:
-            step([fault for fault in found if fault.kind in kinds])
-            if self.changes:
-                break
-        changed = bool(self.changes)
-        self.changes = [*noted, *reversed(self.changes)]
-        return changed
+            if changes := list(step([fault for fault in found if fault.kind in kinds])):
+                return changes[::-1]
+        return []
 
-    # ------------------------------------------------------------------------ steps
+    # ------------------------------------------------------------------------ empty messages, blocks and texts
 
-    def _drop(self, faults: Sequence[_Fault]) -> None:
-        """Remove messages, blocks and ids, and write empty texts; an item that equals the first one with its id is removed."""
+    def _drop(self, faults: Sequence[_Fault]) -> Iterator[_Change]:
+        """Remove messages, blocks and ids, and write empty texts."""
+        originals = self._first_with_id() if faults else {}
+        for _, of_message in groupby(reversed(faults), key=_place):
+            removed: Path | None = None
+            for fault in of_message:
+                if removed is not None and fault.path[: len(removed)] == removed:
+                    continue
+                if fault.kind == "blank":
+                    yield self._noted(fault, "it was made an empty string")
+                    self._write(fault.index, fault.path, "")
+                    continue
+                path = self._removable(fault, originals)
+                what = "message" if not path else "block" if isinstance(path[-1], int) else path[-1]
+                yield self._noted(fault, f"the {what} was removed")
+                removed = path if not self._remove(fault.index, path) else ()
+
+    def _first_with_id(self) -> dict[str, int]:
+        """Return the place of the first item with each id."""
         ids = [(fields.get("id"), index) for index, fields in enumerate(self._contents)]
-        first = {id: index for id, index in reversed(ids) if isinstance(id, str)}
-        removed: tuple[int, Path] | None = None
-        for fault in reversed(faults):
-            path = fault.path if fault.kind == "block" else ()
-            if path == ("id",) and self.messages[fault.index] == self.messages[first[self._value(fault.index, path)]]:
-                path = ()
-            if removed is not None and removed == (fault.index, fault.path[: len(removed[1])]):
-                continue
-            if fault.kind == "blank":
-                self._note(fault, "it was made an empty string")
-                self._write(fault.index, fault.path, "")
-                continue
-            what = "message" if not path else "block" if isinstance(path[-1], int) else path[-1]
-            self._note(fault, f"the {what} was removed")
-            removed = fault.index, () if self._remove(fault.index, path) else path
+        return {id: index for id, index in reversed(ids) if isinstance(id, str)}
 
-    def _give_ids(self, faults: Sequence[_Fault]) -> None:
+    def _removable(self, fault: _Fault, originals: Mapping[str, int]) -> Path:
+        """Return the place that a fault removes: its block, its id, or, as an empty path, the message."""
+        if fault.kind == "message":
+            return ()
+        if fault.path == ("id",):
+            item = self.messages[fault.index]
+            return () if item == self.messages[originals[self._value(fault.index, fault.path)]] else fault.path
+        return fault.path
+
+    # ------------------------------------------------------------------------ ids
+
+    def _give_ids(self, faults: Sequence[_Fault]) -> Iterator[_Change]:
         """Give calls, and their results, new ids, and remove calls that repeat another."""
-        if not faults:
-            return
-        calls = self._answered_calls()
-        taken = {slot.key for slot, *_ in calls.values()}
+        calls = self._answered_calls() if faults else {}
+        taken = {call.slot.key for call in calls.values()}
         for fault in reversed(faults):
-            slot, repeats, result = calls[fault.index, fault.path]
-            if repeats:
-                self._note(fault, "the call was removed")
-                self._remove(fault.index, slot.path)
+            call = calls[fault.index, fault.path]
+            if call.repeats:
+                yield self._noted(fault, "the call was removed")
+                self._remove(fault.index, call.slot.path)
                 continue
-            position = "".join([f"_{name}" for name in slot.path if isinstance(name, int)])
-            given = f"{self._pairing.new_id}_{self._origins[fault.index]}{position}"
-            while given in taken:
-                given += "_"
-            if result is not None:
-                self._write(result[0], result[1].id, given)
-                told = attrs.evolve(fault, index=result[0], path=result[1].id, text="its call was given another id")
-                self._note(told, f"it was given the id {given!r}")
-            self._note(fault, f"it was given the id {given!r}")
+            given = self._new_id(fault, call.slot, taken)
+            done = f"it was given the id {given!r}"
+            if (result := call.result) is not None:
+                of_result = attrs.evolve(fault, index=result.index, path=result.slot.id, text="its call was given another id")
+                yield self._noted(of_result, done)
+                self._write(result.index, result.slot.id, given)
+            yield self._noted(fault, done)
             self._write(fault.index, fault.path, given)
 
-    def _pair(self, faults: Sequence[_Fault]) -> None:
-        """Move late results to their calls, remove other results without a call, and add stubs for the other calls."""
-        late = self._late_results(faults)
-        moving, moved = set(late.values()), {call: self._value(each.index, each.path) for call, each in late.items()}
-        for index, group in groupby(reversed(faults), key=lambda fault: fault.index):
-            calls = _by_path(self._pairing.calls(self._contents[index]))
-            added: list[Any] = []
-            for fault in group:
-                call = calls.get(fault.path)
-                if fault in moved:
-                    added.insert(0, moved[fault])
-                elif call is not None and (stub := self._pairing.stub(self._value(index, fault.path), call.key)) is not None:
-                    self._note(fault, "a result was added that says it was not recorded")
-                    added.insert(0, stub)
-                else:
-                    what = "call" if call is not None else "result" if fault.path else "message"
-                    self._note(fault, "the result was moved to its call" if fault in moving else f"the {what} was removed")
-                    self._remove(index, fault.path)
-            if added:
-                self._add_results(index, added)
+    def _new_id(self, fault: _Fault, call: Slot, taken: set[str]) -> str:
+        """Return an id made from the place of a call in the input, which no call has."""
+        position = "".join([f"_{name}" for name in call.path if isinstance(name, int)])
+        given = f"{self._pairing.new_id}_{self._origins[fault.index]}{position}"
+        while given in taken:
+            given += "_"
+        return given
 
-    def _join(self, faults: Sequence[_Fault]) -> None:
-        """Join each message with those of its role before it; of a message that nobody opened, remove it."""
-        places = {fault.index for fault in faults}
-        content = self._pairing.content
-        for fault in reversed(faults):
-            index = fault.index
-            if not index:
-                self._note(fault, "the message was removed")
-                self._remove(index)
-            while index and self._role(index - 1) == self._role(index):
-                blocks, before = (items_of(self._value(place, (content,))) for place in (index, index - 1))
-                if blocks is None or before is None:
-                    break
-                if index == fault.index:
-                    self._note(fault, "it was joined with the message before it")
-                self._write(index - 1, (content,), [*before, *filter(self._pairing.movable, blocks)])
-                self._remove(index)
-                index -= 1
-                if index in places:
-                    break
-
-    # ------------------------------------------------------------------------ calls and results
-
-    def _answered_calls(self) -> dict[tuple[int, Path], tuple[Slot, bool, tuple[int, Slot] | None]]:
-        """Return, by the place of its id, every call, whether it repeats another of its message, and its result; O(blocks)."""
-        calls: dict[tuple[int, Path], tuple[Slot, bool, tuple[int, Slot] | None]] = {}
+    def _answered_calls(self) -> dict[tuple[int, Path], _AnsweredCall]:
+        """Return every call by the places of its message and its id; O(blocks)."""
+        calls: dict[tuple[int, Path], _AnsweredCall] = {}
         for exchange in self._pairing.exchanges(self._contents):
-            results: dict[str, deque[tuple[int, Slot]]] = {}
+            results: dict[str, deque[_ResultAt]] = {}
             for index in exchange:
                 for result in self._pairing.results(self._contents[index]):
-                    results.setdefault(result.key, deque()).append((index, result))
+                    results.setdefault(result.key, deque()).append(_ResultAt(index, result))
             for index in exchange:
                 first: dict[str, Slot] = {}
                 for slot in self._pairing.calls(self._contents[index]):
                     same = first.setdefault(slot.key, slot)
                     repeats = same is not slot and self._value(index, same.path) == self._value(index, slot.path)
-                    own = None if repeats else results.get(slot.key)
-                    calls[index, slot.id] = slot, repeats, own.popleft() if own and own[0][0] > index else None
+                    left = None if repeats else results.get(slot.key)
+                    own = left.popleft() if left and left[0].index > index else None
+                    calls[index, slot.id] = _AnsweredCall(slot, repeats, own)
         return calls
+
+    # ------------------------------------------------------------------------ calls and results without each other
+
+    def _pair(self, faults: Sequence[_Fault]) -> Iterator[_Change]:
+        """Move late results to their calls, add stubs for the other calls, and remove results without a call."""
+        late = self._late_results(faults)
+        moved, missing = set(late.values()), self._missing_results(faults, late)
+        for index, of_message in groupby(reversed(faults), key=_place):
+            calls, added = self._calls(index), list[Any]()
+            for fault in of_message:
+                if fault in missing:
+                    added.insert(0, missing[fault])
+                    if fault not in late:
+                        yield self._noted(fault, "a result was added that says it was not recorded")
+                    continue
+                what = "call" if fault.path in calls else "result" if fault.path else "message"
+                yield self._noted(fault, "the result was moved to its call" if fault in moved else f"the {what} was removed")
+                self._remove(index, fault.path)
+            if added:
+                self._add_results(index, added)
 
     def _late_results(self, faults: Iterable[_Fault]) -> dict[_Fault, _Fault]:
         """Return the results that come late, by call; of one message the first call is answered first; O(blocks)."""
         late: dict[_Fault, _Fault] = {}
-        open: dict[str, list[_Fault]] = {}
-        for index, group in groupby(faults, key=lambda fault: fault.index):
-            calls = _by_path(self._pairing.calls(self._contents[index]))
-            results = _by_path(self._pairing.results(self._contents[index]))
+        waiting: dict[str, list[_Fault]] = {}
+        for index, of_message in groupby(faults, key=_place):
+            calls, results = self._calls(index), _by_path(self._pairing.results(self._contents[index]))
             made: dict[str, list[_Fault]] = {}
-            for fault in group:
+            for fault in of_message:
                 if fault.path in calls:
                     made.setdefault(calls[fault.path].key, []).append(fault)
-                elif fault.rule == "duplicate-result":
+                elif fault.rule == "duplicate-result" or fault.path not in results:
                     continue
-                elif fault.path in results and (waiting := open.get(results[fault.path].key)):
-                    late[waiting.pop()] = fault
-            for key, waiting in made.items():
-                open.setdefault(key, []).extend(reversed(waiting))
+                elif of_key := waiting.get(results[fault.path].key):
+                    late[of_key.pop()] = fault
+            for key, of_key in made.items():
+                waiting.setdefault(key, []).extend(reversed(of_key))
         return late
+
+    def _missing_results(self, faults: Iterable[_Fault], late: Mapping[_Fault, _Fault]) -> dict[_Fault, Any]:
+        """Return the late result of each call, or else its stub; not of a call whose result cannot be invented."""
+        missing: dict[_Fault, Any] = {}
+        for index, of_message in groupby(faults, key=_place):
+            calls = self._calls(index)
+            for fault in of_message:
+                if fault in late:
+                    missing[fault] = self._value(late[fault].index, late[fault].path)
+                elif (call := calls.get(fault.path)) is not None:
+                    stub = self._pairing.stub(self._value(index, fault.path), call.key)
+                    if stub is not None:
+                        missing[fault] = stub
+        return missing
 
     def _add_results(self, index: int, added: list[Any]) -> None:
         """Put results after the message with their calls, and after the results that it has."""
         pairing, after = self._pairing, index + 1
         while after < len(self.messages) and pairing.answers(message_fields(self.messages[after])):
             after += 1
-        blocks = None
         if pairing.content and after < len(self.messages):
             following = message_fields(self.messages[after])
-            if pairing.continues(message_fields(self.messages[index]), following):
-                blocks = items_of(following.get(pairing.content))
-        if blocks is not None:
-            own = len(list(pairing.results(message_fields(self.messages[after]))))
-            self._write(after, (pairing.content,), [*blocks[:own], *added, *blocks[own:]])
-            return
-        made = [{"role": pairing.role, pairing.content: added}] if pairing.content else added
+            blocks = items_of(following.get(pairing.content))
+            if blocks is not None and pairing.continues(message_fields(self.messages[index]), following):
+                own = len(list(pairing.results(following)))
+                self._write(after, (pairing.content,), [*blocks[:own], *added, *blocks[own:]])
+                return
+        made = [{"role": "user", pairing.content: added}] if pairing.content else added
         self.messages[after:after] = made
         self._origins[after:after] = [self._origins[index]] * len(made)
 
+    def _calls(self, index: int) -> dict[Path, Slot]:
+        return _by_path(self._pairing.calls(self._contents[index]))
+
+    # ------------------------------------------------------------------------ roles
+
+    def _join(self, faults: Sequence[_Fault]) -> Iterator[_Change]:
+        """Join each message with those of its role before it. Remove a first message that may not open the list."""
+        places = {fault.index for fault in faults}
+        for fault in reversed(faults):
+            if not fault.index:
+                yield self._noted(fault, "the message was removed")
+                self._remove(0)
+                continue
+            joined = self._noted(fault, "it was joined with the message before it")
+            if self._join_with_previous(fault.index):
+                yield joined
+                index = fault.index - 1
+                while index and index not in places and self._join_with_previous(index):
+                    index -= 1
+
+    def _join_with_previous(self, index: int) -> bool:
+        """Move the blocks of a message into the one before it; return whether both have one role, and blocks."""
+        content = self._pairing.content
+        before, after = (message_fields(self.messages[place]) for place in (index - 1, index))
+        blocks, earlier = items_of(after.get(content)), items_of(before.get(content))
+        if blocks is None or earlier is None or before.get("role") != after.get("role"):
+            return False
+        self._write(index - 1, (content,), [*earlier, *filter(self._pairing.movable, blocks)])
+        self._remove(index)
+        return True
+
     # ------------------------------------------------------------------------ the list
 
-    def _role(self, index: int) -> Any:
-        return message_fields(self.messages[index]).get("role")
-
-    def _value(self, index: int, path: Path = ()) -> Any:
+    def _value(self, index: int, path: Path) -> Any:
         """Return the value at a place; ``None`` if there is none."""
         value = self.messages[index]
         for name in path:
@@ -261,17 +312,22 @@ class _Draft:
         content = self._pairing.content
         if path:
             self._write(index, path, _GONE)
-        gone = not path or message_fields(self.messages[index]).keys() <= {"type"}
-        gone = gone or (path[0] == content and not self._value(index, (content,)))
-        if gone:
-            del self.messages[index], self._origins[index]
-        return gone
+            fields = message_fields(self.messages[index])
+            only_typed = fields.keys() <= {"type"}  # a reference, which is nothing without its id
+            if not only_typed and (path[0] != content or fields.get(content)):
+                return False
+        del self.messages[index], self._origins[index]
+        return True
 
-    def _note(self, fault: _Fault, done: str) -> None:
-        """Record a change, with its place in the input."""
+    def _noted(self, fault: _Fault, done: str) -> _Change:
+        """Return a change, with its place in the input."""
         origin = self._origins[fault.index]
         where = f"messages[{origin}]{shown_path(fault.path)}"
-        self.changes.append((origin, Problem(where, fault.rule, fault.text, done)))
+        return origin, Problem(where, fault.rule, fault.text, done)
+
+
+def _place(fault: _Fault) -> int:
+    return fault.index
 
 
 def _by_path(slots: Iterable[Slot]) -> dict[Path, Slot]:

@@ -10,22 +10,23 @@ from typing import Any, TypeAlias
 import attrs
 
 from ..errors import InvalidMessage
+from ..json_data import same
 from ..messages import Message, Part
-from .base import MessageFormat, Problem, Repair, RuleKind, Side
+from .base import JoinProblem, MessageFormat, Problem, Repair, RuleKind
 from .pairing import Fields, Finding, Pairing, Path, message_fields, shown_path
 from .repairing import RepairKind, repair_by_rules
-from .wire import fields_of, plain, same, type_name
+from .wire import fields_of, plain, type_name
 
 _Place: TypeAlias = "Path | Callable[[Fields], Path]"
 
 
 @attrs.frozen
 class Rule:
-    """One rule of a wire format.
+    """One rule of a wire format, with the text that ``docs/rules`` shows about it.
 
     Args:
         kind: The scope of the rule.
-        says: The requirement, in one sentence.
+        says: The requirement, in one sentence, for the reference page.
         remedy: The correction, as an instruction.
         repair: How a fault is repaired, see `RepairKind`; ``None`` if it is only reported.
     """
@@ -72,19 +73,22 @@ class RuleBook:
     Args:
         rules: Every rule, by name.
         pairing: The calls and results of the format.
-        message: Yields the rules that a message breaks by itself, given its fields and whether the list ends with it.
+        message: Yields the rules that a message breaks by itself, given its fields.
+        accepts_last: Returns whether a list may end with a message of these fields, although ``message`` finds a fault in it.
         shape: The shape of a message, for the error about a value without fields.
         join: Returns the rule that two neighbours break, given their fields; ``None`` is the start or end of the list.
         joins: The place in the message, and the text, for each rule of two neighbours.
         whole: Yields the other faults of a list, given the fields of its messages.
-        is_system: Returns whether the fields are those of a system message; the message after the leading ones opens the list.
+        is_system: Returns whether the fields are those of a system message. The first message after the leading system messages
+            is judged as the start of the list.
     """
 
     rules: Mapping[str, Rule]
     pairing: Pairing
-    message: Callable[[Fields, bool], Iterator[Finding]]
+    message: Callable[[Fields], Iterator[Finding]]
+    accepts_last: Callable[[Fields], bool] = lambda fields: False
     shape: str = "a message is an object with a role"
-    join: Callable[[Fields | None, Fields | None], tuple[str, Side] | None] | None = None
+    join: Callable[[Fields | None, Fields | None], JoinProblem | None] | None = None
     joins: Mapping[str, tuple[_Place, str]] = attrs.field(factory=dict[str, tuple[_Place, str]])
     whole: Callable[[Sequence[Fields]], Iterator[tuple[int, Finding]]] = lambda contents: iter(())
     is_system: Callable[[Fields], bool] = lambda fields: fields.get("role") == "system"
@@ -98,15 +102,16 @@ class RuleBook:
     def _findings(self, raws: Sequence[Any]) -> list[tuple[int, Finding]]:
         """Return the place of a message and what is wrong in it, for each fault of a list, in order of place."""
         contents = list(map(message_fields, raws))
-        found = [(index, each) for index, raw in enumerate(raws) for each in self._alone(raw, index + 1 == len(raws))]
+        judged = raws[:-1] if contents and self.accepts_last(contents[-1]) else raws
+        found = [(index, finding) for index, raw in enumerate(judged) for finding in self._alone(raw)]
         found += self._neighbours(contents)
         found += self.whole(contents)
         found += self.pairing.problems(contents)
         return sorted(found, key=operator.itemgetter(0))
 
-    def alone(self, raw: Any, *, last: bool = True) -> list[Problem]:
-        """Return the rules that a message breaks by itself, as the last of a list or before others."""
-        return [self._problem(0, finding) for finding in self._alone(raw, last)]
+    def alone(self, raw: Any) -> list[Problem]:
+        """Return the rules that a message breaks by itself; see `MessageFormat.message_problems`."""
+        return [self._problem(0, finding) for finding in self._alone(raw)]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         """Return the list with every fault repaired whose rule says how."""
@@ -114,12 +119,12 @@ class RuleBook:
         messages, changes = repair_by_rules(raws, self._findings, kinds, self.pairing)
         return Repair(messages, changes, tuple(self.validate(messages)))
 
-    def _alone(self, raw: Any, last: bool) -> Iterator[Finding]:
+    def _alone(self, raw: Any) -> Iterator[Finding]:
         fields = fields_of(raw)
         if fields is None:
             yield (), "unreadable-message", f"{self.shape} (got {type_name(raw)})"
             return
-        yield from self.message(fields, last)
+        yield from self.message(fields)
         for slots, rule, name in (
             (self.pairing.calls(fields), "call-without-id", "call"),
             (self.pairing.results(fields), "result-without-id", "result"),
@@ -129,17 +134,20 @@ class RuleBook:
                     yield slot.id, rule, f"the {name} has no {slot.id[-1]!r}"
 
     def _neighbours(self, contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-        """Yield the problems of all neighbours; the message after the leading system messages counts as the first."""
+        """Yield the problems of all neighbours, each once; leading system messages count as no message before the next."""
         if self.join is None:
             return
         leading = next((place for place, fields in enumerate(contents) if not self.is_system(fields)), len(contents))
-        found: dict[tuple[int, str], None] = {}
+        found: dict[tuple[int, str], None] = {}  # a set with an order
         for place in range(len(contents) + 1):
             before = contents[place - 1] if place > leading else None
             after = contents[place] if place < len(contents) else None
             if (broken := self.join(before, after)) is not None:
                 rule, side = broken
-                found |= {(at, rule): None for at, name in ((place - 1, "before"), (place, "after")) if side in (name, "both")}
+                if side != "after":
+                    found[place - 1, rule] = None
+                if side != "before":
+                    found[place, rule] = None
         for index, rule in found:
             at, text = self.joins[rule]
             yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)
@@ -167,7 +175,7 @@ class WireFormat(MessageFormat):
 
     @property
     def judges_joins(self) -> bool:
-        """Whether the format restricts neighbours: whether its rules do, or its class defines `join_problem` or `prefers`."""
+        """Whether the format restricts neighbours: whether its rules do, or its class replaces `join_problem` or `prefers`."""
         kind = type(self)
         defined = kind.join_problem is not WireFormat.join_problem or kind.prefers is not MessageFormat.prefers
         return defined or self.book.join is not None
@@ -185,13 +193,13 @@ class WireFormat(MessageFormat):
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
         return self.book.validate(raws)
 
-    def message_problems(self, raw: Any, *, last: bool = True) -> list[Problem]:
-        return self.book.alone(raw, last=last)
+    def message_problems(self, raw: Any) -> list[Problem]:
+        return self.book.alone(raw)
 
     def repair(self, raws: Sequence[Any]) -> Repair:
         return self.book.repair(raws)
 
-    def join_problem(self, before: Message | None, after: Message | None) -> tuple[str, Side] | None:
+    def join_problem(self, before: Message | None, after: Message | None) -> JoinProblem | None:
         """Return the rule that two neighbours break by the provider's rules."""
         join = self.book.join
         if join is None:

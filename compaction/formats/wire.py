@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import operator
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from ..json_data import same
 from ..messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolResultPart
 
 
@@ -46,10 +45,10 @@ def string(value: Any) -> str:
 
 def says_something(fields: Mapping[str, Any]) -> bool:
     """Whether a message has a content field of chat completions or a similar format."""
-    return not _SAID.isdisjoint(fields)
+    return not _CONTENT_FIELDS.isdisjoint(fields)
 
 
-_SAID: Final = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
+_CONTENT_FIELDS: Final = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
 
 
 def kind_of(part: Any) -> str:
@@ -63,21 +62,18 @@ def type_name(value: Any) -> str:
     return "null" if value is None else type(value).__name__
 
 
-def same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether two sequences hold the very same objects."""
-    return ones is others or (len(ones) == len(others) and all(map(operator.is_, ones, others)))
-
-
 def json_text(value: Any) -> str:
-    """Return a value as JSON text, or its ``repr`` if JSON cannot express it; a string is returned unchanged."""
+    """Return a value as JSON text, or its ``repr`` if JSON cannot express it; a string is returned unchanged.
+
+    Raises:
+        RecursionError: If the value is nested too deep. No shorter text is returned instead, since messages are measured by it.
+    """
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, ensure_ascii=False, default=_shown)
+        return json.dumps(value, ensure_ascii=False, default=_as_json)
     except (TypeError, ValueError):
         return repr(value)
-    except RecursionError:
-        return reprlib.repr(value)
 
 
 def arguments_text(value: Any) -> str:
@@ -105,7 +101,7 @@ def json_object(text: Any) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def _shown(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     fields = fields_of(value)
     return repr(value) if fields is None else dict(fields)
 
@@ -140,6 +136,12 @@ def lacking(fields: Mapping[str, Any], required: Mapping[str, type], *, empty: b
         read = fields_of(value) if wanted is Mapping else items_of(value) if wanted is list else value
         if read is None or (wanted is str and not isinstance(value, str)) or (value == "" and not empty):
             yield name, value
+
+
+def read_role(role: str, parts: Sequence[Part]) -> str:
+    """Return the role in which a message with these parts is read: ``"tool"`` for a user message that has only results."""
+    only_results = role == "user" and bool(parts) and all(isinstance(part, ToolResultPart) for part in parts)
+    return "tool" if only_results else role
 
 
 def result_part(call_id: str, parts: Sequence[Part], failed: bool | None = None, raw: Any = None) -> ToolResultPart:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..errors import ConfigurationError
 from ..messages import MediaPart, Message, Part, ReasoningPart, TextPart, ToolResultPart
 from .wire import elements_of, items_of, json_object
+
+GO_ON: Final = "Go on from there."
+"""The user's message that completes a summary where an answer must follow."""
 
 
 def arguments_object(text: str) -> dict[str, Any]:
@@ -56,7 +59,7 @@ def changed_result(
     *,
     read: Callable[[Any], Part],
     write: Callable[[Part | None, str], Any],
-    blanks: bool = False,
+    keep_blank: bool = False,
 ) -> Any:
     """Return the content of a changed result: the new words in place of the first ones, and the media that are left.
 
@@ -66,7 +69,7 @@ def changed_result(
         after: The changed result.
         read: Reads an element of the content.
         write: Returns an element with these words, made from the part in its place if there is one.
-        blanks: Whether words that are only blanks are written.
+        keep_blank: Whether words that are only blanks are written.
 
     Raises:
         ConfigurationError: If one of the media is not among the elements.
@@ -76,7 +79,7 @@ def changed_result(
     elements = elements_of(content)
     media = kept_media(after, elements)
     changed = after.text != before.text
-    left = after.text if changed and (blanks or after.text.strip()) else ""
+    unwritten = after.text if changed and (keep_blank or after.text.strip()) else ""
     written: list[Any] = []
     for element in elements:
         part = read(element)
@@ -84,10 +87,10 @@ def changed_result(
             written.extend(element for raw in media if raw is element)
         elif not changed:
             written.append(element)
-        elif left:
-            written.append(write(part, left))
-            left = ""
-    return [write(None, left), *written] if left else written
+        elif unwritten:
+            written.append(write(part, unwritten))
+            unwritten = ""
+    return [write(None, unwritten), *written] if unwritten else written
 
 
 def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:
@@ -131,10 +134,13 @@ def signed_thoughts_problem(before: Sequence[Message], after: Sequence[Message |
     if current and thoughts_changed(before, after):
         return "thoughts of the current turn stay as the provider signed them"
 
-    def thoughts(message: Message) -> list[bool]:
-        return [isinstance(part, ReasoningPart) for part in message.parts]
-
     for old, new in zip(before, after, strict=True):
-        if old is not new and new is not None and any(thoughts(old)[:1]) and any(thoughts(new)) and not thoughts(new)[0]:
+        if new is None or new is old or not _begins_with_thought(old):
+            continue
+        if not _begins_with_thought(new) and any(isinstance(part, ReasoningPart) for part in new.parts):
             return "an answer that began with thoughts still begins with them, or has none"
     return None
+
+
+def _begins_with_thought(message: Message) -> bool:
+    return bool(message.parts) and isinstance(message.parts[0], ReasoningPart)

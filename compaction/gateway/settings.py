@@ -22,7 +22,9 @@ _MEBIBYTE: Final = 1_048_576
 
 def _url(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
     if not value.startswith(("http://", "https://")):
-        raise ConfigurationError(f"GatewaySettings: {attribute.name!r} must begin with https:// or http:// (got {value!r})")
+        subject = f"GatewaySettings: {attribute.name!r}"
+        text = f"{subject} must begin with https:// or http:// (got {value!r})"
+        raise ConfigurationError(text, argument=attribute.name, subject=subject)
 
 
 def _token(instance: object, attribute: attrs.Attribute[str | None], value: str | None) -> None:

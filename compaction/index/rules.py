@@ -216,8 +216,6 @@ def _new_problem(format: MessageFormat, old: Message, new: Message) -> str | Non
     if new.format is not format:
         return format.acceptable(new)
     problems = format.message_problems(new.raw)
-    if not problems and says_nothing(new) and not says_nothing(old):  # some formats accept an empty one only at the end
-        problems = format.message_problems(new.raw, last=False)
     if not problems:
         return None
     known = Counter(problem.rule for problem in format.message_problems(old.raw))

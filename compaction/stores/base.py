@@ -28,8 +28,13 @@ RANKED: Final = 20_000
 """The number of the newest matches that a search ranks; if there are older ones, the result says so."""
 
 StoredKind: TypeAlias = Literal["message", "summary", "placeholder"]
-"""``message``: an original message. ``summary``: a stub or summary, which replaces other records in the view. ``placeholder``:
-the message that shows a stub or summary in the view. If that message is removed later, the store already has its record."""
+"""The kind of a record.
+
+- ``message``: an original message.
+- ``summary``: a stub or summary, which stands for other records in the view.
+- ``placeholder``: the message in the view that holds a stub or summary. It is stored together with the stub or summary, so it
+  can leave the view later without another write.
+"""
 
 
 class NotStored(StateError):

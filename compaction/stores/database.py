@@ -20,13 +20,21 @@ from ..errors import StateError
 
 @attrs.frozen(kw_only=True)
 class DatabaseFile:
-    """A SQLite file with its tables."""
+    """A SQLite file with its tables.
+
+    Args:
+        path: The file.
+        tables: Statements that create the tables if they do not exist.
+        schema: The version of the tables, >= 1.
+        application: The application id that distinguishes the file from other databases.
+        timeout_seconds: The most seconds to wait for another process that writes, above 0.
+    """
 
     path: Path
-    tables: tuple[str, ...]  # statements that create the tables if they do not exist
-    schema: int  # the version of the tables, >= 1
-    application: int  # the application id that distinguishes the file from other databases
-    timeout_seconds: float = 5.0  # the most seconds to wait for another process that writes, above 0
+    tables: tuple[str, ...]
+    schema: int
+    application: int
+    timeout_seconds: float = 5.0
 
     def make(self) -> None:
         """Create the file, readable only by its owner, and the missing tables; raise a `StateError` if that cannot be done."""
@@ -54,6 +62,7 @@ class DatabaseFile:
     def scrub(self) -> None:
         """Rewrite the file, so that no deleted or replaced data is left in it or in its log; O(file)."""
         with self.open() as database:
+            # sqlite3 begins a transaction only before a statement that changes rows, so this runs outside of one, as it must
             database.execute("VACUUM")
             (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:

@@ -85,20 +85,25 @@ def compaction_expand(
     """
     _check("compaction_expand", id=id, to=to, form=form, offset=offset, limit=limit)
     [record] = store.get(session, [id])
-    missing: list[str] = []
+    missing: list[str] = []  # filled while the page reads the records
     records = _range(store, session, record, to) if to is not None else _leaves(store, session, record, missing)
-    bare = to is None and record.kind == "message"
-    texts = (
-        each.data if form == "json" else each.text or each.data if bare else f"[{each.id} {each.role}]\n{each.text}"
-        for each in records
-    )
-    page, more = _page(texts, offset, limit)
+    is_single = to is None and record.kind == "message"
+    page, more = _page((_shown(each, form, is_single) for each in records), offset, limit)
     answer: dict[str, Any] = {**_brief(record), "form": form, "offset": offset, "content": page}
     if more:
         answer["next_offset"] = offset + len(page)
     if missing:
         answer["missing"] = missing
     return answer
+
+
+def _shown(record: StoredRecord, form: str, is_single: bool) -> str:
+    """Return a message as a page shows it; in a list of several, a text begins with the message's id and role."""
+    if form == "json":
+        return record.data
+    if is_single:
+        return record.text or record.data
+    return f"[{record.id} {record.role}]\n{record.text}"
 
 
 def compaction_describe(store: Store, session: str, *, id: str | None = None) -> dict[str, Any]:
@@ -162,12 +167,12 @@ def tool_schemas() -> list[dict[str, Any]]:
     >>> [schema["function"]["name"] for schema in tool_schemas()]
     ['compaction_grep', 'compaction_expand', 'compaction_describe']
     """
-    return [{"type": "function", "function": copy.deepcopy(function)} for function in _FUNCTIONS.values()]
+    return [{"type": "function", "function": {"name": name, **copy.deepcopy(schema)}} for name, schema in _SCHEMAS.items()]
 
 
-def _function(name: str, description: str, required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
+def _schema(description: str, required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
     parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return {"name": name, "description": description, "parameters": parameters}
+    return {"description": description, "parameters": parameters}
 
 
 def _text(description: str, **rules: Any) -> dict[str, Any]:
@@ -179,9 +184,8 @@ def _count(description: str, least: int, most: int | None = None) -> dict[str, A
     return {"type": "integer", **bounds, "description": description}
 
 
-_LIST: Final = [
-    _function(
-        "compaction_grep",
+_SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
+    "compaction_grep": _schema(
         "Search the earlier messages of this conversation that are no longer shown. Returns the best matches"
         " with their ids and matching lines; compaction_expand returns a whole message.",
         ["query"],
@@ -189,8 +193,7 @@ _LIST: Final = [
         limit=_count("How many messages; 10 by default.", 1, 50),
         context=_count("Lines around each match; 1 by default.", 0, 5),
     ),
-    _function(
-        "compaction_expand",
+    "compaction_expand": _schema(
         "Return the full original of a stored message, or of everything that a stub or summary stands for. If"
         " next_offset is in the answer there is more: call again with it as offset.",
         ["id"],
@@ -200,18 +203,17 @@ _LIST: Final = [
         limit=_count("Characters; 8,000 by default.", 1, 100_000),
         form=_text("text (default), or json: exactly as it was sent.", enum=["text", "json"]),
     ),
-    _function(
-        "compaction_describe",
+    "compaction_describe": _schema(
         "Say what of this conversation was compacted, by what, why, when and how large it is.",
         [],
         id=_text("One message, stub or summary; leave it out for everything."),
     ),
-]
-_FUNCTIONS: Final[Mapping[str, dict[str, Any]]] = {function["name"]: function for function in _LIST}
+}
+"""The description and the parameters of each tool: for the model, and to check arguments by."""
 
 
 def _arguments(name: str, arguments: object) -> dict[str, Any]:
-    """Return a call's arguments."""
+    """Return the arguments of a model's call; the function itself checks their values."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
@@ -222,17 +224,20 @@ def _arguments(name: str, arguments: object) -> dict[str, Any]:
     if not isinstance(arguments, Mapping):
         raise InputError(f"{name}: the arguments must be an object (got {type(arguments).__name__})")
     given = cast("dict[str, Any]", {**arguments})
-    schema: dict[str, Any] = _FUNCTIONS[name]["parameters"]
-    unknown = [key for key in given if key not in schema["properties"]]
-    missing = [key for key in schema["required"] if key not in given]
-    if unknown or missing:
-        raise InputError(f"{name}: unknown {unknown}, missing {missing}; it takes {', '.join(schema['properties'])}")
+    schema: dict[str, Any] = _SCHEMAS[name]["parameters"]
+    wrong = {
+        "unknown": [key for key in given if key not in schema["properties"]],
+        "missing": [key for key in schema["required"] if key not in given],
+    }
+    if any(wrong.values()):
+        problems = "; ".join([f"{word}: {', '.join(keys)}" for word, keys in wrong.items() if keys])
+        raise InputError(f"{name}: {problems}; its arguments are {', '.join(schema['properties'])}")
     return {key: value for key, value in given.items() if value is not None or key in schema["required"]}
 
 
 def _check(name: str, **given: object) -> None:
     """Check the arguments of a tool by its schema; an optional text may be ``None``."""
-    schema: dict[str, Any] = _FUNCTIONS[name]["parameters"]
+    schema: dict[str, Any] = _SCHEMAS[name]["parameters"]
     for key, value in given.items():
         rule: dict[str, Any] = schema["properties"][key]
         if rule["type"] == "integer":
@@ -241,8 +246,10 @@ def _check(name: str, **given: object) -> None:
                 raise InputError(f"{key}={value!r}: must be a whole number from {least} to {most:,}")
         elif value is None and key not in schema["required"]:
             continue
-        elif not isinstance(value, str) or not value.strip() or value not in rule.get("enum", [value]):
-            raise InputError(f"{key}={value!r}: must be a text. {rule['description']}")
+        elif not isinstance(value, str) or not value.strip():
+            raise InputError(f"{key}={value!r}: must be a text that is not blank ({rule['description']})")
+        elif value not in rule.get("enum", [value]):
+            raise InputError(f"{key}={value!r}: must be {' or '.join(rule['enum'])}")
 
 
 def _brief(record: StoredRecord) -> dict[str, Any]:

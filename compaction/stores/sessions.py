@@ -59,6 +59,7 @@ class SessionStore:
             row = database.execute("SELECT state, anchor FROM sessions WHERE id = ?", (id,)).fetchone()
         if row is None:
             return None
+        # the anchor is in the state too, but `save_anchor` may have changed the column since
         return {**data_of(row[0], f"{self._file.path}: session {id!r}", dict), "anchor": row[1]}
 
     def find(self, scope: str, keys: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`LengthError`: reads from a provider's error that a request was too long, and the token counts that the error states.
+"""`LengthRefusal`: a provider's refusal of a request that is too long, read from its error, with the token counts stated there.
 
 Each provider words this error differently, some with figures. The wordings, and a sample of each, are the table
 ``length_errors.toml``; the library, the gateway and the integrations all read errors here. If an exception was raised from
@@ -31,7 +31,12 @@ _NUMBER: Final = r"(\d[\d,]{0,11})"
 
 @cache
 def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of the table for ``phrases``, ``named``, ``tokens``, ``window`` or ``reply``, in their order."""
+    """Return the patterns of a list in the table, in their order.
+
+    Args:
+        kind: ``in_any_error`` and ``in_answers``, which tell an error of length, or ``tokens``, ``window`` and ``reply``, which
+            find its figures.
+    """
     import tomllib  # here, as most programs never read such an error
 
     rows: list[str] = tomllib.loads(_TABLE.read_text("utf-8"))[kind]
@@ -43,7 +48,7 @@ def _says(kind: str, words: str) -> bool:
 
 
 @attrs.frozen
-class LengthError:
+class LengthRefusal:
     """A provider's refusal of a request that is too long.
 
     Args:
@@ -51,34 +56,34 @@ class LengthError:
         window: Tokens they may have: the model's window less the tokens that the request reserved for the reply; ``None`` if
             the error does not say.
 
-    >>> LengthError.read(ValueError("prompt is too long: 208310 tokens > 200000 maximum"))
-    LengthError(tokens=208310, window=200000)
+    >>> LengthRefusal.read(ValueError("prompt is too long: 208310 tokens > 200000 maximum"))
+    LengthRefusal(tokens=208310, window=200000)
     """
 
     tokens: int | None = None
     window: int | None = None
 
     @classmethod
-    def read(cls, error: object) -> LengthError | None:
+    def read(cls, error: object) -> LengthRefusal | None:
         """Read an error; O(1), because at most 2,000 characters are read.
 
         Args:
             error: An exception of a client, a framework or a server, or the body of an answer.
 
         Returns:
-            The error; ``None`` if it does not say that the request was too long.
+            The refusal; ``None`` if the error does not say that the request was too long.
         """
         for each in _with_causes(error):
             status, words = _status(each), _words(each)[:_READ_CHARS]
             if not is_too_long(status, words):
                 continue
             found = cls._of(words)
-            if status or found != cls() or _says("named", words):  # without a status, a phrase alone is not enough
+            if status or found != cls() or _says("in_any_error", words):  # without a status, a phrase alone is not enough
                 return found
         return None
 
     @classmethod
-    def _of(cls, words: str) -> LengthError:
+    def _of(cls, words: str) -> LengthRefusal:
         tokens, window, reply = (_first(kind, words) for kind in ("tokens", "window", "reply"))
         if window is not None and reply is not None and reply < window:
             window -= reply
@@ -88,7 +93,9 @@ class LengthError:
 
 
 def is_too_long(status: int, says: str) -> bool:
-    """Return whether an error means that a shorter request may succeed, as does a rate limit smaller than the request.
+    """Return whether an error means that a shorter request may succeed.
+
+    A rate limit (status 429) counts if the request alone is larger than the limit, so that waiting does not help.
 
     Args:
         status: The HTTP status; 0 if there is none.
@@ -96,7 +103,7 @@ def is_too_long(status: int, says: str) -> bool:
     """
     if status == 429:
         return _TOO_LARGE in says.lower()
-    return status == 413 or (status in _MAY_BE_TOO_LONG and _says("phrases", says))
+    return status == 413 or (status in _MAY_BE_TOO_LONG and _says("in_answers", says))
 
 
 def is_quoted(says: str, request: str) -> bool:
@@ -104,7 +111,7 @@ def is_quoted(says: str, request: str) -> bool:
 
     O(characters of the request).
     """
-    kinds = ("phrases", "named", "tokens", "window", "reply")
+    kinds = ("in_answers", "in_any_error", "tokens", "window", "reply")
     found = [each[0] for kind in kinds for pattern in _patterns(kind) if (each := pattern.search(says[:_READ_CHARS]))]
     asked = _letters(request)
     return bool(found) and all(_letters(each) in asked for each in found)
@@ -122,7 +129,7 @@ def _first(kind: str, words: str) -> int | None:
 
 
 def _with_causes(error: object) -> Iterator[object]:
-    """Yield an error and its causes, up to five in all."""
+    """Yield an error and its causes, up to five in all, also one hidden by ``raise ... from None``."""
     for _ in range(_MOST_CAUSES):
         if error is None:
             return
@@ -147,3 +154,7 @@ def _words(error: object) -> str:
     body = member_of(error, "body")
     said = str(cast(object, error)) if isinstance(error, BaseException | Mapping | str) else ""
     return said if body is None else f"{said[: _READ_CHARS // 2]} {str(cast(object, body))[:_READ_CHARS]}"
+
+
+LengthError = LengthRefusal
+"""The name of `LengthRefusal` before it was clear that it is not an exception."""

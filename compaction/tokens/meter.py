@@ -79,7 +79,11 @@ class MessageMeter:
         return tokens, size
 
     def measure_outlines(self, outlines: Iterable[Outline]) -> tuple[list[int], list[int]]:
-        """Return the tokens of messages, and their bytes, as `measure` would return them for messages of these outlines."""
+        """Return the tokens of messages, and their bytes, as `measure` would return them for messages of these outlines.
+
+        The formula of `measure` is written again, because reading the messages would take most of the time;
+        ``tests/unit/tokens/test_meter.py`` compares the two.
+        """
         count = self.counter.count_text
         tokens: list[int] = []
         sizes: list[int] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 import attrs
@@ -17,31 +19,52 @@ def _is_limit(trigger: Trigger, attribute: attrs.Attribute[Any], value: object) 
     checked_count(f"{repr(trigger).partition('(')[0]}: the limit", value)
 
 
+_SIZES: Final[Mapping[str, Callable[[MessageIndex], int]]] = {
+    "tokens": attrgetter("tokens"),
+    **{unit: attrgetter(f"columns.included.{unit}") for unit in ("messages", "turns", "groups", "bytes")},
+}
+"""The sizes of the view by their units; ``index.included`` would return the same, but computes all of them."""
+
+
 @attrs.frozen(repr=False)
 class _Exceeds(Trigger):
     unit: str
     limit: int = attrs.field(validator=_is_limit)
-    system: bool = True
 
     def __call__(self, index: MessageIndex) -> bool:
-        return (index.tokens if self.unit == "tokens" else self._size(index)) > self.limit
+        return _SIZES[self.unit](index) > self.limit
 
     def explain(self, index: MessageIndex) -> str:
-        size = self._size(index)
-        what = self.unit if self.system else f"{self.unit} without system messages"
-        return f"{what} {size:,} {'>' if size > self.limit else '<='} {self.limit:,}"
+        return _compared(self.unit, _SIZES[self.unit](index), self.limit)
 
     def token_limit(self, index: MessageIndex) -> int | None:
         return self.limit if self.unit == "tokens" else None
 
-    def _size(self, index: MessageIndex) -> int:
-        if self.unit == "tokens":
-            return index.tokens
-        size: int = getattr(index.columns.included, self.unit)
-        return size if self.system else size - index.columns.system_messages
+    def __repr__(self) -> str:
+        return f"{self.unit}_exceed({self.limit})"
+
+
+@attrs.frozen(repr=False)
+class _OtherMessagesExceed(Trigger):
+    """The trigger of ``messages_exceed(limit, system=False)``."""
+
+    limit: int = attrs.field(validator=_is_limit)
+
+    def __call__(self, index: MessageIndex) -> bool:
+        return self._messages(index) > self.limit
+
+    def explain(self, index: MessageIndex) -> str:
+        return _compared("messages without system messages", self._messages(index), self.limit)
+
+    def _messages(self, index: MessageIndex) -> int:
+        return _SIZES["messages"](index) - index.columns.system_messages
 
     def __repr__(self) -> str:
-        return f"{self.unit}_exceed({self.limit}{'' if self.system else ', system=False'})"
+        return f"messages_exceed({self.limit}, system=False)"
+
+
+def _compared(unit: str, size: int, limit: int) -> str:
+    return f"{unit} {size:,} {'>' if size > limit else '<='} {limit:,}"
 
 
 @attrs.frozen(repr=False)
@@ -115,7 +138,7 @@ def messages_exceed(messages: int, *, system: bool = True) -> Trigger:
     """
     if not isinstance(system, bool):
         raise ConfigurationError(f"messages_exceed(system={system!r}): system must be True or False")
-    return _Exceeds("messages", messages, system)
+    return _Exceeds("messages", messages) if system else _OtherMessagesExceed(messages)
 
 
 def turns_exceed(turns: int) -> Trigger:

@@ -12,6 +12,21 @@ from ..index import CutWorth, MessageGroup, MessageIndex, dry_run
 from .base import Trigger
 
 
+@attrs.frozen
+class _Trial:
+    """A cut that was tried and rolled back.
+
+    Args:
+        cut: The tokens that it removes and keeps.
+        calls: The calls that its saving lasts.
+        in_cache: The tokens of the request without the cut that are in the cache; 0 after its lifetime.
+    """
+
+    cut: CutWorth
+    calls: float
+    in_cache: int
+
+
 @attrs.frozen(repr=False)
 class _WorthIt(Trigger):
     """The trigger of `worth_it`. `gateway/economy.py` has another one with the same formula, and says what differs."""
@@ -22,19 +37,23 @@ class _WorthIt(Trigger):
     ttl_seconds: float = attrs.field(kw_only=True, validator=above(0))
 
     def __call__(self, index: MessageIndex) -> bool:
-        cut, calls, in_cache = self._tried(index)
-        return cut.pays(calls=calls - 1, cached=self.cached, in_cache=in_cache)
+        trial = self._try(index)
+        return trial.cut.pays(calls=trial.calls - 1, cached=self.cached, in_cache=trial.in_cache)
 
     def explain(self, index: MessageIndex) -> str:
-        cut, calls, in_cache = self._tried(index)
-        rewritten = cut.after - cut.kept if in_cache else 0
-        return f"it would save {cut.saved:,} tokens in each of {calls:g} calls, and write {rewritten:,} to the cache again"
+        trial = self._try(index)
+        cut = trial.cut
+        rewritten = cut.after - cut.kept if trial.in_cache else 0
+        return (
+            f"it would save {cut.saved:,} tokens in each of {trial.calls:g} calls, and write {rewritten:,} to the cache again"
+        )
 
-    def _tried(self, index: MessageIndex) -> tuple[CutWorth, float, int]:
-        """Return the cut that the strategy makes, the calls it is to last, and the tokens that the cache covers before it."""
+    def _try(self, index: MessageIndex) -> _Trial:
         with dry_run(self.strategy, index) as dry:
-            cut, calls = dry.cut(), _calls_in(dry.before, index.included_groups) / 2 if self.calls is None else self.calls
-        return cut, calls, 0 if index.idle_seconds > self.ttl_seconds else cut.before
+            cut = dry.cut()
+            calls: float = self.calls if self.calls is not None else _calls_in(dry.before, index.included_groups) / 2
+        has_expired = index.idle_seconds > self.ttl_seconds
+        return _Trial(cut, calls, 0 if has_expired else cut.before)
 
     def __repr__(self) -> str:
         return f"worth_it({self.strategy!r}, calls={self.calls}, cached={self.cached!r}, ttl_seconds={self.ttl_seconds!r})"
@@ -59,7 +78,8 @@ def worth_it(
     call; everything after the first change must be written to the cache again, once. After a pause longer than the cache's
     lifetime there is nothing to break, and any saving is worth it.
 
-    Cost: that of the strategy, each time it is asked. Put a cheap trigger in front: ``tokens_exceed(60_000) & worth_it(...)``.
+    Cost: that of the strategy, each time it is asked or explained. Put a cheap trigger in front:
+    ``tokens_exceed(60_000) & worth_it(...)``.
 
     Args:
         strategy: The strategy to try; it must await nothing. Give it no trigger, or one that fires.

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from compaction.formats import Problem, Repair, detect, repair, resolve, validate
+from compaction import MessageIndex, Rewrite
+from compaction.formats import MessageFormat, Problem, Repair, detect, repair, resolve, validate
 from compaction.formats.pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
 from compaction.formats.registry import FORMATS
 from compaction.formats.rulebook import Rule, RuleBook, WireFormat, common_rules
@@ -30,7 +31,7 @@ def results_of(fields: Fields) -> Iterator[Slot]:
         yield Slot((), fields.get("for", ""), ("for",))
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+def message_problems(fields: Fields) -> Iterator[Finding]:
     if not fields.get("say") and not fields.get("calls"):
         yield ("say",), "silent", "it has neither words nor calls"
 
@@ -127,3 +128,40 @@ def test_every_strategy_keeps_the_laws_in_it(strategy: Strategy) -> None:
     session = agent_session(40, format="acme")
     assert sum("calls" in raw for raw in session) == sum(raw["who"] == "tool" for raw in session) > 12
     check_strategy(strategy, format="acme", messages=session)
+
+
+class Minutes(MessageFormat):
+    """The format of the example in CONTRIBUTING, as far as a rewrite needs it."""
+
+    name = "minutes"
+
+    def read(self, raw: Any, position: int = 0) -> Message:
+        return Message(raw["by"], (TextPart(raw["said"]),), raw, self)
+
+    def changed(self, message: Message, parts: Sequence[Part]) -> Message:
+        return self.read({**message.raw, "said": message_text(parts)})
+
+    def new(self, role: str, text: str) -> Message:
+        return self.read({"by": role, "said": text})
+
+    def message_problems(self, raw: Any) -> list[Problem]:
+        return [] if raw["said"] else [Problem("messages[0]", "empty", "nothing was said", "leave the line out")]
+
+    def validate(self, raws: Sequence[Any]) -> list[Problem]:
+        return [problem for raw in raws for problem in self.message_problems(raw)]
+
+    def repair(self, raws: Sequence[Any]) -> Repair:
+        return Repair([raw for raw in raws if raw["said"]], tuple(self.validate(raws)))
+
+
+def message_text(parts: Sequence[Part]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+@pytest.mark.parametrize(("text", "accepted"), [(" ", True), ("", False)])
+def test_a_rewrite_is_judged_by_the_documented_contract(text: str, accepted: bool) -> None:
+    """A format that defines ``message_problems(self, raw)`` judges any rewrite, one to blanks too, without a ``TypeError``."""
+    lines = [{"by": "user", "said": "Shall we start?"}, {"by": "assistant", "said": "Yes."}, {"by": "user", "said": "Then go."}]
+    index = MessageIndex(lines, counter="chars/4", format=Minutes())
+    group = index.included_groups[1]
+    assert index.apply(Rewrite(group, [group.messages[0].evolve(text=text)])) is accepted

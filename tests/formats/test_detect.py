@@ -26,7 +26,7 @@ def possible(messages: list[Any]) -> list[str]:
     try:
         return [detect(messages).name]
     except UnknownFormat as error:
-        return str(error).removeprefix("these messages fit ").partition(" alike")[0].split(", ")
+        return str(error).removeprefix("these messages can be ").partition(";")[0].split(", ")
 
 
 @pytest.mark.parametrize(
@@ -64,17 +64,17 @@ def test_one_format_fits(messages: list[Any], format: MessageFormat) -> None:
     ],
 )
 def test_more_than_one_fits(messages: list[Any], names: str) -> None:
-    with pytest.raises(UnknownFormat, match=f"these messages fit {names} alike; say which with format="):
+    with pytest.raises(UnknownFormat, match=f"these messages can be {names}; name one with format="):
         detect(messages)
 
 
 @pytest.mark.parametrize(
     ("messages", "text"),
     [
-        ([USER, {"role": "model", "parts": []}], r"messages\[1\] is gemini, the messages before it are not"),
+        ([USER, {"role": "model", "parts": []}], r"messages\[1\] is gemini, but the messages before it are not"),
         (
             [{"role": "tool", "content": "x"}, USER, {"type": "reasoning", "summary": []}],
-            r"messages\[2\] is openai-responses, messages\[0\] is openai-chat: one list has one format",
+            r"messages\[2\] is openai-responses, but messages\[0\] is openai-chat; one list has one format",
         ),
         ([USER, "hi"], r"messages\[1\]: a message is an object with fields \(got str\)"),
         ([{"messages": [{"role": "user", "content": "hi"}]}], r"messages\[0\] is a conversation, not a message; pass one"),

@@ -11,8 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction import MessageIndex
 from compaction.errors import InvalidMessage
-from compaction.formats import FORMATS, MessageFormat, openai_chat, resolve, same
+from compaction.formats import (
+    FORMATS,
+    MessageFormat,
+    anthropic,
+    bedrock,
+    gemini,
+    openai_chat,
+    openai_responses,
+    resolve,
+    same,
+)
 from tests.support.wires import valid_conversation, wrecked
 
 formats = st.sampled_from(FORMATS)
@@ -50,3 +61,27 @@ def test_lists_are_the_same_if_their_messages_are() -> None:
     assert same([one], [one])
     assert not same([one], [other])
     assert not same([one], [one, other])
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("format", "raw"),
+    [
+        (openai_chat, {"role": "assistant", "content": [{"type": "odd", "x": nested(5_000)}]}),
+        (anthropic, {"role": "user", "content": [{"type": "odd", "x": nested(5_000)}]}),
+        (bedrock, {"role": "user", "content": [{"odd": nested(5_000)}]}),
+        (gemini, {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {"x": nested(5_000)}}}]}),
+        (openai_responses, {"type": "function_call", "call_id": "a", "name": "now", "arguments": {"x": nested(5_000)}}),
+    ],
+    ids=lambda value: value.name if isinstance(value, MessageFormat) else "",
+)
+def test_a_value_nested_too_deep_is_refused(format: MessageFormat, raw: Any) -> None:
+    """It cannot be measured, so no format replaces it by a short text that would be counted as a few tokens."""
+    with pytest.raises(InvalidMessage, match=r"^messages\[0\]: it is nested too deep"):
+        MessageIndex([raw], counter="chars/4", format=format)

@@ -37,7 +37,7 @@ SAID: Chat = [
     assistant("A-170"),
 ]
 MIXED: Chat = [*turns(1), {"role": "user", "parts": [{"text": "hi"}]}, call("1"), result("1")]
-MIXED_REASON = "messages[2] is gemini, the messages before it are not: one list has one format; convert what was added"
+MIXED_REASON = "messages[2] is gemini, but the messages before it are not; one list has one format, so convert what was added"
 
 
 def in_format(format: MessageFormat) -> list[Any]:

@@ -29,7 +29,7 @@ from compaction.formats import (
 )
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.integrations.hermes import CompactionEngine, apply_cache_control, hygiene_due
-from compaction.models import input_limit
+from compaction.models import input_limit, prices_of
 from compaction.session import CompactionSession
 from compaction.strategies import Pipeline, Truncation
 from compaction.testing import (
@@ -93,9 +93,9 @@ EVERYWHERE: list[Callable[[list[Any]], object]] = [
 @pytest.mark.parametrize(
     ("messages", "text"),
     [
-        ([call("1"), result("1"), *OF_GEMINI], r"messages\[2\] is gemini, messages\[0\] is openai-chat"),
-        ([*OF_ANTHROPIC, call("1")], r"messages\[2\] is openai-chat, messages\[0\] is anthropic"),
-        ([ITEM], "these messages fit openai-responses, anthropic alike; say which with format="),
+        ([call("1"), result("1"), *OF_GEMINI], r"messages\[2\] is gemini, but messages\[0\] is openai-chat"),
+        ([*OF_ANTHROPIC, call("1")], r"messages\[2\] is openai-chat, but messages\[0\] is anthropic"),
+        ([ITEM], "these messages can be openai-responses, anthropic; name one with format="),
     ],
 )
 def test_what_cannot_be_told_is_an_error(take: Callable[[list[Any]], object], messages: list[Any], text: str) -> None:
@@ -119,7 +119,7 @@ def takes_messages(function: Callable[..., object]) -> bool:
         "table",
         "inputs",
     }
-    return bool(named) and function not in (messages_exceed, first, last, detect, input_limit)
+    return bool(named) and function not in (messages_exceed, first, last, detect, input_limit, prices_of)
 
 
 def test_every_function_that_takes_messages_takes_a_format() -> None:

@@ -10,10 +10,11 @@ parameter. A block that no rule knows is kept as `OtherPart`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
+from ...json_data import same
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
 from ..wire import (
@@ -23,17 +24,25 @@ from ..wire import (
     fields_of,
     json_text,
     kind_of,
+    read_role,
     result_part,
-    same,
     says_something,
     string,
 )
-from ..writing import arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks, written_content
+from ..writing import (
+    GO_ON,
+    arguments_object,
+    changed_result,
+    signed_thoughts_problem,
+    unwritable,
+    without_new_blanks,
+    written_content,
+)
 from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
 from .hosted import block_links
 from .rules import BOOK
 
-_BLOCKS = frozenset(
+_DETECTED_TYPES: Final = frozenset(
     {
         "text",
         "tool_use",
@@ -50,7 +59,6 @@ _BLOCKS = frozenset(
     }
 )
 """Types of blocks by which the format is detected; types that other formats share are checked more closely."""
-_GO_ON = "Go on from there."
 
 
 class Anthropic(WireFormat):
@@ -76,15 +84,22 @@ class Anthropic(WireFormat):
         if isinstance(content, str):
             return Message(role, (TextPart(content),), raw, self)
         blocks = elements_of(content)
-        parts = tuple([_part(block) for block in blocks])
-        if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
-            role = "tool"
+        parts = tuple(map(_read_part, blocks))
         begins, resumes = block_links(blocks) if role == "assistant" else ((), ())
-        return Message(role, parts, raw, self, None, bool(resumes), begins, resumes, any(map(holds_history, blocks)))
+        return Message(
+            read_role(role, parts),
+            parts,
+            raw,
+            self,
+            continues=bool(resumes),
+            begins=begins,
+            resumes=resumes,
+            holds_history=any(map(holds_history, blocks)),
+        )
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         listed = without_new_blanks(message.parts, parts)
-        fields["content"] = written_content(fields.get("content"), parts, _block, listed=listed)
+        fields["content"] = written_content(fields.get("content"), parts, _write_part, listed=listed)
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": text})
@@ -99,7 +114,7 @@ class Anthropic(WireFormat):
 
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
         kind = string(fields.get("type"))
-        if kind in _BLOCKS or is_server_call(kind) or is_server_result(kind):
+        if kind in _DETECTED_TYPES or is_server_call(kind) or is_server_result(kind):
             return True
         return (kind == "thinking" and bool(fields.get("signature"))) or (kind == "image" and fields.get("source") is not None)
 
@@ -117,14 +132,14 @@ class Anthropic(WireFormat):
         """Return one message of the user; after a system message two, because an answer must follow it."""
         if before is None or not before.is_system:
             return (self.new("user", text),)
-        return (self.new("assistant", text), self.new("user", _GO_ON))
+        return (self.new("assistant", text), self.new("user", GO_ON))
 
     def summary_role(self, before: Message | None, after: Message | None) -> str:
         return "user"
 
     def completes_summary(self, message: Message) -> bool:
         return (
-            message.role == "user" and message.text == _GO_ON and isinstance((fields_of(message.raw) or {}).get("content"), str)
+            message.role == "user" and message.text == GO_ON and isinstance((fields_of(message.raw) or {}).get("content"), str)
         )
 
     def placeholder(self, text: str) -> tuple[Message, ...]:
@@ -137,8 +152,8 @@ class Anthropic(WireFormat):
 anthropic = Anthropic()
 
 
-def _part(block: Any) -> Part:
-    """Return one block; a value that is not understood becomes an `OtherPart`."""
+def _read_part(block: Any) -> Part:
+    """Read one block; a value that is not understood becomes an `OtherPart`."""
     if isinstance(block, str):
         return TextPart(block, raw=block)
     fields = fields_of(block)
@@ -159,7 +174,7 @@ def _part(block: Any) -> Part:
             string(fields.get("id")), string(fields.get("name")), arguments_text(fields.get("input")), raw=block
         )
     if kind == "tool_result":
-        return _result(fields, block)
+        return _read_result(fields, block)
     return OtherPart(json_text(block), raw=block)
 
 
@@ -174,23 +189,23 @@ def _data_size(source: Any) -> int:
     return data_size((fields_of(source) or {}).get("data"))
 
 
-def _result(fields: Mapping[str, Any], block: Any) -> ToolResultPart:
+def _read_result(fields: Mapping[str, Any], block: Any) -> ToolResultPart:
     content = fields.get("content")
     call, marked = string(fields.get("tool_use_id")), fields.get("is_error")
     failed = marked if isinstance(marked, bool) else None
     if content is None or isinstance(content, str):
         return ToolResultPart(call, content or "", failed=failed, raw=block)
-    return result_part(call, [_nested(element) for element in elements_of(content)], failed, block)
+    return result_part(call, [_read_nested(element) for element in elements_of(content)], failed, block)
 
 
-def _nested(element: Any) -> Part:
+def _read_nested(element: Any) -> Part:
     """Read one block of a result; the API has no result within a result."""
-    return OtherPart(json_text(element), raw=element) if kind_of(element) == "tool_result" else _part(element)
+    return OtherPart(json_text(element), raw=element) if kind_of(element) == "tool_result" else _read_part(element)
 
 
-def _block(part: Part) -> Any:
-    """Return one block; an unchanged part returns its original block."""
-    if part.raw is not None and _part(part.raw) == part:
+def _write_part(part: Part) -> Any:
+    """Write one block; an unchanged part returns its original block."""
+    if part.raw is not None and _read_part(part.raw) == part:
         return part.raw
     fields = fields_of(part.raw)
     if isinstance(part, TextPart):
@@ -198,13 +213,14 @@ def _block(part: Part) -> Any:
     if isinstance(part, ToolCallPart):
         return {**(fields or {"type": "tool_use"}), "id": part.id, "name": part.name, "input": arguments_object(part.arguments)}
     if isinstance(part, ToolResultPart):
-        before = ToolResultPart(part.call_id, "") if fields is None else _result(fields, part.raw)
+        before = ToolResultPart(part.call_id, "") if fields is None else _read_result(fields, part.raw)
         block = {**(fields or {"type": "tool_result"}), "tool_use_id": part.call_id}
         if part.text != before.text or not same(part.media, before.media):
-            block["content"] = changed_result(block.get("content"), before, part, read=_part, write=_words)
+            block["content"] = changed_result(block.get("content"), before, part, read=_read_part, write=_write_text)
         return block
     raise unwritable(part)
 
 
-def _words(before: Part | None, words: str) -> Any:
-    return _block(attrs.evolve(before, text=words)) if isinstance(before, TextPart) else {"type": "text", "text": words}
+def _write_text(before: Part | None, text: str) -> Any:
+    """Return a block with this text, made from the one in its place if that is a text."""
+    return _write_part(attrs.evolve(before, text=text)) if isinstance(before, TextPart) else {"type": "text", "text": text}

@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..base import Side
-from ..blocks import BLOCK_RULES, Blocks, too_many
-from ..pairing import NOT_RECORDED, Fields, Finding, Path
+from ..base import JoinProblem
+from ..blocks import BLOCK_RULES, Blocks, misplaced_system, too_many
+from ..pairing import NOT_RECORDED, Fields, Finding, Path, repeated
 from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
 from .fields import ID, MEDIA_BLOCKS, THINKING, blocks_of, call_id, has_thinking, is_server_call, is_server_result, result_id
 from .hosted import unpaired
 
 _BLOCKS: Final = Blocks(
-    of=blocks_of,
-    kind=kind_of,
-    call=call_id,
-    result=result_id,
-    call_id=("id",),
-    result_id=("tool_use_id",),
-    id=ID,
+    blocks_of=blocks_of,
+    kind_of=kind_of,
+    call_id_of=call_id,
+    result_id_of=result_id,
+    call_id_path=("id",),
+    result_id_path=("tool_use_id",),
+    id_pattern=ID,
     after_calls={"text": ("text-after-call", "an answer has no text after its calls")},
 )
 
@@ -43,19 +43,15 @@ _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
 }
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
-    """Yield the rules that a message breaks by itself.
-
-    The last answer of a list may be empty: the model continues it.
-    """
+def message_problems(fields: Fields) -> Iterator[Finding]:
+    """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role, content = string(fields.get("role")), fields.get("content")
     if role not in _ROLES:
         yield ("role",), "unknown-role", f"no such role: {fields.get('role')!r}"
     elif content is not None and not isinstance(content, str) and items_of(content) is None:
         yield ("content",), "malformed-content", f"a content is a string or a list (got {type_name(content)})"
     elif not content:
-        if role != "assistant" or not last or content is None:
-            yield ("content",), "empty-content", "it is empty"
+        yield ("content",), "empty-content", "it is empty"
     else:
         blocks = blocks_of(fields)
         for position, block in enumerate(blocks):
@@ -67,6 +63,12 @@ def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
             yield from _BLOCKS.answer_problems(blocks)
             if kind_of(blocks[-1]) in THINKING:
                 yield ("content", len(blocks) - 1), "ends-with-thinking", "the answer ends with a thinking block"
+
+
+def _is_empty_answer(fields: Fields) -> bool:
+    """Whether a message is an answer with an empty content; at the end of a list, the model continues it."""
+    content = fields.get("content")
+    return fields.get("role") == "assistant" and (isinstance(content, str) or items_of(content) is not None) and not content
 
 
 def _block_problems(where: Path, role: str, block: Any) -> Iterator[Finding]:
@@ -109,32 +111,28 @@ def _nested_problems(where: Path, content: Any) -> Iterator[Finding]:
             yield from _block_problems((*where, position), "user", element)
 
 
-def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[str, Side] | None:
+def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> JoinProblem | None:
     """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
     if before is None:
         return None
     if after is None:
         return ("trailing-space", "before") if _ends_with_space(before) else None
     first, second = string(before.get("role")), string(after.get("role"))
-    if first == "assistant" and second == "assistant" and _blocks(after) and has_thinking(after):
+    if first == "assistant" and second == "assistant" and _judged_blocks(after) and has_thinking(after):
         return "thinking-after-answer", "after"
-    ends = first == "system" and second != "assistant" and bool(_blocks(before))
-    begins = second == "system" and first != "user" and bool(_blocks(after))
-    if not ends and not begins:
-        return None
-    return "misplaced-system", "both" if ends and begins else "before" if ends else "after"
+    return misplaced_system(first, second, judged=(bool(_judged_blocks(before)), bool(_judged_blocks(after))))
 
 
 def _ends_with_space(fields: Mapping[str, Any]) -> bool:
     """Whether a message is an answer that ends with blanks."""
-    blocks = _blocks(fields)
+    blocks = _judged_blocks(fields)
     if not blocks or string(fields.get("role")) != "assistant" or kind_of(blocks[-1]) != "text":
         return False
     text = string((fields_of(blocks[-1]) or {}).get("text"))
     return bool(text.strip()) and text != text.rstrip()
 
 
-def _blocks(fields: Fields) -> Sequence[Any]:
+def _judged_blocks(fields: Fields) -> Sequence[Any]:
     """Return the blocks of a message with a known role and a content; none of any other."""
     return blocks_of(fields) if string(fields.get("role")) in _ROLES and fields.get("content") else ()
 
@@ -149,13 +147,9 @@ _PAIRING: Final = _BLOCKS.pairing(
 
 def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     """Yield repeated ids, breakpoints above the maximum, and unpaired calls and results of the provider's own tools."""
-    known: set[str] = set()
-    for index, fields in enumerate(contents):
-        for slot in _PAIRING.calls(fields):
-            if ID.fullmatch(slot.key) and slot.key in known:
-                text = f"the id {slot.key!r} is that of an earlier call"
-                yield index, (("content", slot.path[1], "id"), "duplicate-call-id", text)
-            known.add(slot.key)
+    calls = ((index, slot) for index, fields in enumerate(contents) for slot in _PAIRING.calls(fields))
+    for id, (index, slot) in repeated((slot.key, (index, slot)) for index, slot in calls if ID.fullmatch(slot.key)):
+        yield index, (slot.id, "duplicate-call-id", f"the id {id!r} is that of an earlier call")
     yield from too_many(contents, _breakpoints, "too-many-breakpoints")
     yield from unpaired(contents)
 
@@ -252,6 +246,7 @@ BOOK: Final = RuleBook(
     rules=RULES,
     pairing=_PAIRING,
     message=message_problems,
+    accepts_last=_is_empty_answer,
     join=join_problem,
     joins={
         "misplaced-system": ((), "it is neither first nor between a user message and the answer"),

@@ -13,14 +13,14 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ...json_data import same
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
-from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, result_part, same, string
-from ..writing import arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
+from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, read_role, result_part, string
+from ..writing import GO_ON, arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
 from .fields import KINDS, MEDIA_KINDS, block_body, block_kind, is_cache_point, is_hosted, said_in, unplaced_cache_points
 from .rules import BOOK
 
-_GO_ON: Final = "Go on from there."
 _NOTED: Final = "Noted."
 _STATUS: Final = {"error": True, "success": False}
 _BLOBS: Final = ("bytes", "redactedContent")
@@ -47,13 +47,12 @@ class Bedrock(WireFormat):
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
         role, content = self._role(fields, position), fields.get("content")
-        parts = tuple([_part(block, role) for block in elements_of(content)])
-        if role == "user" and _answers_alone(parts):
-            role = "tool"
-        return Message(role, parts, raw, self)
+        parts = tuple([_read_part(block, role) for block in elements_of(content)])
+        with_content = [part for part in parts if not is_cache_point(part.raw)]
+        return Message(read_role(role, with_content), parts, raw, self)
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
-        blocks = [_block(part, string(fields.get("role"))) for part in without_new_blanks(message.parts, parts)]
+        blocks = [_write_part(part, string(fields.get("role"))) for part in without_new_blanks(message.parts, parts)]
         unplaced = unplaced_cache_points(blocks)
         fields["content"] = [block for place, block in enumerate(blocks) if place not in unplaced]
 
@@ -91,16 +90,16 @@ class Bedrock(WireFormat):
         follower = "" if after is None else _wire_role(after)
         if answers:
             said = self.new("assistant", text)
-            return (said,) if follower in ("", "user") else (said, self.new("user", _GO_ON))
+            return (said,) if follower in ("", "user") else (said, self.new("user", GO_ON))
         asked = self.new("user", text)
         return (asked, self.new("assistant", _NOTED)) if follower == "user" else (asked,)
 
     def completes_summary(self, message: Message) -> bool:
-        return message.text == {"user": _GO_ON, "assistant": _NOTED}.get(message.role) and len(message.parts) == 1
+        return message.text == {"user": GO_ON, "assistant": _NOTED}.get(message.role) and len(message.parts) == 1
 
     def placeholder(self, text: str) -> tuple[Message, ...]:
         """Return a note of the model and a message of the user, in place of the calls and their results."""
-        return self.new("assistant", text), self.new("user", _GO_ON)
+        return self.new("assistant", text), self.new("user", GO_ON)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         return signed_thoughts_problem(before, after, current=current)
@@ -114,14 +113,8 @@ def _wire_role(message: Message) -> str:
     return message.role if message.role != "tool" else string((fields_of(message.raw) or {}).get("role"))
 
 
-def _answers_alone(parts: Sequence[Part]) -> bool:
-    """Whether all parts are results or cache points, and at least one is a result."""
-    results = [part for part in parts if isinstance(part, ToolResultPart)]
-    return bool(results) and all(isinstance(part, ToolResultPart) or is_cache_point(part.raw) for part in parts)
-
-
-def _part(block: Any, role: str) -> Part:
-    """Return one block; a value that is not understood becomes an `OtherPart`."""
+def _read_part(block: Any, role: str) -> Part:
+    """Read one block; a value that is not understood becomes an `OtherPart`."""
     if isinstance(block, str):
         return TextPart(block, raw=block)
     kind = block_kind(block)
@@ -139,11 +132,11 @@ def _part(block: Any, role: str) -> Part:
             string(body.get("toolUseId")), string(body.get("name")), arguments_text(body.get("input")), raw=block
         )
     if kind == "toolResult" and not (role == "assistant" and is_hosted(body)):
-        return _result(body, block)
-    return _words(kind, body, block) or OtherPart(json_text(block), raw=block)
+        return _read_result(body, block)
+    return _read_words(kind, body, block) or OtherPart(json_text(block), raw=block)
 
 
-def _words(kind: str, body: Mapping[str, Any], block: Any) -> Part | None:
+def _read_words(kind: str, body: Mapping[str, Any], block: Any) -> Part | None:
     """Read a block with nested words: a thought, a text for a guardrail, or a citation; ``None`` for any other."""
     if kind == "reasoningContent":
         return ReasoningPart(string((fields_of(body.get("reasoningText")) or {}).get("text")), raw=block)
@@ -162,23 +155,23 @@ def _data_size(body: Mapping[str, Any]) -> int:
     return data_size(source.get("bytes")) + sum(map(len, [string(source.get("text")), *said_in(source.get("content"))]))
 
 
-def _result(body: Mapping[str, Any], block: Any) -> ToolResultPart:
-    parts = [_nested(element) for element in elements_of(body.get("content"))]
+def _read_result(body: Mapping[str, Any], block: Any) -> ToolResultPart:
+    parts = [_read_nested(element) for element in elements_of(body.get("content"))]
     return result_part(string(body.get("toolUseId")), parts, _STATUS.get(string(body.get("status"))), block)
 
 
-def _nested(element: Any) -> Part:
-    """Return one block of a result: text, data, or media."""
+def _read_nested(element: Any) -> Part:
+    """Read one block of a result: text, data, or media."""
     kind = block_kind(element)
     if kind == "json":
         return OtherPart(json_text((fields_of(element) or {}).get("json")), raw=element)
-    part = _part(element, "user")
+    part = _read_part(element, "user")
     return part if isinstance(part, TextPart | MediaPart) else OtherPart(json_text(element), raw=element)
 
 
-def _block(part: Part, role: str) -> Any:
-    """Return one block; an unchanged part returns its original block."""
-    if part.raw is not None and _part(part.raw, role) == part:
+def _write_part(part: Part, role: str) -> Any:
+    """Write one block; an unchanged part returns its original block."""
+    if part.raw is not None and _read_part(part.raw, role) == part:
         return part.raw
     kind = block_kind(part.raw)
     if isinstance(part, TextPart):
@@ -191,10 +184,10 @@ def _block(part: Part, role: str) -> Any:
         return {"toolUse": {**body, "toolUseId": part.id, "name": part.name, "input": arguments_object(part.arguments)}}
     if isinstance(part, ToolResultPart):
         body = dict(block_body(part.raw, "toolResult") or {"content": []})
-        before = _result(body, part.raw)
+        before = _read_result(body, part.raw)
         if part.text != before.text or not same(part.media, before.media):
             elements = items_of(body.get("content")) or ()
-            body["content"] = changed_result(elements, before, part, read=_nested, write=lambda _, words: {"text": words})
+            body["content"] = changed_result(elements, before, part, read=_read_nested, write=lambda _, text: {"text": text})
         return {"toolResult": {**body, "toolUseId": part.call_id}}
     raise unwritable(part)
 
@@ -214,15 +207,16 @@ def _encoded(value: Any) -> Any:
 
 
 def _decoded(value: Any) -> Any:
+    """Return the value with the bytes that `_encoded` wrote as text."""
     if (elements := items_of(value)) is not None:
         return [_decoded(item) for item in elements]
     if (fields := fields_of(value)) is None:
         return value
-    return {name: _blob(field) if name in _BLOBS else _decoded(field) for name, field in fields.items()}
+    return {name: _decoded_bytes(field) if name in _BLOBS else _decoded(field) for name, field in fields.items()}
 
 
-def _blob(value: Any) -> Any:
-    """Return the bytes that `_encoded` wrote; any other value unchanged."""
+def _decoded_bytes(value: Any) -> Any:
+    """Return the value of a field for bytes; one without bytes is decoded as any other."""
     data = (fields_of(value) or {}).get(_BASE64)
     if not isinstance(data, str):
         return _decoded(value)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..base import Side
-from ..blocks import BLOCK_RULES, Blocks, too_many
-from ..pairing import NOT_RECORDED, Fields, Finding, Path
+from ..base import JoinProblem
+from ..blocks import BLOCK_RULES, Blocks, misplaced_system, too_many
+from ..pairing import NOT_RECORDED, Fields, Finding, Path, repeated
 from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, lacking, string, type_name
 from .fields import (
@@ -29,13 +29,13 @@ from .fields import (
 )
 
 _BLOCKS: Final = Blocks(
-    of=message_blocks,
-    kind=block_kind,
-    call=tool_use_id,
-    result=tool_result_id,
-    call_id=("toolUse", "toolUseId"),
-    result_id=("toolResult", "toolUseId"),
-    id=ID,
+    blocks_of=message_blocks,
+    kind_of=block_kind,
+    call_id_of=tool_use_id,
+    result_id_of=tool_result_id,
+    call_id_path=("toolUse", "toolUseId"),
+    result_id_path=("toolResult", "toolUseId"),
+    id_pattern=ID,
     after_calls={
         **dict.fromkeys(WORDS, ("text-after-call", "an answer has no text after its calls")),
         "reasoningContent": ("thinking-after-call", "an answer has no thoughts after its calls"),
@@ -62,7 +62,7 @@ _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
 }
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+def message_problems(fields: Fields) -> Iterator[Finding]:
     """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role, content = string(fields.get("role")), fields.get("content")
     if role not in ROLES:
@@ -92,12 +92,8 @@ def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
 
 def _repeated(blocks: Sequence[Any], id_of: Any, at: Path, rule: str, text: str) -> Iterator[Finding]:
     """Yield the blocks of a message with the id of an earlier one."""
-    known: set[str] = set()
-    for position, block in enumerate(blocks):
-        if identifier := id_of(block):
-            if identifier in known:
-                yield ("content", position, *at), rule, f"the id {identifier[:80]!r} {text}"
-            known.add(identifier)
+    for id, position in repeated((id_of(block) or "", position) for position, block in enumerate(blocks)):
+        yield ("content", position, *at), rule, f"the id {id[:80]!r} {text}"
 
 
 def _user_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
@@ -164,16 +160,14 @@ def _allowed(role: str, kind: str, body: Mapping[str, Any]) -> bool:
     return kind not in _OF_USER
 
 
-def join_problem(before: Fields | None, after: Fields | None) -> tuple[str, Side] | None:
+def join_problem(before: Fields | None, after: Fields | None) -> JoinProblem | None:
     """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
     one = None if before is None else string(before.get("role"))
     other = None if after is None else string(after.get("role"))
     if other not in ROLES or (one is not None and one not in ROLES):
         return None
-    ends = one == "system" and other != "assistant"
-    begins = other == "system" and one != "user"
-    if ends or begins:
-        return "misplaced-system", "both" if ends and begins else "before" if ends else "after"
+    if (misplaced := misplaced_system(one, other)) is not None:
+        return misplaced
     if one is None:
         return ("starts-with-answer", "after") if other == "assistant" else None
     return ("same-role-twice", "after") if one == other else None

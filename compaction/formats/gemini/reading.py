@@ -14,12 +14,12 @@ from typing import Any, Final
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..pairing import hosted_links
 from ..rulebook import WireFormat
-from ..wire import arguments_text, data_size, elements_of, fields_of, json_text, media_kind, says_something, string
+from ..wire import arguments_text, data_size, elements_of, fields_of, json_text, media_kind, read_role, says_something, string
 from ..writing import arguments_object, kept_media, thoughts_changed, unwritable, without_new_blanks
 from .fields import call_body, content_role, field, hosted_step, is_signed, name_of, pairing_key, parts_of, result_body, spelled
 from .rules import BOOK
 
-_SAID: Final = ("result", "output", "content", "error")
+_TEXT_FIELDS: Final = ("result", "output", "content", "error")
 """Fields of a response with the text of a tool, as documented by the ``google-genai`` package and used by others."""
 _SIGNED: Final = "signed thoughts of the current turn stay as they are"
 _SIGNED_CALL: Final = "the first call of an answer in the current turn keeps its signature"
@@ -46,14 +46,13 @@ class Gemini(WireFormat):
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
         role = content_role(fields) or self._role(fields, position)
-        parts = tuple(map(_part, elements_of(fields.get("parts"))))
-        if role == "user" and parts and all(isinstance(part, ToolResultPart) for part in parts):
-            role = "tool"
+        parts = tuple(map(_read_part, elements_of(fields.get("parts"))))
         begins, resumes = hosted_links(filter(None, map(hosted_step, parts_of(fields)))) if role == "model" else ((), ())
-        return Message(_ROLES.get(role, role), parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
+        role = read_role(_ROLES.get(role, role), parts)
+        return Message(role, parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
-        fields["parts"] = list(map(_written, without_new_blanks(message.parts, parts)))
+        fields["parts"] = list(map(_write_part, without_new_blanks(message.parts, parts)))
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": _WIRE_ROLES.get(role, role), "parts": [{"text": text}]})
@@ -100,8 +99,8 @@ def _first_call_is_signed(message: Message) -> bool:
     return next((is_signed(part.raw) for part in message.parts if isinstance(part, ToolCallPart)), True)
 
 
-def _part(part: Any) -> Part:
-    """Return one part; a value that is not understood becomes an `OtherPart`."""
+def _read_part(part: Any) -> Part:
+    """Read one part; a value that is not understood becomes an `OtherPart`."""
     if isinstance(part, str):
         return TextPart(part, raw=part)
     fields = fields_of(part)
@@ -112,7 +111,7 @@ def _part(part: Any) -> Part:
     if (call := call_body(part)) is not None:
         return ToolCallPart(pairing_key(call), name_of(call), arguments_text(call.get("args")), raw=part)
     if (result := result_body(part)) is not None:
-        return _result(result, part)
+        return _read_result(result, part)
     for holder in ("inlineData", "fileData"):
         if (data := fields_of(field(fields, holder))) is not None:
             name = string(field(data, "displayName"))
@@ -122,26 +121,26 @@ def _part(part: Any) -> Part:
     return OtherPart(json_text(part), raw=part)
 
 
-def _result(body: Mapping[str, Any], part: Any) -> ToolResultPart:
-    media = [read for read in map(_part, parts_of(body)) if isinstance(read, MediaPart)]
+def _read_result(body: Mapping[str, Any], part: Any) -> ToolResultPart:
+    media = [read for read in map(_read_part, parts_of(body)) if isinstance(read, MediaPart)]
     response = body.get("response")
     failed = True if (fields_of(response) or {}).get("error") else None
-    return ToolResultPart(pairing_key(body), _said(response)[1], tuple(media), failed, raw=part)
+    return ToolResultPart(pairing_key(body), _text_field(response)[1], tuple(media), failed, raw=part)
 
 
-def _said(response: Any) -> tuple[str, str]:
+def _text_field(response: Any) -> tuple[str, str]:
     """Return the name of a response's text field, and the text; the name is empty if the response has other fields."""
     fields = fields_of(response)
     if fields is not None and len(fields) == 1:
         [(name, value)] = fields.items()
-        if name in _SAID and isinstance(value, str):
+        if name in _TEXT_FIELDS and isinstance(value, str):
             return name, value
     return "", "" if response is None else json_text(response)
 
 
-def _written(part: Part) -> Any:
-    """Return one part; an unchanged one returns its original."""
-    if part.raw is not None and _part(part.raw) == part:
+def _write_part(part: Part) -> Any:
+    """Write one part; an unchanged one returns its original."""
+    if part.raw is not None and _read_part(part.raw) == part:
         return part.raw
     fields = fields_of(part.raw) or {}
     if isinstance(part, TextPart):
@@ -152,19 +151,19 @@ def _written(part: Part) -> Any:
     if isinstance(part, ToolResultPart):
         body = result_body(part.raw) or {"name": part.call_id.removeprefix("function:"), "response": {"result": ""}}
         if pairing_key(body) == part.call_id:
-            return {**fields, spelled(fields, "functionResponse"): _body(body, part)}
+            return {**fields, spelled(fields, "functionResponse"): _write_result(body, part)}
     raise unwritable(part)
 
 
-def _body(body: Mapping[str, Any], result: ToolResultPart) -> dict[str, Any]:
+def _write_result(body: Mapping[str, Any], result: ToolResultPart) -> dict[str, Any]:
     """Return a response with new words, and the media that are left."""
-    name, text = _said(body.get("response"))
+    name, text = _text_field(body.get("response"))
     made = dict(body)
     if text != result.text:
         made["response"] = {name or "result": result.text}
     before = parts_of(body)
     media = kept_media(result, before)
-    kept = [part for part in before if not isinstance(_part(part), MediaPart) or any(raw is part for raw in media)]
+    kept = [part for part in before if not isinstance(_read_part(part), MediaPart) or any(raw is part for raw in media)]
     if len(kept) < len(before):
         made["parts"] = kept
     return made

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..base import Side
+from ..base import JoinProblem
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
 from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, type_name
@@ -21,7 +21,7 @@ _BODIES: Final[Mapping[str, str]] = {"functionCall": "args", "functionResponse":
 _ROLES: Final = frozenset({"user", "model", "function"})
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+def message_problems(fields: Fields) -> Iterator[Finding]:
     """Yield the rules that a content breaks by itself, independent of its neighbours."""
     role, parts = content_role(fields), fields.get("parts")
     if role not in _ROLES:
@@ -65,7 +65,7 @@ def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
             yield (where, "part-not-allowed", f"a {name} is not allowed in a content of role {role!r}")
 
 
-def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> tuple[str, Side] | None:
+def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> JoinProblem | None:
     """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
     if after is None or content_role(after) != "model" or (before is not None and content_role(before) in ("user", "function")):
         return None

@@ -8,45 +8,23 @@ and ``tool`` messages (and the legacy ``function`` role); string or list content
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any, Final
 
-import attrs
-
-from ...errors import ConfigurationError
-from ...messages import (
-    CallOutline,
-    MediaPart,
-    Message,
-    OtherPart,
-    Outline,
-    Part,
-    ReasoningPart,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from ...messages import CallOutline, Message, Outline, Part, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
-from ..wire import arguments_text, elements_of, fields_of, items_of, result_part, same, says_something, string
-from ..writing import changed_result, unwritable, written_content
-from .fields import MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
+from ..wire import items_of, says_something
+from .fields import is_empty
+from .parts import read_parts, read_result
 from .rules import BOOK
+from .writing import write_calls, write_content, write_fields, write_result
 
 _PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 _MISSING: Final = object()
-_PARTS: Final = ("text", "image_url", "refusal", "input_audio", "file")
-_SAID_APART: Final = frozenset({"tool_calls", "function_call", "refusal"})
-_RARE_FIELDS: Final = frozenset({*REASONING_FIELDS, "refusal", "audio", "function_call"})
-
-
-@attrs.frozen
-class _Field:
-    """The mark of a part that is a field of its message and not in the content; ``value`` is the original field."""
-
-    name: str
-    value: Any = attrs.field(default=None, eq=False, repr=False)
+_DETECTED_TYPES: Final = ("text", "image_url", "refusal", "input_audio", "file")
+_BESIDE_CONTENT: Final = frozenset({"tool_calls", "function_call", "refusal"})
 
 
 class OpenAIChat(WireFormat):
@@ -74,8 +52,8 @@ class OpenAIChat(WireFormat):
             return Message(role, (TextPart(content),), raw, self, name)
         role = self._role(fields, position)
         if role == "tool" or role == "function":
-            return Message(role, _result_parts(fields, role), raw, self, name)
-        return Message(role, tuple(_parts(fields)), raw, self, name)
+            return Message(role, read_result(fields, role), raw, self, name)
+        return Message(role, tuple(read_parts(fields)), raw, self, name)
 
     def outline(self, raw: Any) -> Outline | None:
         if raw.__class__ is not dict:
@@ -105,8 +83,8 @@ class OpenAIChat(WireFormat):
             return Message(role, (ToolResultPart(answers, text or ""),), raw, self, name)
         parts: tuple[Part, ...] = () if text is None else (TextPart(text),)
         if calls:
-            entries = [*(items_of(raw.get("tool_calls")) or ()), *[None] * len(calls)]  # the host may have changed them since
-            parts += tuple([ToolCallPart(*call, entry) for call, entry in zip(calls, entries, strict=False)])
+            raw_calls = chain(items_of(raw.get("tool_calls")) or (), repeat(None))  # the host may have removed some since
+            parts += tuple([ToolCallPart(*call, each) for call, each in zip(calls, raw_calls, strict=False)])
         return Message(role, parts, raw, self, name)
 
     def has_only_texts(self, raw: Any) -> bool:
@@ -125,11 +103,11 @@ class OpenAIChat(WireFormat):
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         if message.role in ("tool", "function"):
-            _write_result(fields, message.parts, parts)
+            write_result(fields, message.parts, parts)
         else:
-            _write_content(fields, message.parts, parts)
-            _write_fields(fields, message.parts, parts)
-            _write_calls(fields, message.parts, parts)
+            write_content(fields, message.parts, parts)
+            write_fields(fields, message.parts, parts)
+            write_calls(fields, message.parts, parts)
 
     def new(self, role: str, text: str) -> Message:
         return self.read({"role": role, "content": text})
@@ -147,12 +125,12 @@ class OpenAIChat(WireFormat):
             return False
         if fields.get("role") in ("tool", "function"):
             return True
-        if _SAID_APART.isdisjoint(fields):
+        if _BESIDE_CONTENT.isdisjoint(fields):
             return None
-        return True if any(not is_empty(fields.get(name)) for name in _SAID_APART) else None
+        return True if any(not is_empty(fields.get(name)) for name in _BESIDE_CONTENT) else None
 
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
-        return fields.get("type") in _PARTS
+        return fields.get("type") in _DETECTED_TYPES
 
 
 openai_chat = OpenAIChat()
@@ -167,221 +145,3 @@ def _call_outline(call: Any) -> CallOutline | None:
         return None
     name, arguments = body.get("name"), body.get("arguments")
     return (id, name, arguments) if name.__class__ is str and arguments.__class__ is str else None
-
-
-def _parts(fields: Mapping[str, Any]) -> list[Part]:
-    """Return the parts of any message but a result, reasoning first, calls last."""
-    content, calls = _content_parts(fields.get("content")), _call_parts(fields.get("tool_calls"))
-    if _RARE_FIELDS.isdisjoint(fields):
-        return content + calls
-    parts: list[Part] = [
-        ReasoningPart(_reasoning_text(value), raw=_Field(field))
-        for field in REASONING_FIELDS
-        if not is_empty(value := fields.get(field))
-    ]
-    parts += content
-    if not is_empty(refusal := fields.get("refusal")):
-        parts.append(TextPart(_json_text(refusal), raw=_Field("refusal")))
-    if not is_empty(audio := fields.get("audio")):
-        parts.append(MediaPart("audio", size_bytes=_data_size(audio), raw=_Field("audio")))
-    parts += calls
-    if not is_empty(legacy := fields.get("function_call")):
-        parts.append(_legacy_call(legacy))
-    return parts
-
-
-def _call_parts(calls: Any) -> list[Part]:
-    """Return the parts of ``tool_calls``; a value that is not a list becomes an `OtherPart`."""
-    entries = items_of(calls)
-    if entries is not None:
-        return [_call(call) for call in entries]
-    return [] if calls is None else [OtherPart(_json_text(calls), raw=_Field("tool_calls"))]
-
-
-def _json_text(value: Any) -> str:
-    """Return a value as JSON text, or its ``repr`` if JSON cannot express it.
-
-    Both raise ``RecursionError`` for a value that is nested too deep, so the index refuses a message that it cannot measure.
-    """
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False, default=repr)
-    except (TypeError, ValueError, RecursionError):
-        return repr(value)
-
-
-def _reasoning_text(value: Any) -> str:
-    """Return the visible text of a reasoning field: a string, or the texts in a list of blocks."""
-    if isinstance(value, str):
-        return value
-    if (elements := items_of(value)) is not None:
-        blocks = [block for block in map(fields_of, elements) if block is not None]
-        texts = [block.get("text") or block.get("summary") or block.get("thinking") for block in blocks]
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return _json_text(value)
-
-
-def _content_parts(content: Any) -> list[Part]:
-    return [TextPart(content)] if isinstance(content, str) else list(map(_content_part, elements_of(content)))
-
-
-def _content_part(part: Any) -> Part:
-    """Return one element of a list content; a value that is not understood becomes an `OtherPart`."""
-    if isinstance(part, str):
-        return TextPart(part, raw=part)
-    fields = fields_of(part)
-    kind = None if fields is None else fields.get("type")
-    if fields is None or not isinstance(kind, str):
-        return OtherPart(_json_text(part), raw=part)
-    if kind in ("text", "refusal") and isinstance(text := fields.get(kind), str):
-        return TextPart(text, raw=part)
-    if kind in ("reasoning", "thinking"):
-        return ReasoningPart(_reasoning_text(fields.get("text") or fields.get(kind) or ""), raw=part)
-    if kind in MEDIA_KINDS:
-        payload = fields.get(kind, fields)
-        body = fields_of(payload) or {}
-        detail, name = string(body.get("detail")), string(body.get("filename"))
-        return MediaPart(MEDIA_KINDS[kind], detail, _data_size(payload), name, raw=part)
-    return OtherPart(_json_text(fields), raw=part)
-
-
-def _data_size(payload: Any) -> int:
-    """Return the bytes of data in the message itself; a plain address has none."""
-    if isinstance(payload, str):
-        return len(payload) if payload.startswith("data:") else 0
-    fields = fields_of(payload)
-    if fields is None:
-        return 0
-    data = [string(fields.get(key)) for key in ("data", "file_data")]
-    carried = sum(len(value) for value in data if not value.startswith(("http://", "https://")))
-    return carried + _data_size(fields.get("url")) + _data_size(fields.get("source"))
-
-
-def _call(call: Any) -> Part:
-    """Read one element of ``tool_calls``; a malformed one becomes an `OtherPart`."""
-    fields = fields_of(call)
-    kind, argument = call_fields(fields or {})
-    body = None if fields is None else fields_of(fields.get(kind))
-    if fields is None or body is None:
-        return OtherPart(_json_text(call if fields is None else fields), raw=_Field("tool_calls[]", call))
-    return ToolCallPart(string(fields.get("id")), string(body.get("name")), arguments_text(body.get(argument)), raw=call)
-
-
-def _legacy_call(legacy: Any) -> Part:
-    """Read the ``function_call`` field; its result names the function, so the name is the id."""
-    fields = fields_of(legacy)
-    if fields is None:
-        return OtherPart(_json_text(legacy), raw=_Field("function_call"))
-    name = string(fields.get("name"))
-    return ToolCallPart(f"function:{name}", name, arguments_text(fields.get("arguments")), raw=_Field("function_call"))
-
-
-def _result_parts(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
-    """Return the one result of a ``tool`` (or legacy ``function``) message."""
-    call_id = f"function:{string(fields.get('name'))}" if role == "function" else string(fields.get("tool_call_id"))
-    content = fields.get("content")
-    if type(content) is str:
-        return (ToolResultPart(call_id, content),)
-    return (result_part(call_id, _content_parts(content)),)
-
-
-def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Write a changed result: a string stays a string, a list keeps its unchanged elements."""
-    before, after = old[0], parts[0] if len(parts) == 1 else None
-    if not isinstance(before, ToolResultPart) or not isinstance(after, ToolResultPart):
-        raise ConfigurationError(
-            f"parts: a tool message is exactly one ToolResult (got {parts!r}); change that one, or pass text="
-        )
-    if after.call_id != before.call_id:
-        legacy = fields["role"] == "function"
-        fields["name" if legacy else "tool_call_id"] = after.call_id.removeprefix("function:") if legacy else after.call_id
-    if after.text == before.text and same(after.media, before.media):
-        return
-    fields["content"] = (
-        changed_result(fields.get("content"), before, after, read=_content_part, write=_words, blanks=True) or ""
-    )
-
-
-def _words(before: Part | None, words: str) -> Any:
-    return _write_part(TextPart(words, raw=before.raw if isinstance(before, TextPart) else None))
-
-
-def _in_content(part: Part) -> bool:
-    """Whether the part is in ``content`` and not in another field."""
-    return not isinstance(part, ToolCallPart | ToolResultPart) and not isinstance(part.raw, _Field)
-
-
-def _write_content(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Write changed words and media to ``content``, as a string if it was one and still can be."""
-    before = [part for part in old if _in_content(part)]
-    after = [part for part in parts if _in_content(part)]
-    if same(before, after):
-        return
-    fields["content"] = written_content(fields.get("content"), after, _write_part) or ""
-
-
-def _write_part(part: Part) -> Any:
-    """Return one element of a list content; an unchanged part returns its original element."""
-    if _content_part(part.raw) == part:
-        return part.raw
-    fields = fields_of(part.raw)
-    if isinstance(part, TextPart):
-        if fields is None:
-            return part.text if isinstance(part.raw, str) else {"type": "text", "text": part.text}
-        return {**fields, str(fields["type"]): part.text}
-    if isinstance(part, ReasoningPart) and fields is not None:
-        return {**fields, "text" if "text" in fields else str(fields["type"]): part.text}
-    raise unwritable(part)
-
-
-def _write_fields(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Change or remove the parts with their own field: reasoning, refusal, audio."""
-    kept = {part.raw.name: part for part in parts if isinstance(part.raw, _Field)}
-    for part in old:
-        if not isinstance(part.raw, _Field) or isinstance(part, ToolCallPart | OtherPart):
-            continue
-        field = part.raw.name
-        now = kept.get(field)
-        if now is None:
-            del fields[field]
-        elif isinstance(now, TextPart | ReasoningPart) and isinstance(part, TextPart | ReasoningPart) and now.text != part.text:
-            if not isinstance(fields[field], str):
-                raise ConfigurationError(f"parts: {field!r} is not plain text, so it cannot be reworded; drop the part instead")
-            fields[field] = now.text
-
-
-def _is_call(part: Part) -> bool:
-    """Whether the part is a call, or in the place of one."""
-    return isinstance(part, ToolCallPart) or (isinstance(part, OtherPart) and isinstance(part.raw, _Field))
-
-
-def _write_calls(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Write changed calls; a field without calls is removed."""
-    before = [part for part in old if _is_call(part)]
-    after = [part for part in parts if _is_call(part)]
-    if before == after:
-        return
-    legacy = next((part for part in after if part.raw == _Field("function_call")), None)
-    listed = [part for part in after if part is not legacy]
-    if legacy is None:
-        fields.pop("function_call", None)
-    elif isinstance(legacy, ToolCallPart) and legacy not in before:
-        body = fields_of(fields["function_call"]) or {}
-        fields["function_call"] = {**body, "name": legacy.name, "arguments": legacy.arguments}
-    if not listed:
-        fields.pop("tool_calls", None)
-    elif all(part.raw != _Field("tool_calls") for part in listed):
-        fields["tool_calls"] = [_write_call(part) for part in listed]
-
-
-def _write_call(part: Part) -> Any:
-    """Return one element of ``tool_calls``; an unchanged call returns its original element."""
-    if not isinstance(part, ToolCallPart):
-        return part.raw.value
-    if _call(part.raw) == part:
-        return part.raw
-    fields = fields_of(part.raw) or {"type": "function"}
-    kind, argument = call_fields(fields)
-    body = {**(fields_of(fields.get(kind)) or {}), "name": part.name, argument: part.arguments}
-    return {**fields, "id": part.id, kind: body}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, repeated
 from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, string, type_name
 from .fields import MEDIA_KINDS, REASONING_FIELDS, ROLES, call_fields, calls_of, is_empty, results_of
@@ -18,12 +18,16 @@ from .fields import MEDIA_KINDS, REASONING_FIELDS, ROLES, call_fields, calls_of,
 # ------------------------------------------------------------------------ one message
 
 _TEXT: Final = frozenset({"text"})
-_SAID: Final = frozenset({"text", "refusal", "reasoning", "thinking", "redacted_thinking"})
-_SHOWN: Final = _TEXT | MEDIA_KINDS.keys()
-_PARTS: Final = {"user": _SHOWN, "tool": _SHOWN, "assistant": _SAID, "system": _TEXT, "developer": _TEXT, "function": _TEXT}
+_OF_ANSWERS: Final = frozenset({"text", "refusal", "reasoning", "thinking", "redacted_thinking"})
+_OF_INPUTS: Final = _TEXT | MEDIA_KINDS.keys()
+_PART_TYPES: Final = {
+    **dict.fromkeys(("user", "tool"), _OF_INPUTS),
+    **dict.fromkeys(("system", "developer", "function"), _TEXT),
+    "assistant": _OF_ANSWERS,
+}
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+def message_problems(fields: Fields) -> Iterator[Finding]:
     """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role = string(fields.get("role"))
     if not role:
@@ -74,7 +78,7 @@ def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
     kind = None if fields is None else fields.get("type")
     if fields is None or not isinstance(kind, str):
         yield (where, "malformed-part", f"a part is an object with a type (got {type_name(part)})")
-    elif kind not in _PARTS[role]:
+    elif kind not in _PART_TYPES[role]:
         yield (where, "part-not-allowed", f"a {role} message does not accept a part of type {kind!r}")
     elif kind in ("text", "refusal") and not isinstance(fields.get(kind), str):
         yield (where, "malformed-part", f"its {kind!r} is not a string (got {type_name(fields.get(kind))})")
@@ -96,11 +100,8 @@ def _call_problems(fields: Mapping[str, Any]) -> Iterator[Finding]:
             yield from _body_problems((*where, kind), entry.get(kind), argument)
     if fields.get("function_call") is not None:
         yield from _body_problems(("function_call",), fields["function_call"], "arguments")
-    known: set[str] = set()
-    for call in calls_of(fields):
-        if call.key and call.key in known:
-            yield call.id, "duplicate-call-id", f"an earlier call of the same message has the id {call.key!r}"
-        known.add(call.key)
+    for key, call in repeated((call.key, call) for call in calls_of(fields)):
+        yield call.id, "duplicate-call-id", f"an earlier call of the same message has the id {key!r}"
 
 
 def _body_problems(where: Path, body: Any, argument: str) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 
 
 @attrs.frozen
-class Call:
+class CallKind:
     """A kind of item that is a call.
 
     Args:
@@ -28,7 +28,7 @@ class Call:
 
 
 @attrs.frozen
-class Result:
+class ResultKind:
     """A kind of item that is a result.
 
     Args:
@@ -44,28 +44,30 @@ class Result:
     hosted: bool = False
 
 
-CALLS: Final[Mapping[str, Call]] = {
-    "function_call": Call(),
-    "custom_tool_call": Call(arguments="input"),
-    "computer_call": Call(arguments="action"),
-    "local_shell_call": Call(arguments="action"),
-    "shell_call": Call(arguments="action"),
-    "apply_patch_call": Call(arguments="operation"),
-    "program": Call(arguments="code"),
-    "tool_search_call": Call(answered=False),
-    "mcp_approval_request": Call(key="id", answered=False),
+CALLS: Final[Mapping[str, CallKind]] = {
+    "function_call": CallKind(),
+    "custom_tool_call": CallKind(arguments="input"),
+    "computer_call": CallKind(arguments="action"),
+    "local_shell_call": CallKind(arguments="action"),
+    "shell_call": CallKind(arguments="action"),
+    "apply_patch_call": CallKind(arguments="operation"),
+    "program": CallKind(arguments="code"),
+    "tool_search_call": CallKind(answered=False),
+    "mcp_approval_request": CallKind(key="id", answered=False),
 }
-RESULTS: Final[Mapping[str, Result]] = {
-    "function_call_output": Result("output"),
-    "custom_tool_call_output": Result("output"),
-    "computer_call_output": Result(),
-    "local_shell_call_output": Result("output", key="id"),
-    "shell_call_output": Result("output", chunked=True),
-    "apply_patch_call_output": Result("output"),
-    "program_output": Result("result"),
-    "tool_search_output": Result(hosted=True),
-    "mcp_approval_response": Result(key="approval_request_id"),
+RESULTS: Final[Mapping[str, ResultKind]] = {
+    "function_call_output": ResultKind("output"),
+    "custom_tool_call_output": ResultKind("output"),
+    "computer_call_output": ResultKind(),
+    "local_shell_call_output": ResultKind("output", key="id"),
+    "shell_call_output": ResultKind("output", chunked=True),
+    "apply_patch_call_output": ResultKind("output"),
+    "program_output": ResultKind("result"),
+    "tool_search_output": ResultKind(hosted=True),
+    "mcp_approval_response": ResultKind(key="approval_request_id"),
 }
+ANY_CALL: Final = ""
+"""The id that an item reference opens: it stands for items that are not in the list, which any later item may continue."""
 _OF_THE_CALLER: Final = frozenset({"compaction", "compaction_trigger", "additional_tools", "configuration_update"})
 
 
@@ -91,7 +93,7 @@ def item_links(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, .
     """Return the ids that an item of an answer opens for later items, and the ids that it continues."""
     kind = item_type(fields)
     if kind == "item_reference":
-        return ("",), ()
+        return (ANY_CALL,), ()
     if kind == "program" or kind == "mcp_approval_request":
         return (string(fields.get(CALLS[kind].key)),), ()
     earlier = caller_of(fields) or string(fields.get("approval_request_id"))

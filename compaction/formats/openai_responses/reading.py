@@ -15,22 +15,12 @@ from typing import Any, Final
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
+from ...json_data import same
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
-from ..wire import (
-    arguments_text,
-    elements_of,
-    fields_of,
-    items_of,
-    json_text,
-    kind_of,
-    result_part,
-    same,
-    says_something,
-    string,
-)
+from ..wire import arguments_text, elements_of, fields_of, items_of, json_text, kind_of, result_part, says_something, string
 from ..writing import arguments_object, changed_result, unwritable, written_content
-from .fields import CALLS, RESULTS, Result, call_id_field, call_of, is_answer, item_links, item_type, result_of
+from .fields import CALLS, RESULTS, ResultKind, call_id_field, call_of, is_answer, item_links, item_type, result_of
 from .rules import BOOK
 
 _MEDIA: Final[Mapping[str, str]] = {"input_image": "image", "input_file": "file", "input_audio": "audio"}
@@ -93,7 +83,7 @@ class OpenAIResponses(WireFormat):
         kind = item_type(fields)
         if kind == "message":
             role = self._role(fields, position)
-            return Message(role, _content_parts(fields.get("content")), raw, self, continues=role == "assistant")
+            return Message(role, _read_content(fields.get("content")), raw, self, continues=role == "assistant")
         if not kind:
             raise InvalidMessage(
                 f"messages[{position}].type",
@@ -101,18 +91,18 @@ class OpenAIResponses(WireFormat):
                 "give it the type the API documents",
             )
         if (call := result_of(fields)) is not None:
-            return Message("tool", _result_parts(fields, RESULTS[kind], call), raw, self)
+            return Message("tool", _read_result(fields, RESULTS[kind], call), raw, self)
         if not is_answer(fields):
-            role, parts = "developer" if kind in _INSTRUCTS else kind, _item_parts(fields, kind)
+            role, parts = "developer" if kind in _INSTRUCTS else kind, _read_item(fields, kind)
             return Message(role, parts, raw, self, holds_history=kind == "compaction")
         begins, resumes = item_links(fields)
-        return Message("assistant", _item_parts(fields, kind), raw, self, continues=True, begins=begins, resumes=resumes)
+        return Message("assistant", _read_item(fields, kind), raw, self, continues=True, begins=begins, resumes=resumes)
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
         item = item_type(fields)
         if item == "message":
             kind = "output_text" if fields.get("role") == "assistant" else "input_text"
-            fields["content"] = written_content(fields.get("content"), parts, lambda part: _element(part, kind)) or ""
+            fields["content"] = written_content(fields.get("content"), parts, lambda part: _write_part(part, kind)) or ""
         elif result_of(fields) is not None:
             _write_result(fields, RESULTS[item], message.parts, parts)
         else:
@@ -163,12 +153,12 @@ def _new_item(role: str, part: Part) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": part.text if isinstance(part, TextPart) else ""}
 
 
-def _content_parts(content: Any) -> tuple[Part, ...]:
-    return (TextPart(content),) if isinstance(content, str) else tuple(map(_part, elements_of(content)))
+def _read_content(content: Any) -> tuple[Part, ...]:
+    return (TextPart(content),) if isinstance(content, str) else tuple(map(_read_part, elements_of(content)))
 
 
-def _part(part: Any) -> Part:
-    """Return one element of a content; a value that is not understood becomes an `OtherPart`."""
+def _read_part(part: Any) -> Part:
+    """Read one element of a content; a value that is not understood becomes an `OtherPart`."""
     if isinstance(part, str):
         return TextPart(part, raw=part)
     fields, kind = fields_of(part), kind_of(part)
@@ -189,37 +179,37 @@ def _data_size(value: Any) -> int:
     return len(string((fields_of(value) or {}).get("data")))
 
 
-def _item_parts(fields: Mapping[str, Any], kind: str) -> tuple[Part, ...]:
+def _read_item(fields: Mapping[str, Any], item: str) -> tuple[Part, ...]:
     """Return the one part of an item that is neither a message nor a result."""
-    if kind == "reasoning":
+    if item == "reasoning":
         entries = [*(items_of(fields.get("summary")) or ()), *(items_of(fields.get("content")) or ())]
-        texts = [part.text for part in map(_part, entries) if isinstance(part, TextPart)]
+        texts = [part.text for part in map(_read_part, entries) if isinstance(part, TextPart)]
         return (ReasoningPart("\n".join(texts)),)
     identifier = call_of(fields)
     if identifier is None:
-        return (OtherPart(_shown(fields)),)
-    name = string(fields.get("name")) or kind.removesuffix("_call")
-    return (ToolCallPart(identifier, name, arguments_text(fields.get(CALLS[kind].arguments))),)
+        return (OtherPart(_item_text(fields)),)
+    name = string(fields.get("name")) or item.removesuffix("_call")
+    return (ToolCallPart(identifier, name, arguments_text(fields.get(CALLS[item].arguments))),)
 
 
-def _shown(fields: Mapping[str, Any], *without: str) -> str:
+def _item_text(fields: Mapping[str, Any], *without: str) -> str:
     """Return an item as JSON text without these fields and the data that the model does not see; empty if none is left."""
     hidden = {*without, "encrypted_content", _DATA.get(item_type(fields))}
     left = {name: value for name, value in fields.items() if name not in hidden}
     return json_text(left) if left else ""
 
 
-def _result_parts(fields: Mapping[str, Any], kind: Result, call: str) -> tuple[Part, ...]:
+def _read_result(fields: Mapping[str, Any], result_kind: ResultKind, call: str) -> tuple[Part, ...]:
     """Return the result and a part with the fields that cannot be shortened as text."""
-    output = fields.get(kind.text) if kind.text else None
-    failed = _exits(output) if kind.chunked else _FAILED.get((string(fields.get("type")), string(fields.get("status"))))
+    output = fields.get(result_kind.text) if result_kind.text else None
+    failed = _exits(output) if result_kind.chunked else _FAILED.get((string(fields.get("type")), string(fields.get("status"))))
     if output is None:
-        left = _shown(fields, "type", "id", "status", "call_id", kind.key)
+        left = _item_text(fields, "type", "id", "status", "call_id", result_kind.key)
         result = ToolResultPart(call, "", failed=failed)
         return (result, OtherPart(left)) if left else (result,)
-    if kind.chunked:
+    if result_kind.chunked:
         return (ToolResultPart(call, "\n".join(_streams(output)), failed=failed),)
-    return (result_part(call, _content_parts(output), failed),)
+    return (result_part(call, _read_content(output), failed),)
 
 
 def _exits(chunks: Any) -> bool | None:
@@ -240,54 +230,56 @@ def _streams(chunks: Any) -> Iterator[str]:
         yield from [text for name in ("stdout", "stderr") if (text := string(fields.get(name)))]
 
 
-def _element(part: Part, kind: str) -> Any:
-    """Return one element of a content; an unchanged part returns its original element."""
-    if part.raw is not None and _part(part.raw) == part:
+def _write_part(part: Part, new_type: str) -> Any:
+    """Write one element of a content, of this type if it is new; an unchanged part returns its original element."""
+    if part.raw is not None and _read_part(part.raw) == part:
         return part.raw
     if not isinstance(part, TextPart):
         raise unwritable(part)
     fields = fields_of(part.raw)
     if fields is None:
-        return {"type": kind, "text": part.text}
+        return {"type": new_type, "text": part.text}
     return {**fields, _TEXTS[kind_of(part.raw)]: part.text}
 
 
-def _write_item(fields: dict[str, Any], kind: str, old: Sequence[Part], parts: Sequence[Part]) -> None:
+def _write_item(fields: dict[str, Any], item: str, old: Sequence[Part], parts: Sequence[Part]) -> None:
     """Write a changed call; no other item can change."""
     before, after = old[0], parts[0] if len(parts) == 1 else None
     if not isinstance(before, ToolCallPart) or not isinstance(after, ToolCallPart):
-        raise ConfigurationError(f"parts: a {kind} item can only be kept or dropped as a whole (got {parts!r})")
+        raise ConfigurationError(f"parts: a {item} item can only be kept or dropped as a whole (got {parts!r})")
     if after.id != before.id:
-        fields[CALLS[kind].key] = after.id
+        fields[CALLS[item].key] = after.id
     if after.name != before.name:
         fields["name"] = after.name
     if after.arguments != before.arguments:
-        is_text = isinstance(fields.get(CALLS[kind].arguments), str)
-        fields[CALLS[kind].arguments] = after.arguments if is_text else arguments_object(after.arguments)
+        is_text = isinstance(fields.get(CALLS[item].arguments), str)
+        fields[CALLS[item].arguments] = after.arguments if is_text else arguments_object(after.arguments)
 
 
-def _write_result(fields: dict[str, Any], kind: Result, old: Sequence[Part], parts: Sequence[Part]) -> None:
+def _write_result(fields: dict[str, Any], result_kind: ResultKind, old: Sequence[Part], parts: Sequence[Part]) -> None:
     """Write a changed result: a string stays a string, a list keeps its unchanged elements."""
     before, after = old[0], parts[0] if parts else None
     if not isinstance(before, ToolResultPart) or not isinstance(after, ToolResultPart) or not same(old[1:], parts[1:]):
-        raise ConfigurationError(f"parts: an output is one ToolResult and the parts read beside it (got {parts!r})")
+        raise ConfigurationError(f"parts: an output is one ToolResultPart and the parts read beside it (got {parts!r})")
     if after.call_id != before.call_id:
         fields[call_id_field(fields)] = after.call_id
     if after.text == before.text and same(after.media, before.media):
         return
-    if len(old) > 1 or not kind.text:
+    if len(old) > 1 or not result_kind.text:
         raise ConfigurationError(f"parts: the output of a {fields.get('type')} item is not text, so it cannot be reworded")
-    elements = items_of(fields.get(kind.text))
+    elements = items_of(fields.get(result_kind.text))
     if elements is None:
-        fields[kind.text] = after.text
+        fields[result_kind.text] = after.text
         return
-    if kind.chunked:
+    if result_kind.chunked:
         last = fields_of(elements[-1]) if elements else None
         ended = {"outcome": {"type": "exit", "exit_code": 0}} if last is None else last
-        fields[kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
+        fields[result_kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
         return
-    fields[kind.text] = changed_result(elements, before, after, read=_part, write=_words, blanks=True) or ""
+    changed = changed_result(elements, before, after, read=_read_part, write=_write_text, keep_blank=True)
+    fields[result_kind.text] = changed or ""
 
 
-def _words(before: Part | None, words: str) -> Any:
-    return _element(attrs.evolve(before, text=words) if isinstance(before, TextPart) else TextPart(words), "input_text")
+def _write_text(before: Part | None, text: str) -> Any:
+    """Return an element with this text, made from the one in its place if that is a text."""
+    return _write_part(attrs.evolve(before, text=text) if isinstance(before, TextPart) else TextPart(text), "input_text")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
+from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, repeated
 from ..rulebook import Rule, RuleBook, common_rules
 from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
 from .fields import CALLS, RESULTS, ROLES, call_id_field, call_of, caller_of, is_answer, item_type, result_of
@@ -37,7 +37,7 @@ _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
 }
 
 
-def message_problems(fields: Fields, last: bool) -> Iterator[Finding]:
+def message_problems(fields: Fields) -> Iterator[Finding]:
     """Yield the rules that an item breaks by itself, independent of its neighbours."""
     kind = item_type(fields)
     if not kind:
@@ -116,11 +116,8 @@ _PAIRING: Final = Pairing(
 
 def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     """Yield repeated ids, reasoning without its item, and calls of programs that are not running."""
-    ids: set[str] = set()
-    for index, fields in enumerate(contents):
-        if (identifier := _item_id(fields)) and identifier in ids:
-            yield index, (("id",), "duplicate-item-id", f"the id {identifier!r} is that of an earlier item")
-        ids.add(identifier)
+    for id, index in repeated((_item_id(fields), index) for index, fields in enumerate(contents)):
+        yield index, (("id",), "duplicate-item-id", f"the id {id!r} is that of an earlier item")
     followed = False
     for index in range(len(contents) - 1, -1, -1):
         if item_type(contents[index]) == "reasoning" and not followed:

@@ -53,7 +53,7 @@ def test_the_reserve_is_taken_from_the_context_window() -> None:
     assert input_limit("gpt-5", reserve_output=300_000) == 100_000
     assert input_limit("gpt-4o", reserve_output=0) == 128_000
     for reserve in (-1, 128_000, 0.5, True):
-        with pytest.raises(ConfigurationError, match="below the context window of gpt-4o, 128,000 tokens"):
+        with pytest.raises(ConfigurationError, match="to 127,999, because the context window of gpt-4o has 128,000 tokens"):
             input_limit("gpt-4o", reserve_output=reserve)  # type: ignore[arg-type]
 
 

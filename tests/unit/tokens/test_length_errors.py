@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compaction.gateway.upstream import UpstreamRefusal
-from compaction.tokens import LengthError, length_errors
+from compaction.tokens import LengthRefusal, length_errors
 
 
 class Answered(Exception):
@@ -38,25 +38,25 @@ def test_the_table_has_the_providers() -> None:
 def test_each_provider_is_understood(sample: dict[str, Any]) -> None:
     """The error of each provider is read: the tokens of the request, and the window without the reserve for the answer."""
     error = Answered(sample["says"], sample.get("status", 400))
-    assert LengthError.read(error) == LengthError(sample.get("tokens"), sample.get("window"))
+    assert LengthRefusal.read(error) == LengthRefusal(sample.get("tokens"), sample.get("window"))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["provider"])
 def test_the_gateway_reads_the_same(sample: dict[str, Any]) -> None:
     status = sample.get("status") or 400
     refusal = UpstreamRefusal(status, json.dumps({"error": {"message": sample["says"]}}))
-    assert LengthError.read(refusal) is not None
+    assert LengthRefusal.read(refusal) is not None
 
 
 def test_the_body_is_read() -> None:
     error = Answered("Error code: 400", body={"error": {"message": SAID["Anthropic"]}})
-    assert LengthError.read(error) == LengthError(208_310, 200_000)
+    assert LengthRefusal.read(error) == LengthRefusal(208_310, 200_000)
 
 
 def test_a_wrapped_error_is_read_with_its_cause() -> None:
     outer = RuntimeError("the service failed")
     outer.__cause__ = Answered(SAID["OpenAI"])
-    assert LengthError.read(outer) == LengthError(9_000, 8_192)
+    assert LengthRefusal.read(outer) == LengthRefusal(9_000, 8_192)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_a_wrapped_error_is_read_with_its_cause() -> None:
     ids=repr,
 )
 def test_other_errors_are_not(error: object) -> None:
-    assert LengthError.read(error) is None
+    assert LengthRefusal.read(error) is None
 
 
 def test_figures_that_contradict_each_other_are_not_believed() -> None:
     said = "maximum context length is 200 tokens. However, your messages resulted in 100 tokens"
-    assert LengthError.read(Answered(said)) == LengthError(None, 200)
+    assert LengthRefusal.read(Answered(said)) == LengthRefusal(None, 200)
 
 
 def test_only_the_first_words_are_read() -> None:
     """Only the start of the message is read, because an error may quote the request."""
-    assert LengthError.read(Answered("Invalid value: " + "x " * 5_000 + SAID["Anthropic"])) is None
+    assert LengthRefusal.read(Answered("Invalid value: " + "x " * 5_000 + SAID["Anthropic"])) is None

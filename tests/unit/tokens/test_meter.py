@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.errors import UnknownCounter
+from compaction.formats import openai_chat
 from compaction.messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.tokens import MessageMeter, counter
+from tests.support.wires import valid_conversation
 
 METER = MessageMeter("chars/4")
 TEXTS = st.text(max_size=80)
@@ -94,3 +96,12 @@ def test_a_meter_is_a_value() -> None:
         MessageMeter("no such counter")
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         METER.counter = counter("bytes/4")  # type: ignore[misc]
+
+
+@given(valid_conversation(openai_chat))
+def test_an_outline_has_the_size_of_its_message(messages: list[Any]) -> None:
+    """Outlines are measured by a faster formula of their own, with the same result."""
+    meter = MessageMeter("chars/4")
+    outlined = [(raw, outline) for raw in messages if (outline := openai_chat.outline(raw)) is not None]
+    measured = [meter.measure(openai_chat.read(raw)) for raw, _ in outlined]
+    assert list(zip(*meter.measure_outlines([outline for _, outline in outlined]), strict=True)) == measured
