@@ -44,6 +44,7 @@ class Judgement:
     kind: Kind
     stems: frozenset[str]  # the beginnings of its words, by which two statements about one thing are recognized
     changes: bool  # whether it says that something changed
+    is_request: bool  # whether it asks something, or for something now
     refers: bool  # whether it cannot be understood without the sentence before it
     worth: int  # the probability that it is worth keeping, in per mille
 
@@ -78,6 +79,7 @@ _KEPT: Final = _places("rule prohibition preference fact value change decision t
 _OTHERS: Final = _places("request question others_rule hypothetical small_talk acknowledgement")
 _TOLD: Final = _places("fact value change program")  # a row of figures looks like a program's
 _WANTED: Final = _places("rule prohibition preference task request")
+_REQUESTED: Final = _places("request task question")
 
 # Thresholds, in per mille. A higher one lets fewer orders of others stand under the rules, and fewer rules of the user.
 _SURE: Final = 825  # of a rule, so that it stands among the rules
@@ -122,7 +124,8 @@ def judge(sentence: str) -> Judgement:
     stems = stems_of(read)
     points = points_back(read)
     changes = shares[_CHANGE] >= _CHANGES or (kind is Kind.VALUE and len(stems) <= 1 and points)
-    return Judgement(kind, stems, changes, kind in _REFERRING and points, worth)
+    is_request = _of_people(shares, _REQUESTED) >= _HALF
+    return Judgement(kind, stems, changes, is_request, kind in _REFERRING and points, worth)
 
 
 def _kind(shares: list[int], worth: int, *, has_value: bool) -> Kind:

@@ -132,9 +132,9 @@ class StatementTable:
         """Return the statements with another value of the same shape that may be about the same thing, the likeliest first.
 
         They share words that few others have. One that says that something changed, and shares no word with any, may refer to
-        the latest value of that shape.
+        the latest value of that shape. A request has none unless it says so: "Draw page 13." leaves "Draw page 12." as it is.
         """
-        if statement.kind is Kind.SUPPOSED:
+        if statement.kind is Kind.SUPPOSED or (statement.is_request and not statement.changes):
             return []
         found = [(weight / len(each.statement.stems), each) for weight, each in self._sharing(statement)]
         differing = [each for each in found if each[0] >= _LEAST_COVERED and _other_values(each[1].statement, statement)]

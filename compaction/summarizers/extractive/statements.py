@@ -55,6 +55,7 @@ class Statement:
     stems: frozenset[str] = frozenset()  # the beginnings of its words, by which two statements about one thing are recognized
     values: tuple[tuple[str, str], ...] = ()  # the values in it, each with its shape
     changes: bool = False  # whether it says that something changed
+    is_request: bool = False  # whether it asks something, or for something now
     lead: str = ""  # what it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one
     by: str = ""  # who said it, if it may not have been the user; ``""`` for the user
     worth: int = PER_MILLE  # the probability that it is worth keeping, in per mille
@@ -124,7 +125,18 @@ def _each_sentence(passage: Passage) -> Iterator[tuple[Statement, bool]]:
         if voice in _OTHERS:
             kind, by = min(kind, Kind.PLAIN), "" if voice is Voice.LABELLED else QUOTED
         text, values = clipped(sentence, LONGEST_SENTENCE), values_of(said[:LONGEST_SENTENCE])
-        yield Statement(text, kind, judged.stems, values, judged.changes, passage.lead, by, judged.worth), judged.refers
+        found = Statement(
+            text,
+            kind,
+            judged.stems,
+            values,
+            changes=judged.changes,
+            is_request=judged.is_request,
+            lead=passage.lead,
+            by=by,
+            worth=judged.worth,
+        )
+        yield found, judged.refers
 
 
 def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:

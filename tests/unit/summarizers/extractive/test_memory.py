@@ -42,6 +42,20 @@ def test_the_latest_value_and_the_one_before() -> None:
     assert (list(memory.statements.replaced_values)[-1], "14:35" in memory.statements.replaced_values) == ("15:20", False)
 
 
+@pytest.mark.parametrize(
+    "requests",
+    [
+        ("Draw page 12.", "Draw page 13."),
+        ("Refund order 4711 please.", "Refund order 4712 please."),
+        ("Please translate chapter 3.", "Please translate chapter 4."),
+        ("What is 17 * 4?", "What is 17 * 5?"),
+    ],
+)
+def test_a_request_replaces_no_other_request(requests: tuple[str, str]) -> None:
+    """Two requests that differ by a number are two tasks, and no value changed."""
+    assert words(memory_of(said(*requests))) == [*requests]
+
+
 def test_one_of_several_values_is_replaced_where_it_stands() -> None:
     old, new = "The ferry sails at 14:35 and costs $12.", "The ferry sails at 15:20 and costs $12."
     assert words(memory_of(said(old, new))) == [f"{old} (now 15:20, since message 2)", new]
