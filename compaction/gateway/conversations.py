@@ -23,7 +23,7 @@ from ..result import CompactionResult
 from ..session import BackgroundTasks, CompactionSession, OnEvent, SessionPool
 from ..stores import SessionStore, SQLiteStore
 from ..strategies import Failed, Lossless
-from ..tokens import LengthError, Usage, counter
+from ..tokens import LengthRefusal, Usage, counter
 from ..triggers import tokens_exceed
 from .bodies import ModelRequest
 from .economy import never_dearer
@@ -242,7 +242,7 @@ class GatewayConversations:
                 turn.show(turn.result.messages, compared)
             return turn
 
-    def learn_window(self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthError) -> None:
+    def learn_window(self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthRefusal) -> None:
         """Learn the window from a length error. If it changes, the conversation begins again with a strategy of its size.
 
         The turn is the one that was refused, if the window was known.

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import attrs
 
-from ..tokens import LengthError, Usage
+from ..tokens import LengthRefusal, Usage
 from .bodies import READABLE
 from .cases import write_case
 from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
@@ -265,7 +265,7 @@ class _ModelExchange:
             The plan that was answered, and the answer: the first ones if there is no second request, or no answer to it.
         """
         refusal, first = refused.refusal(), (plan, refused)
-        if LengthError.read(refusal) is not None:
+        if LengthRefusal.read(refusal) is not None:
             shorter = await self.gateway.planner.shorter(plan, refusal)
             answer = None if shorter is None else await self._again("length", shorter)
             return first if shorter is None or answer is None else (shorter, answer)

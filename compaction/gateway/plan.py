@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from ..session import unawaited_calls
-from ..tokens import LengthError, is_quoted
+from ..tokens import LengthRefusal, is_quoted
 from .bodies import ModelRequest, Unreadable, decoded, read_request
 from .conversations import ConversationRequest, ConversationTurn, GatewayConversations
 from .headers import asks_for_long_context, has_signature, session_of, tenant_of
@@ -195,9 +195,9 @@ class Planner:
         """Learn the window of a refused request, for all clients: but not from an error that quotes this one's words."""
         if is_quoted(refused.body, json.dumps(request.parsed.fields, ensure_ascii=False, default=str)):
             return  # only this conversation is shortened
-        found = LengthError.read(refused) or LengthError()
+        found = LengthRefusal.read(refused) or LengthRefusal()
         if found.window is None and plan.turn is None:  # no table has the model's window
-            found = LengthError(window=max(1, len(plan.read.original) // _BYTES_OF_WINDOW))
+            found = LengthRefusal(window=max(1, len(plan.read.original) // _BYTES_OF_WINDOW))
         if found.window is None and refused.status_code == _TOO_MANY_BYTES:
             return  # a limit of a proxy on the way, perhaps; only this conversation is shortened
         self._conversations.learn_window(plan.turn, request, found)

@@ -52,7 +52,7 @@ REFUSALS: Final = (400, 413, 422, 500)
 
 
 class UpstreamRefusal(Exception):
-    """An upstream's refusal of a request, in the shape that `LengthError` reads.
+    """An upstream's refusal of a request, in the shape that `LengthRefusal` reads.
 
     Attributes:
         status_code: The HTTP status.

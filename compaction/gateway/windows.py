@@ -16,7 +16,7 @@ from ..json_data import natural_number
 from ..models import ModelPrices, UnknownModel, input_limit, prices_of
 from ..session import LearnedWindow
 from ..stores import SessionStore
-from ..tokens import LengthError
+from ..tokens import LengthRefusal
 from .settings import GatewaySettings
 
 _MOST: Final = 256
@@ -108,7 +108,7 @@ class ModelWindows:
             raise UnknownWindow(served.model)
         return _grown(window, learned.accepted)
 
-    def refused(self, served: ServedModel, error: LengthError, tokens: int) -> None:
+    def refused(self, served: ServedModel, error: LengthRefusal, tokens: int) -> None:
         """Learn from a length error of a request that had so many tokens by our count."""
         self._learn(served, lambda known: known.taught(error, tokens))
 

@@ -27,7 +27,7 @@ from ..result import CompactionResult
 from ..session import CompactionSession
 from ..stores import SessionStore
 from ..strategies import Failed
-from ..tokens import LengthError, MessageMeter, Usage
+from ..tokens import LengthRefusal, MessageMeter, Usage
 from .options import IntegrationOptions
 
 KEPT_BY_SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
@@ -94,7 +94,7 @@ class FrameworkTurn:
 
         Args:
             call: Sends a list of messages, and returns the stream.
-            as_length_error: Returns an error in words that `LengthError` reads, for a framework with words of its own.
+            as_length_error: Returns an error in words that `LengthRefusal` reads, for a framework with words of its own.
 
         Raises:
             Exception: As for `send`.
@@ -122,7 +122,7 @@ class FrameworkTurn:
         Raises:
             BudgetUnsatisfiable: If nothing more may be removed, raised from the provider's error.
         """
-        if self.session is None or self.was_refused or LengthError.read(error) is None:
+        if self.session is None or self.was_refused or LengthRefusal.read(error) is None:
             return None
         try:
             self.view = self.session.overflowed_sync(error) if sync else await self.session.overflowed(error)

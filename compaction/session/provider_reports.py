@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from ..json_data import natural_number, shown
-from ..tokens import LengthError, Usage
+from ..tokens import LengthRefusal, Usage
 
 _MOST_FACTOR: Final = 3  # the provider's tokens of the messages for each of ours, at most; chosen, not measured
 # If an error names no limit, the window is assumed to be this share of the refused request. Chosen, not measured.
@@ -22,7 +22,7 @@ class LearnedWindow:
     window: int | None = None  # tokens of the window by the provider's count; ``None`` if no request was refused
     accepted: int = 0  # tokens of the largest accepted request. The learned window is at least this
 
-    def taught(self, error: LengthError, tokens: int) -> LearnedWindow:
+    def taught(self, error: LengthRefusal, tokens: int) -> LearnedWindow:
         """Return the window after a request of ``tokens`` was refused."""
         window = int(tokens * _WITHOUT_FIGURES) if error.window is None else error.window
         return attrs.evolve(self, window=max(1, window, self.accepted))
@@ -104,7 +104,7 @@ class ProviderReports:
         self.anchor -= round((factor - 1) * (self.counted - counted))
         self.counted = counted
 
-    def refused(self, error: LengthError, counted: int, overhead: int, *, own: int) -> tuple[int, int]:
+    def refused(self, error: LengthRefusal, counted: int, overhead: int, *, own: int) -> tuple[int, int]:
         """Record a length error, and return the tokens of the refused request and the window.
 
         The factor is assumed to be at most 3, so the overhead is at least ``tokens - 3 * own``. The rest of the request is its

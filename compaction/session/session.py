@@ -36,7 +36,7 @@ from ..result import CompactionResult, Observer, Outcome, space_report
 from ..run import refuse, run, run_sync, unawaited
 from ..stores import StoredRecord
 from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, within
-from ..tokens import LengthError, TokenCounter, Usage
+from ..tokens import LengthRefusal, TokenCounter, Usage
 from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
@@ -324,7 +324,7 @@ class CompactionSession:
                 reply = client.create(messages=await session.overflowed(error))
 
         Args:
-            error: The error that the client or framework raised; see `compaction.tokens.LengthError`.
+            error: The error that the client or framework raised; see `compaction.tokens.LengthRefusal`.
             sync: As for `view`.
 
         Raises:
@@ -516,7 +516,7 @@ class CompactionSession:
 
     async def compact_refused(self, error: BaseException, *, sync: bool = False) -> list[Any]:
         """Return a shorter list after an error; see `overflowed`."""
-        found = LengthError.read(error)
+        found = LengthRefusal.read(error)
         if found is None:
             raise error
         if not self._index.total.messages:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from .base import TokenCounter
 from .base import least_bytes_per_token as least_bytes_per_token
 from .estimate import ByteClassEstimate, BytesPerToken, CharsPerToken, EstimateWarning
-from .length_errors import LengthError as LengthError
 from .length_errors import LengthRefusal, is_too_long
 from .length_errors import is_quoted as is_quoted
 from .memo import Memoized

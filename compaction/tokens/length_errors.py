@@ -154,7 +154,3 @@ def _words(error: object) -> str:
     body = member_of(error, "body")
     said = str(cast(object, error)) if isinstance(error, BaseException | Mapping | str) else ""
     return said if body is None else f"{said[: _READ_CHARS // 2]} {str(cast(object, body))[:_READ_CHARS]}"
-
-
-LengthError = LengthRefusal
-"""The name of `LengthRefusal` before it was clear that it is not an exception."""

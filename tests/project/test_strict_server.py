@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.hosts.script import user_text
 from benchmarks.hosts.server import SUMMARY, StrictServer
-from compaction.tokens import LengthError
+from compaction.tokens import LengthRefusal
 
 SCHEMA = {"type": "object", "properties": {"item": {"type": "string"}}}
 
@@ -76,9 +76,9 @@ def test_it_asks_for_three_tools_at_once(wire: Ask, server: StrictServer) -> Non
 
 @every_wire
 def test_it_refuses_what_is_too_long(wire: Ask, server: StrictServer) -> None:
-    """A request over the window is refused with the provider's error text, which ``LengthError`` can read."""
+    """A request over the window is refused with the provider's error text, which ``LengthRefusal`` can read."""
     status, answer = post(server, *wire(user_text("c0", 0) + "x" * 1_000))
-    found = LengthError.read(RuntimeError(answer))
+    found = LengthRefusal.read(RuntimeError(answer))
     page = server.ledger.pages["c0"]
     assert (status, page.over, page.requests) == (400, 1, 0)
     assert found is not None

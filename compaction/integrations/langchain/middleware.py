@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from ...session import unawaited_calls
 from ...strategies import StrategyLike
-from ...tokens import LengthError
+from ...tokens import LengthRefusal
 from ..conversation import FrameworkConversations, as_async
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import LANGCHAIN, import_framework
@@ -152,7 +152,7 @@ class RewritingMiddleware(_Middleware):
         try:
             answer = await handler(request)
         except Exception as error:
-            if LengthError.read(error) is None:
+            if LengthRefusal.read(error) is None:
                 raise
             turn = await self.conversations.turn(request.messages, id=conversation_id(), sync=sync, **seen)
             if await turn.overflowed(error, sync=sync) is None:

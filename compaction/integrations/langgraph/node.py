@@ -19,7 +19,7 @@ from ...errors import ConfigurationError
 from ...index import GroupKind
 from ...session import unawaited_calls
 from ...strategies import StrategyLike, summary_words
-from ...tokens import LengthError
+from ...tokens import LengthRefusal
 from ..conversation import FrameworkConversations, FrameworkTurn, as_async
 from ..langchain import conversation_id, langchain, model_name, rewritten
 from ..options import CommonOptions, IntegrationOptions
@@ -178,7 +178,7 @@ class SummarizationNode(_Runnable):
         try:
             return await node(state)
         except Exception as error:
-            if LengthError.read(error) is None:
+            if LengthRefusal.read(error) is None:
                 raise
             turn = await self._turn(state, None, sync=sync)
             if await turn.overflowed(error, sync=sync) is None:

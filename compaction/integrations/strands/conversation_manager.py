@@ -16,7 +16,7 @@ import attrs
 from ...formats import bedrock, fields_of
 from ...messages import Message
 from ...strategies import StrategyLike
-from ...tokens import LengthError, Usage
+from ...tokens import LengthRefusal, Usage
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import STRANDS, framework_class, import_framework
@@ -168,9 +168,9 @@ def _model(model: Any) -> str | None:
 
 
 def _as_length_error(error: Exception) -> Exception:
-    """Return an error that `LengthError` recognizes, if the framework classifies this one as a length error."""
+    """Return an error that `LengthRefusal` recognizes, if the framework classifies this one as a length error."""
     overflow = import_framework("strands.types.exceptions").ContextWindowOverflowException
-    if not isinstance(error, overflow) or LengthError.read(error) is not None:
+    if not isinstance(error, overflow) or LengthRefusal.read(error) is not None:
         return error
     said: Exception = overflow(f"the prompt is too long: {error}")
     said.__cause__ = error

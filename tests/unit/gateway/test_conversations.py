@@ -18,7 +18,7 @@ from compaction.gateway.conversations import GatewayConversations
 from compaction.gateway.recall import RECALL_FUNCTIONS
 from compaction.session import Compacted, Event
 from compaction.strategies import Failed, Pipeline, Summarization
-from compaction.tokens import LengthError, Usage, counter
+from compaction.tokens import LengthRefusal, Usage, counter
 from compaction.triggers import tokens_exceed
 from tests.support.gateways import (
     CHAT,
@@ -163,7 +163,7 @@ async def test_sessions_are_apart_by_format_window_and_price(monkeypatch: pytest
         await conversations.turn(request_of(tool_chat(1), "/v1/responses"))
         assert made == [2_000] * 3
         for size in range(3, 6):
-            conversations.windows.refused(request_of([], model=f"{size}").served, LengthError(window=size), 0)
+            conversations.windows.refused(request_of([], model=f"{size}").served, LengthRefusal(window=size), 0)
             await conversations.turn(request_of(tool_chat(1), model=f"{size}"))
         assert (len(made), conversations.held()[0]) == (6, 4)
 
@@ -206,11 +206,11 @@ async def test_a_window_that_is_learned_begins_the_conversation_again() -> None:
     request = request_of(tool_chat(2))
     async with conversations_of() as conversations:
         turn = await conversations.turn(request)
-        for error, is_same in ((LengthError(window=5_000), True), (LengthError(window=500), False)):
+        for error, is_same in ((LengthRefusal(window=5_000), True), (LengthRefusal(window=500), False)):
             conversations.learn_window(turn, request, error)
             assert ((await conversations.turn(request)).session is turn.session) is is_same
         assert conversations.held()[0] == 1
-        conversations.learn_window(None, request, LengthError(window=300))
+        conversations.learn_window(None, request, LengthRefusal(window=300))
         assert conversations.windows.of(request.served) == 300
         await conversations.record_usage(turn, Usage(5_500, 1))
         assert conversations.windows.of(request.served) == 2_000  # as that was accepted, the smaller window was wrong

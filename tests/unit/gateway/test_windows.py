@@ -13,7 +13,7 @@ from compaction import presets
 from compaction.gateway import GatewaySettings
 from compaction.gateway.windows import ModelWindows, ServedModel, UnknownWindow, known_window
 from compaction.stores import SessionStore
-from compaction.tokens import LengthError
+from compaction.tokens import LengthRefusal
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
     CHAT,
@@ -133,7 +133,7 @@ def test_an_accepted_request_raises_the_window_in_steps() -> None:
         assert windows.of(model_of()) == table + 28_000 * steps
     assert windows.of(ServedModel("other", KNOWN)) == table
     assert windows.of(model_of(is_long=True)) == windows.of(model_of("claude-3-5-haiku-latest", is_long=True)) == 1_000_000
-    windows.refused(model_of(), LengthError(window=150_000), 0)
+    windows.refused(model_of(), LengthRefusal(window=150_000), 0)
     assert windows.of(model_of()) == 200_000  # it has accepted that many
 
 
@@ -144,17 +144,17 @@ def test_only_a_refusal_names_the_window_of_an_unknown_model() -> None:
     with pytest.raises(UnknownWindow, match="new"):
         windows.of(model_of("new"))
     assert windows.learned() == {}
-    windows.refused(model_of(""), LengthError(), 1_000)
+    windows.refused(model_of(""), LengthRefusal(), 1_000)
     assert list(windows.learned()) == ["unnamed model at u"]
-    windows.refused(model_of("new", is_long=True), LengthError(window=7), 1_000)
+    windows.refused(model_of("new", is_long=True), LengthRefusal(window=7), 1_000)
     assert windows.learned()["new with a long context at u"] == windows.of(model_of("new", is_long=True)) == 7
 
 
 def test_a_configured_window_is_never_raised() -> None:
     windows = windows_of(window=20_000)
     windows.accepted(model_of(), 150_000)
-    windows.refused(model_of("a"), LengthError(window=30_000), 0)
-    windows.refused(model_of("b"), LengthError(window=9_000), 0)
+    windows.refused(model_of("a"), LengthRefusal(window=30_000), 0)
+    windows.refused(model_of("b"), LengthRefusal(window=9_000), 0)
     assert [windows.of(model_of(name)) for name in (KNOWN, "a", "b")] == [20_000, 20_000, 9_000]
     assert windows.learned() == {"a at u": 30_000, "b at u": 9_000}
 
@@ -169,7 +169,7 @@ def test_what_changes_is_saved_and_told_once(tmp_path: Path) -> None:
     windows.accepted(model_of(), 90_000)
     windows.accepted(model_of(), 120_000)
     windows.accepted(model_of(), 110_000)
-    windows.refused(model_of("new"), LengthError(window=7_000), 0)
+    windows.refused(model_of("new"), LengthRefusal(window=7_000), 0)
     assert [len(rows) for rows in told] == [1, 2]
     for found in (windows_of(store), other):
         for rows in told:
@@ -185,9 +185,9 @@ def test_a_file_that_cannot_be_written_loses_nothing_in_memory(tmp_path: Path) -
     store = SessionStore(tmp_path / "s.db", timeout_seconds=0.01)
     windows, holder = windows_of(store), sqlite3.connect(tmp_path / "s.db")
     holder.execute("BEGIN EXCLUSIVE")
-    windows.refused(model_of("a"), LengthError(window=7_000), 0)
+    windows.refused(model_of("a"), LengthRefusal(window=7_000), 0)
     holder.close()
-    windows.refused(model_of("b"), LengthError(window=8_000), 0)
+    windows.refused(model_of("b"), LengthRefusal(window=8_000), 0)
     assert windows_of(store).learned() == {"a at u": 7_000, "b at u": 8_000}
 
 
@@ -195,7 +195,7 @@ def test_the_least_recently_learned_is_forgotten() -> None:
     """The gateway knows 256 models. One that reports again counts as the newest."""
     windows = windows_of()
     for name in [*map(str, range(256)), "0", "more"]:
-        windows.refused(model_of(name), LengthError(window=7_000), 0)
+        windows.refused(model_of(name), LengthRefusal(window=7_000), 0)
     assert len(windows.learned()) == 256
     assert windows.of(model_of("0")) == windows.of(model_of("2")) == 7_000
     with pytest.raises(UnknownWindow):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compaction.session.provider_reports import LearnedWindow, ProviderReports
-from compaction.tokens import LengthError, Usage
+from compaction.tokens import LengthRefusal, Usage
 
 
 def reported(*reports: tuple[int, int], overhead: int = 0) -> ProviderReports:
@@ -52,17 +52,17 @@ def test_a_second_cut_continues_from_the_first() -> None:
 @pytest.mark.parametrize(
     ("error", "sizes", "found"),
     [
-        pytest.param(LengthError(2_000, 1_000), (1_000, 0, 1_000), (2_000, 1_000, 500, 0), id="both figures"),
-        pytest.param(LengthError(4_000, 2_000), (1_000, 0, 1_000), (4_000, 2_000, 333, 1_000), id="three times our count"),
-        pytest.param(LengthError(50, 40), (5_400, 5_000, 400), (50, 40, 0, 49), id="less than the overhead"),
-        pytest.param(LengthError(None, 900), (1_000, 100, 0), (1_000, 900, 800, 100), id="only the window, before any view"),
-        pytest.param(LengthError(None, 1_200), (1_000, 100, 900), (1_201, 1_200, 899, 100), id="a window above our count"),
-        pytest.param(LengthError(), (1_000, -100, 1_100), (1_000, 750, 825, 0), id="no figures"),
-        pytest.param(LengthError(), (0, 0, 0), (1, 1, 1, 0), id="nothing was counted"),
+        pytest.param(LengthRefusal(2_000, 1_000), (1_000, 0, 1_000), (2_000, 1_000, 500, 0), id="both figures"),
+        pytest.param(LengthRefusal(4_000, 2_000), (1_000, 0, 1_000), (4_000, 2_000, 333, 1_000), id="three times our count"),
+        pytest.param(LengthRefusal(50, 40), (5_400, 5_000, 400), (50, 40, 0, 49), id="less than the overhead"),
+        pytest.param(LengthRefusal(None, 900), (1_000, 100, 0), (1_000, 900, 800, 100), id="only the window, before any view"),
+        pytest.param(LengthRefusal(None, 1_200), (1_000, 100, 900), (1_201, 1_200, 899, 100), id="a window above our count"),
+        pytest.param(LengthRefusal(), (1_000, -100, 1_100), (1_000, 750, 825, 0), id="no figures"),
+        pytest.param(LengthRefusal(), (0, 0, 0), (1, 1, 1, 0), id="nothing was counted"),
     ],
 )
 def test_a_length_error_teaches_what_fits(
-    error: LengthError, sizes: tuple[int, int, int], found: tuple[int, int, int, int]
+    error: LengthRefusal, sizes: tuple[int, int, int], found: tuple[int, int, int, int]
 ) -> None:
     """It gives the tokens of the request, the window, the tokens by our count that fit into it, and those beside them."""
     figures = ProviderReports()
@@ -77,7 +77,7 @@ def test_a_length_error_teaches_what_fits(
 @pytest.mark.parametrize(("tokens", "accepted", "window"), [(1, 0, 1), (1, 7, 7), (1_000, 0, 750)])
 def test_a_window_that_an_error_teaches_without_figures(tokens: int, accepted: int, window: int) -> None:
     """It is three quarters of what was refused, at least one token, and no less than what was accepted."""
-    assert LearnedWindow(accepted=accepted).taught(LengthError(), tokens).window == window
+    assert LearnedWindow(accepted=accepted).taught(LengthRefusal(), tokens).window == window
 
 
 def test_an_accepted_request_widens_a_learned_window() -> None:
@@ -87,7 +87,7 @@ def test_an_accepted_request_widens_a_learned_window() -> None:
     assert figures.record(Usage(700, 1), 800)
     assert figures.least == (800, 700)
     assert figures.to_dict() == {"anchor": -100, "learned": [None, 900]}
-    figures.refused(LengthError(2_000, 1_500), 1_000, 0, own=1_000)
+    figures.refused(LengthRefusal(2_000, 1_500), 1_000, 0, own=1_000)
     assert not figures.record(Usage(1_700, 1), 100_000)
     assert figures.learned == LearnedWindow(1_500, 900)
     assert figures.record(Usage(1_700, 1), 1_000)
@@ -110,7 +110,7 @@ def test_saved_figures_are_read(saved: dict[str, Any], learned: list[int | None]
 def test_what_fits_is_saved_until_usage_is_reported() -> None:
     """A saved anchor that is another one is newer than the refusal."""
     figures, again, later = ProviderReports(), ProviderReports(), ProviderReports()
-    figures.refused(LengthError(2_000, 1_000), 1_000, 0, own=1_000)
+    figures.refused(LengthRefusal(2_000, 1_000), 1_000, 0, own=1_000)
     saved = figures.to_dict()
     again.load(saved)
     later.load({**saved, "anchor": 900})
