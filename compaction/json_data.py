@@ -103,7 +103,7 @@ def redacted_json(text: str, redact: Callable[[str], str]) -> str:
     '{"name": "[REDACTED:password]", "n": [1, "a [REDACTED:password]"]}'
     """
     holder = [json.loads(text)]
-    waiting: list[Any] = [holder]
+    waiting: list[list[Any] | dict[Any, Any]] = [holder]
     while waiting:
         inner = waiting.pop()
         keys: Iterable[Any] = range(len(inner)) if isinstance(inner, list) else tuple(inner)
@@ -112,7 +112,7 @@ def redacted_json(text: str, redact: Callable[[str], str]) -> str:
             if isinstance(value, str):
                 inner[key] = redact(value)
             elif isinstance(value, dict | list):
-                waiting.append(value)
+                waiting.append(cast("list[Any] | dict[Any, Any]", value))
     by_strings = json.dumps(holder[0], ensure_ascii=text.isascii())
     whole = redact(by_strings)
     try:
