@@ -103,16 +103,16 @@ def redacted_json(text: str, redact: Callable[[str], str]) -> str:
     '{"name": "[REDACTED:password]", "n": [1, "a [REDACTED:password]"]}'
     """
     holder = [json.loads(text)]
-    waiting: list[list[Any] | dict[Any, Any]] = [holder]
+    waiting: list[Any] = [holder]
     while waiting:
-        inner = waiting.pop()
+        inner = cast("list[Any] | dict[Any, Any]", waiting.pop())
         keys: Iterable[Any] = range(len(inner)) if isinstance(inner, list) else tuple(inner)
         for key in keys:
             value: Any = inner[key]
             if isinstance(value, str):
                 inner[key] = redact(value)
             elif isinstance(value, dict | list):
-                waiting.append(cast("list[Any] | dict[Any, Any]", value))
+                waiting.append(value)
     by_strings = json.dumps(holder[0], ensure_ascii=text.isascii())
     whole = redact(by_strings)
     try:
