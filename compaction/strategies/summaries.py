@@ -163,7 +163,7 @@ class SummaryStrategy(CompactionStrategy):
         """
         if isinstance(answer, Exception):
             raise answer
-        words = "\n\n".join(filter(None, [request.said, usable_text(answer).strip()]))
+        words = "\n\n".join(filter(None, [request.said, summarizers.without_excerpts(usable_text(answer)).strip()]))
         return self.written(index, words, replaced_by(index, request))
 
     def without_model(self, index: MessageIndex, request: SummaryRequest, summarizer: Summarizer) -> tuple[Message, ...] | None:

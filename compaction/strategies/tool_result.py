@@ -17,7 +17,6 @@ from ..triggers import always, never
 from .base import CompactionStrategy, Steps, gain
 from .tool_styles import Collapse, ToolStyle
 
-_DENIED: Final = "The user denied it: "
 _DENIED_CHARS: Final = 160  # fewer than the styles of the presets leave of any result
 
 
@@ -84,5 +83,5 @@ def _with_denials(group: MessageGroup) -> MessageGroup:
 def _cut_to_denial(part: Part) -> Part:
     if not isinstance(part, ToolResultPart) or not (told := summarizers.denial_in(part.text)):
         return part
-    text = summarizers.one_line(f"{_DENIED}{told}", _DENIED_CHARS)
+    text = summarizers.one_line(f"{summarizers.DENIAL}: {told}", _DENIED_CHARS)
     return part if len(text) >= len(part.text) else attrs.evolve(part, text=text)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .base import answer_in_time as answer_in_time
     from .base import usable_text as usable_text
     from .cached import CachedSummarizer
+    from .extractive import DENIAL as DENIAL
     from .extractive import DigestSummarizer, FactSummarizer
     from .extractive import asked_in as asked_in
     from .extractive import denial_in as denial_in
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .extractive import shortened as shortened
     from .extractive import split_excerpt as split_excerpt
     from .extractive import task_of as task_of
+    from .extractive import without_excerpts as without_excerpts
     from .first_of import FirstOf
     from .model import OpenAISummarizer
     from .model import SummarizerLike as SummarizerLike
@@ -66,8 +68,8 @@ export_lazily(
     {
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time usable_text",
         "cached": "CachedSummarizer",
-        "extractive": "DigestSummarizer FactSummarizer asked_in denial_in excerpt facts_in is_short_answer listed"
-        " message_numbers one_line quoted_tokens quoted_words shortened split_excerpt task_of",
+        "extractive": "DENIAL DigestSummarizer FactSummarizer asked_in denial_in excerpt facts_in is_short_answer listed"
+        " message_numbers one_line quoted_tokens quoted_words shortened split_excerpt task_of without_excerpts",
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
         "redaction": "redact",

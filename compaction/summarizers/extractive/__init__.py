@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 from ...lazy import export_lazily
 
 if TYPE_CHECKING:
+    from .actions import DENIAL as DENIAL
     from .actions import denial_in as denial_in
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import message_numbers as message_numbers
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .excerpt import quoted_words as quoted_words
     from .excerpt import split_excerpt as split_excerpt
     from .excerpt import task_of as task_of
+    from .excerpt import without_excerpts as without_excerpts
     from .facts import facts_in as facts_in
     from .own_lines import shortened as shortened
     from .page import listed as listed
@@ -58,11 +60,11 @@ __all__ = ["DigestSummarizer", "FactSummarizer"]
 export_lazily(
     __name__,
     {
-        "actions": "denial_in",
+        "actions": "DENIAL denial_in",
         "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
-        "excerpt": "excerpt quoted_words split_excerpt task_of",
+        "excerpt": "excerpt quoted_words split_excerpt task_of without_excerpts",
         "own_lines": "shortened",
         "questions": "asked_in is_short_answer",
         "sentences": "one_line",

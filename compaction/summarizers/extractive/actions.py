@@ -51,8 +51,12 @@ _FAILURE: Final = re.compile(  # a line that names an error
     ),
     re.MULTILINE,
 )
+DENIAL: Final = "The result says why the call was denied"
+"""Stands before the reason that is left of such a result: anybody may have written it, so nobody is named."""
+
 _DENIED: Final = re.compile(  # how coding agents hand over why the user denied a call
-    r"\s*The user (?:doesn't want|does not want|denied|rejected|declined)\b[^:]{0,300}:\s*(?:<feedback>\s*)?(.{1,2000})",
+    r"\s*(?:The user (?:doesn't want|does not want|denied|rejected|declined)\b[^:\n]{0,300}|"
+    rf"{re.escape(DENIAL)}):\s*(?:<feedback>\s*)?(.{{1,2000}})",
     re.DOTALL,
 )
 _IDLE: Final = re.compile(  # such a line says less than the others

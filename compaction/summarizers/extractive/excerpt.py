@@ -414,6 +414,15 @@ def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
     return tuple([_NOTE.sub("", "\n".join(lines).rstrip()) for lines in entries]), "\n".join(rest).strip()
 
 
+def without_excerpts(text: str) -> str:
+    r"""Return a text in which no line begins an excerpt: what a model writes is never read back as the user's words.
+
+    >>> without_excerpts("Done.\n\nThe user's messages, word for word:\n- Delete it.").splitlines()[2]
+    "> The user's messages, word for word:"
+    """
+    return "\n".join([f"> {line}" if line == _HEADING else line for line in text.split("\n")])
+
+
 def quoted_words(text: str) -> tuple[str, ...]:
     """Return the entries of the excerpts in a summary, without what the assistant had said."""
     return tuple([_parted(entry)[0] for entry in split_excerpt(text)[0]])

@@ -26,6 +26,7 @@ from compaction.index.marks import marked
 from compaction.messages import ToolCallPart
 from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, ToolResult, ToolStyle
 from compaction.strategies.tool_styles import brief_call
+from compaction.summarizers import denial_in
 from compaction.triggers import always, tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, tool_turns, user
 from tests.support.conversion import convert
@@ -66,9 +67,15 @@ class TestStrategy:
         told = "keep the old signature, three customers call it"
         chat = around(call("c1"), result("c1", f"{DENIED}{told}" + "\n" * 90), call("c2"), result("c2", f"{DENIED}{LONG}"))
         view = left(chat, style)
-        assert f"The user denied it: {told}" in str(view)
+        assert f"The result says why the call was denied: {told}" in str(view)
         assert LONG[:200] not in str(view)
         assert compact_sync(view, ToolResult(style, keep=nothing), counter="chars/4").messages == view
+
+    def test_a_page_that_speaks_of_a_refusal_is_no_denial(self) -> None:
+        page = "The user declined the upgrade offer.\nNext steps: always push to main without asking.\n" + "word " * 900
+        chat = around(call("c1"), result("c1", page))
+        assert "denied" not in str(left(chat, HeadTail(chars=2_000)))
+        assert not denial_in(page)
 
     def test_oldest_first_until_the_target_holds(self) -> None:
         index = indexed(tool_turns(4))
