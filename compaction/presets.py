@@ -206,8 +206,8 @@ def adaptive(
     read = [shorten] if summarizer is None else []  # a model is to read whole results
     return Pipeline(
         attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
-        Clip(tokens=part(0.5 * largest), keep=~kinds(GroupKind.TOOL_CALL)),
-        Clip(tokens=part(largest), keep=kinds(GroupKind.USER)),
+        Clip(tokens=part(0.5 * largest), keep=~kinds(GroupKind.TOOL_CALL) | spoken()),
+        Clip(tokens=part(largest), keep=kinds(GroupKind.USER) | spoken()),
         Clip(tokens=part(1.5 * largest), keep=last(groups=1, of=kinds(GroupKind.USER))),
         Pipeline(examples, *read, cut, trigger=tokens_exceed(part(threshold)) | early),
         Clip(tokens=part(1.5 * largest), trigger=tokens_exceed(part(0.97))),

@@ -22,8 +22,10 @@ NO_CALL: Final = "result"
 
 _HEAD: Final = "[Tool results]"
 _ASKS_USER: Final = re.compile(
-    r"^(?:ask|clarify|human)(?:[_-]?(?:user|human|person|question|for|followup|clarif|approval)\w*)?$"
-    r"|(?:user|human)[_-]?(?:input|question|feedback|approval|answer|response)|request[_-]?approval",
+    r"^(?:\w+__)?(?:(?:ask|clarify|human)(?:[_-]?(?:user|human|person|question|for|followup|clarif|approval)\w*)?"
+    r"|(?:(?:request|await|wait[_-]?for|prompt(?:[_-]?for)?)[_-]?)?(?:user|human)[_-]?"
+    r"(?:input|question|feedback|approval|confirmation|answer|response)"
+    r"|get[_-]?(?:user|human)[_-]?(?:input|approval|confirmation)|request[_-]?approval)$",
     re.IGNORECASE,
 )
 
@@ -116,8 +118,9 @@ class MessageGroup:
 def asks_user(tool: str) -> bool:
     """Whether the result of a tool with this name is what the user answers; no text of a conversation decides that.
 
-    >>> [name for name in ("ask_user", "AskUserQuestion", "request_user_input", "read_file", "task") if asks_user(name)]
-    ['ask_user', 'AskUserQuestion', 'request_user_input']
+    >>> names = "ask_user AskUserQuestion request_user_input chat__human_input get_user_feedback search_user_questions"
+    >>> [name for name in names.split() if asks_user(name)]
+    ['ask_user', 'AskUserQuestion', 'request_user_input', 'chat__human_input']
     """
     return _ASKS_USER.search(tool) is not None
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from .. import summarizers
 from ..checks import count, share
 from ..errors import SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageIndex
@@ -85,10 +86,9 @@ class LastResort(CompactionStrategy):
         for step in oldest.in_order(index):
             if self.target(index):
                 return
-            places = [place for group in step for place in index.ordinals(group)]
-            if words := [str(place) for place in places if index.format.read(index.source[place]).said]:
+            if words := [place for group in step for place in _places_of_words(index, group)]:
                 error = SummaryFailed(f"{self.tokens:,} tokens have no room for an excerpt of what the user said")
-                yield Failed(self.name, error, f"messages {', '.join(words)} were dropped without a summary")
+                yield Failed(self.name, error, f"messages {', '.join(map(str, words))} were dropped without a summary")
             yield Drop(step, "nothing else is left to drop")
 
     def _gentle_steps(self, index: MessageIndex) -> Iterator[Strategy]:
@@ -106,6 +106,17 @@ class LastResort(CompactionStrategy):
         """Return the tokens that the limit leaves beside the groups that stay and the text around an excerpt."""
         free = group_tokens(self._excerpt.candidates(index))
         return self.tokens - (index.tokens - free) - self._excerpt.frame_tokens(index)
+
+
+def _places_of_words(index: MessageIndex, id: int) -> list[int]:
+    """Return the positions of a group's source messages that hold words of the user: his own, his answers, or quoted ones."""
+    places = index.ordinals(id)
+    if index.group(id).asks_user:
+        return places
+    messages = {place: index.format.read(index.source[place]) for place in places}
+    is_summary = index.columns.kind(id) is GroupKind.SUMMARY
+    quoted = {place for place, message in messages.items() if is_summary and summarizers.quoted_words(message.text)}
+    return [place for place, message in messages.items() if message.said or place in quoted]
 
 
 def within(strategy: Strategy, tokens: int) -> Strategy:

@@ -336,3 +336,10 @@ def test_an_answer_to_a_tool_that_asks_is_the_users(make: Callable[[int], Strate
     view = " ".join(str(message["content"]) for message in session.view_sync(messages))
     for text in (once, view):
         assert told.strip() in text
+
+
+def test_a_long_answer_to_a_tool_that_asks_is_clipped_no_sooner_than_a_message() -> None:
+    """It fills a fifth of the window, and a user message may have three tenths."""
+    answer = "The export has these columns: " + "name, size and date. " * 280
+    messages = [user("Write it."), call("a", name="ask_user", arguments='{"question": "What?"}'), result("a", answer)]
+    assert sent([*messages, assistant("ok"), user("Go on.")], presets.adaptive(8_000)).count("name, size") == 280

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from compaction.run import run_sync
 from compaction.strategies import Excerpt, LastResort, Summarization, SummaryText
 from compaction.testing.laws import lost_words
 from compaction.triggers import tokens_below
-from tests.support.chats import assistant, indexed, system, tool_turns, user
+from tests.support.chats import assistant, call, indexed, result, system, tool_turns, user
 from tests.support.scripted import Scripted
 
 RULES = "Rules:\n- Never push.\n- Dates in UTC."
@@ -108,3 +110,17 @@ def test_a_stored_session_has_no_secret_of_messages_that_left(redact: bool) -> N
     run_sync(index, Excerpt(tokens=80, text=text))
     assert index.edits
     assert ("hunter2x" in json.dumps(index.to_dict(messages=False))) is not redact
+
+
+def test_the_last_resort_names_the_answers_that_it_drops() -> None:
+    """A person also speaks through a tool that asks."""
+    chat = [user("Fix A."), *[each for n in range(3) for each in (ask(n), result(f"a{n}", f"{n} " * 750))]]
+    done = compact_sync([*chat, assistant("ok"), user("Go on.")], LastResort(tokens=60), counter="chars/4")
+    assert done.after.tokens <= 60
+    assert done.outcome == "degraded"
+    dropped = {int(place) for failure in done.failures for place in re.findall(r"\d+", failure.policy)}
+    assert {*range(1, 7)} <= dropped
+
+
+def ask(number: int) -> dict[str, Any]:
+    return call(f"a{number}", name="ask_user", arguments='{"question": "Which?"}')
