@@ -111,6 +111,7 @@ class RunHistory:
     def clear(self) -> None:
         """End all pauses, for a run that a user asked for."""
         self._failures.clear()
+        self._no_gain.clear()
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return JSON-ready data: each strategy's number of failures and the time of the last, or the tokens of `no_gain`."""

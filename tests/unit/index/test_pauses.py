@@ -100,3 +100,11 @@ def test_what_saved_nothing_is_no_pause() -> None:
         pauses.record_no_gain(f"strategy {number}", number)
     assert len(pauses.to_dict()) == 64
     assert pauses.no_gain("strategy 99") == 99
+
+
+def test_a_forced_run_ends_the_pause_after_a_summary_that_saved_nothing() -> None:
+    history = RunHistory()
+    history.record_failure("one", 0.0)
+    history.record_no_gain("other", 500)
+    history.clear()
+    assert (history.is_paused("one", 1.0), history.no_gain("other")) == (False, None)
