@@ -239,8 +239,7 @@ class Classifier:
     def _learn(self, word: str) -> _KnownWord:
         features = features_of_word(word)
         if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-            self._known[_NO_WORD] = _AT_END
+            self._known = {_NO_WORD: _AT_END}  # a new one, since other threads read this one
         known = self._known[word] = self._sum(features), second_in_pair(features[0]), first_in_pair(features[0])
         return known
 

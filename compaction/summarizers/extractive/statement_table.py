@@ -10,7 +10,7 @@ import attrs
 
 from .kinds import Kind
 from .statements import SYSTEM, Statement
-from .subjects import begins_with_pronoun, is_name
+from .subjects import begins_with_pronoun, initials_of, is_name
 
 MOST: Final = 1_500
 """The most statements, actions, files or rows that a memory holds."""
@@ -196,6 +196,7 @@ def _surely_replaces(new: Statement, old: Statement) -> bool:
         and not begins_with_pronoun(old.text)
         and not is_name(new.text, values[0][1])
         and (old.stems == new.stems or (new.changes and old.stems < new.stems))
+        and initials_of(old.text) == initials_of(new.text)
     )
 
 

@@ -19,6 +19,7 @@ _HANGUL: Final = re.compile(r"[가-힣]{2,}")
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _NAME: Final = re.compile(r"(?:[A-Za-z]+-?)?\d+(?:-\d+)*")  # "4411", "BX-1008"
+_INITIALS: Final = re.compile(r"(?<![\w.])(?<!^)[A-Z]{1,2}(?![\w'’])")
 _PRONOUN: Final = re.compile(
     r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
     r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|da\w*|deren|dessen|hier\w*|solche\w*)\b",
@@ -83,6 +84,11 @@ def stems_of(sentence: str) -> frozenset[str]:
         found.update(word[:2] for word in words if _HANGUL.match(word))
         found.update(run[at : at + 2] for run in _HAN.findall(sentence) for at in range(len(run) - 1))
     return frozenset(found - _UNITS or found)
+
+
+def initials_of(sentence: str) -> frozenset[str]:
+    """Return the words of one or two capitals, which name a thing but are no stems: "Room B", "the VAT in DE"."""
+    return frozenset(_INITIALS.findall(sentence)) - {"I"}
 
 
 def points_back(sentence: str) -> bool:

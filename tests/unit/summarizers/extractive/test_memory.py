@@ -49,10 +49,12 @@ def test_the_latest_value_and_the_one_before() -> None:
         ("Refund order 4711 please.", "Refund order 4712 please."),
         ("Please translate chapter 3.", "Please translate chapter 4."),
         ("What is 17 * 4?", "What is 17 * 5?"),
+        ("The VAT in DE is 19 percent.", "The VAT in FR is 20 percent."),
+        ("Room A costs 10 euros.", "Room B costs 20 euros."),
     ],
 )
-def test_a_request_replaces_no_other_request(requests: tuple[str, str]) -> None:
-    """Two requests that differ by a number are two tasks, and no value changed."""
+def test_two_things_are_not_one_with_another_value(requests: tuple[str, str]) -> None:
+    """Two requests that differ by a number are two tasks, and short names tell two things apart."""
     assert words(memory_of(said(*requests))) == [*requests]
 
 
