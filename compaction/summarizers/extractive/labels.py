@@ -51,7 +51,8 @@ def _last(closes: Callable[[str], object], lines: Sequence[str], at: int) -> int
 
 
 def _last_closing_tag(lines: Sequence[str], at: int) -> int | None:
-    closing = f"</{_OPEN_TAG.findall(lines[at])[0]}>"
+    opening = _OPEN_TAG.match(lines[at])
+    closing = f"</{opening[1]}>" if opening is not None else ""
     return _last(lambda line: line.rstrip().endswith(closing), lines, at)
 
 
@@ -110,11 +111,11 @@ def end_of_json(text: str) -> int | None:
 
 
 class LabelKind(enum.Enum):
-    """A kind of label; the value is an expression for it."""
+    """A kind of label."""
 
-    SIGN = r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*"  # "[log]", "*** RESULT ***"
-    WORDS = r"[^\n:：]{1,120}[:：]\s*"  # "Output:"
-    FIELD = r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2}"  # "Status: 200 OK"; its block ends at a blank line
+    SIGN = "sign"  # "[log]", "*** RESULT ***"
+    WORDS = "words"  # "Output:"
+    FIELD = "field"  # "Status: 200 OK"; its block ends at a blank line
 
 
 @attrs.frozen
@@ -125,7 +126,10 @@ class Label:
     text: str
 
 
-_LABELS: Final = [(kind, re.compile(kind.value)) for kind in LabelKind]
+_SIGN: Final = re.compile(r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*")
+_WORDS: Final = re.compile(r"[^\n:：]{1,120}[:：]\s*")
+_FIELD: Final = re.compile(r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2}")
+_LABELS: Final = {LabelKind.SIGN: _SIGN.fullmatch, LabelKind.WORDS: _WORDS.fullmatch, LabelKind.FIELD: _FIELD.fullmatch}
 _LABEL_CHARS: Final = 40
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _LEAST_LETTERS: Final = 3  # of a word by which one line answers another
@@ -176,7 +180,7 @@ def label_of(line: str, following: str) -> Label | None:
     text = line.strip()
     if not following.strip() or _OF_USER.match(text) or BULLET.match(text):
         return None
-    kind = next((kind for kind, pattern in _LABELS if pattern.fullmatch(text)), None)
+    kind = next((kind for kind, fits in _LABELS.items() if fits(text)), None)
     if kind is None or (kind is not LabelKind.SIGN and BULLET.match(following)):
         return None
     return Label(kind, text) if _LABELS_OF_USER.isdisjoint(_LETTERS.findall(text[:_LABEL_CHARS].lower())) else None

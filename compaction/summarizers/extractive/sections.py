@@ -101,7 +101,8 @@ def read_sections(text: str) -> dict[Section, list[str]]:
         elif continues and line[0].isspace():
             found[section][-1] += f"\n{bare}"
         else:
-            item = MARK.sub("", bare, count=1) if MARK.match(bare) else bare
+            mark = MARK.match(bare)
+            item = bare if mark is None else bare[mark.end() :]
             continues = item.lower() not in _NOTHING
             if continues:
                 found.setdefault(section, []).append(item)

@@ -25,7 +25,7 @@ from compaction.errors import ConfigurationError
         (["--preset", "magic"], "there is no such preset"),
         (["--window", "none"], "--window none"),
         (["--window", "12q"], "not a number of tokens"),
-        (["--openai-url", "ftp://x"], "openai_url"),
+        (["--openai-url", "ftp://x"], "--openai-url"),
         (["--forget-after", "soon"], "not a time"),
         (["--config", "missing.toml"], "missing.toml"),
     ],

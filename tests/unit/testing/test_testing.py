@@ -99,7 +99,7 @@ def garble(index: MessageIndex) -> Steps:
             garbled = index.format.read({**message.raw, "content": 5})
             index.columns.show(group.id, (garbled, *index.measure(garbled)))
             index.columns.journal.append(attrs.evolve(_made(index), edit=Rewrite(group, group.messages, "garbled")))
-            index._changed()
+            index._discard_view()
     yield from ()
 
 
@@ -108,7 +108,7 @@ def tear(index: MessageIndex) -> Steps:
     for group in index.included_groups:
         if len(group.messages) > 1:
             index.columns.show(group.id + 1, (None, 0, 0))
-            index._changed()
+            index._discard_view()
     yield from ()
 
 
@@ -116,14 +116,14 @@ def swap(index: MessageIndex) -> Steps:
     """Show a copy of a message that no edit names."""
     message = index.included_groups[0].messages[0]
     index.columns.show(0, (message.evolve(text="short"), *index.measure(message)))
-    index._changed()
+    index._discard_view()
     yield from ()
 
 
 def turn_around(index: MessageIndex) -> Steps:
     """Show the messages in another order."""
     index.columns.source.reverse()
-    index._changed()
+    index._discard_view()
     yield from ()
 
 
@@ -132,7 +132,7 @@ def forget_the_user(index: MessageIndex) -> Steps:
     user = next(group for group in reversed(index.included_groups) if group.messages[0].role == "user")
     index.columns.exclude([user.id])
     index.columns.journal.append(attrs.evolve(_made(index), edit=Drop(user, "forgotten")))
-    index._changed()
+    index._discard_view()
     yield from ()
 
 
@@ -140,7 +140,7 @@ def forget_the_rules(index: MessageIndex) -> Steps:
     """Drop a system message without permission."""
     index.columns.exclude([0])
     index.columns.journal.append(attrs.evolve(_made(index), edit=Drop(0, "forgotten")))
-    index._changed()
+    index._discard_view()
     yield from ()
 
 
