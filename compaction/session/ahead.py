@@ -307,12 +307,24 @@ class _BackgroundRequest:
     answer: object = attrs.field(default=None, init=False)  # or the exception; None if there is none yet, or it was cancelled
 
 
+async def _called_in_thread(request: SummaryRequest) -> object:
+    """Return what a function returns that runs in a thread; after a cancellation, close a coroutine that it has returned."""
+    answers = list[object]()
+    try:
+        await anyio.to_thread.run_sync(lambda: answers.append(request.call()), abandon_on_cancel=True)
+    except BaseException:
+        for answer in filter(inspect.iscoroutine, answers):
+            answer.close()
+        raise
+    return answers[0]
+
+
 async def _called(request: SummaryRequest) -> object:
     """Return the summarizer's answer. A sync summarizer runs in a thread; a cancellation does not wait for that thread."""
     if inspect.iscoroutinefunction(request.summarizer.summarize):
         answer = request.call()
     else:
-        answer = await anyio.to_thread.run_sync(request.call, abandon_on_cancel=True)
+        answer = await _called_in_thread(request)
     if inspect.isawaitable(answer):
         answer = await request.wait(answer)
     return "" if answer is None else answer  # in `_BackgroundRequest`, None stands for a request without an answer
