@@ -175,7 +175,7 @@ async def test_a_conversation_in_memory_is_forgotten_without_files_too(option: s
     [
         ({"recall": "r.db", "forget_after": 9.0}, {"r.db", "r.db.uses"}),
         ({"recall": "r.db"}, {"r.db"}),
-        ({"recall": "r.db", "store": "s.db", "forget_after": 9.0}, {"r.db", "s.db"}),
+        ({"recall": "r.db", "store": "s.db", "forget_after": 9.0}, {"r.db", "s.db", "s.db.windows"}),
         ({"forget_after": 9.0}, set()),
     ],
 )

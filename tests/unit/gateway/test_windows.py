@@ -81,6 +81,20 @@ async def test_another_conversation_with_the_model_is_never_refused(tmp_path: Pa
     assert [size < 9_000 for size in map(size_of, upstream.got)] == [False, True, False, True, False]
 
 
+async def test_a_window_that_was_learned_is_no_conversation(tmp_path: Path) -> None:
+    """It is neither forgotten after a time nor deleted by a name: the next start of the gateway still knows it."""
+    path = tmp_path / "s.db"
+    with ScriptedUpstream(too_long(REAL, 16_000), chat_reply()) as upstream:
+        async with in_process(upstream, window="auto", store=path) as client:
+            await client.post(CHAT, content=chat())
+            (name,) = [each["id"] for each in (await client.get("/status.json")).json()["conversations"]]
+            found = [(await client.delete(f"/conversations/{each}")).status_code for each in (name, "gateway:windows")]
+        assert found == [204, 404]
+        assert SessionStore(path).delete_unused(before=200.0, now=100.0) == []
+        async with in_process(upstream, window="auto", store=path) as client:
+            assert list((await client.get("/status.json")).json()["windows"].values()) == [REAL]
+
+
 async def test_a_limit_in_bytes_is_no_window() -> None:
     """A refusal with 413 that names no figure shortens its own conversation only."""
     refusal = answer(413, b"<html><h1>413 Request Entity Too Large</h1></html>", content_type="text/html")
