@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +215,30 @@ def test_the_least_recently_learned_is_forgotten() -> None:
     assert windows.of(model_of("0")) == windows.of(model_of("2")) == 7_000
     with pytest.raises(UnknownWindow):
         windows.of(model_of("1"))
+
+
+def test_a_window_stays_known_while_a_report_changes_it() -> None:
+    """Another thread that asks for it in between gets the old window or the new one."""
+    windows, found = windows_of(), list[int | Exception]()
+    windows.refused(model_of("new"), LengthRefusal(window=7_000), 0)
+
+    def ask() -> None:
+        try:
+            found.append(windows.of(model_of("new")))
+        except UnknownWindow as error:
+            found.append(error)
+
+    other = threading.Thread(target=ask)
+
+    class Tokens(int):
+        """A reported number, in whose comparison another thread asks."""
+
+        def __gt__(self, value: int) -> bool:
+            if other.ident is None:
+                other.start()
+                other.join(0.2)
+            return super().__gt__(value)
+
+    windows.accepted(model_of("new"), Tokens(8_000))
+    other.join()
+    assert found in ([7_000], [8_000])
