@@ -209,9 +209,13 @@ class _ModelExchange:
         conversation = conversation_key(read.request)
         owner = workers.owners.owner(conversation)
         self._is_elsewhere = owner != workers.number  # also if the client leaves now
-        if self._is_elsewhere and not await client.hand_over(workers, owner, read.original):
+        try:
+            if self._is_elsewhere and not await client.hand_over(workers, owner, read.original):
+                self._is_elsewhere = False
+                workers.owners.take_over(conversation)
+        except NoAnswer:
             self._is_elsewhere = False
-            workers.owners.take_over(conversation)
+            raise
         return self._is_elsewhere
 
     async def _send(self, plan: RequestPlan) -> UpstreamAnswer:
