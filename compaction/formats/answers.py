@@ -52,7 +52,10 @@ def anthropic_answer(values: Sequence[Any]) -> list[Any]:
 
 
 def _extend(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add a delta to a block: each names its text by its type, such as ``text_delta``."""
+    """Add a delta to a block: each names its text by its type, such as ``text_delta``; citations come one by one."""
     kind = str(delta.get("type")).removesuffix("_delta")
+    if kind == "citations":
+        block[kind] = [*(block.get(kind) or ()), delta["citation"]]
+        return
     name, field = ("partial", "partial_json") if kind == "input_json" else (kind, kind)
     block[name] = block.get(name, "") + delta[field]

@@ -141,6 +141,7 @@ class ClientConnection:
         """Let another worker answer; return whether it did.
 
         Raises:
+            NoAnswer: If that worker stops before its answer.
             AnswerStopped: If that worker stops in the middle of the answer.
         """
         try:

@@ -161,7 +161,9 @@ class GatewayConversations:
         self._threads: anyio.CapacityLimiter  # made in the event loop that uses it
         self.store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=LOCK_SECONDS)
         self._forgotten: dict[str, None] = {}
-        self.windows = ModelWindows(settings, self.store)
+        # a file of its own, because what is in the other one is deleted with its conversation or after a time
+        learned = None if settings.store is None else SessionStore(f"{settings.store}.windows", timeout_seconds=LOCK_SECONDS)
+        self.windows = ModelWindows(settings, learned)
         self.recalled = None if settings.recall is None else SQLiteStore(settings.recall, timeout_seconds=LOCK_SECONDS)
         self._recall_tokens = 0 if self.recalled is None else self._counter.count_text(json.dumps(RECALL_FUNCTIONS))
 

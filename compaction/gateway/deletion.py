@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
 import anyio
+import anyio.from_thread
 
 from ..stores import SessionStore
 from .conversations import LOCK_SECONDS, ConversationInUse, ConversationTurn, GatewayConversations
@@ -105,13 +107,19 @@ class ConversationDeletion:
             StateError: If a file cannot be written.
         """
         now, in_thread = self._settings.clock(), self._conversations.in_thread
-        names = {name for name, at in self._last_use.items() if at < now - after}
+        deleted, before = set[str](), now - after
+
+        def delete(names: Iterable[str]) -> None:
+            for name in names:
+                # one in use notes a new use at the end of its call
+                if anyio.from_thread.run_sync(self.in_memory, name) != "in use":
+                    self._delete_recalled(name)
+                    deleted.add(name)
+
+        await in_thread(partial(delete, [name for name, at in self._last_use.items() if at < before]))
         if self._uses is not None:
-            names.update(await in_thread(partial(self._uses.delete_unused, now - after, now)))
-        names = {name for name in names if self.in_memory(name) != "in use"}  # those note a new use at the end of their call
-        for name in names:
-            await in_thread(partial(self._delete_recalled, name))
-        return sorted(names)
+            await in_thread(partial(self._uses.delete_unused, before, now, also=delete))
+        return sorted(deleted)
 
     async def keep_deleting(self) -> None:
         """Delete unused conversations from time to time, until cancelled; after a failure, the next time tries again."""

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _OTHER: Final = "other"
 _UNKNOWN_PATH: Final = "unknown path"
 _MOST_RECALLS: Final = 4
+_TOO_MANY_REQUESTS: Final = 429
 _LARGEST_ANSWER: Final = 16_777_216
 _UNCOUNTED: Final = 2_000  # tokens: the gateway also counts tools and instructions
 _logger: Final = logging.getLogger("compaction.gateway")
@@ -171,6 +172,7 @@ class _ModelExchange:
     _began: float = attrs.field(factory=anyio.current_time, init=False)
     _added_seconds: float = attrs.field(default=0.0, init=False)
     _retried: str = attrs.field(default="", init=False)
+    _has_recalled: bool = attrs.field(default=False, init=False)  # so that another request than the plan's was answered
     _usage: Usage | None = attrs.field(default=None, init=False)
 
     async def run(self) -> None:
@@ -207,9 +209,13 @@ class _ModelExchange:
         conversation = conversation_key(read.request)
         owner = workers.owners.owner(conversation)
         self._is_elsewhere = owner != workers.number  # also if the client leaves now
-        if self._is_elsewhere and not await client.hand_over(workers, owner, read.original):
+        try:
+            if self._is_elsewhere and not await client.hand_over(workers, owner, read.original):
+                self._is_elsewhere = False
+                workers.owners.take_over(conversation)
+        except NoAnswer:
             self._is_elsewhere = False
-            workers.owners.take_over(conversation)
+            raise
         return self._is_elsewhere
 
     async def _send(self, plan: RequestPlan) -> UpstreamAnswer:
@@ -230,31 +236,50 @@ class _ModelExchange:
         await self.client.end()
 
     async def _recalled(self, plan: RequestPlan, answer: UpstreamAnswer) -> UpstreamAnswer:
-        """Answer the model's calls of the tools of recall, and return the answer that is meant for the client."""
-        gateway, body, turn = self.gateway, plan.body, plan.turn
-        store, in_thread = gateway.conversations.recalled, gateway.conversations.in_thread
-        if store is None or turn is None or plan.without_recall is None or answer.status >= 300:
+        """Answer the model's calls of the tools of recall, and return the answer that is meant for the client.
+
+        The last results are sent without the tools, so that the model answers with what it has. After a failure or a refusal,
+        the request is sent as if there had been no tools: the agent never gets a call of one.
+        """
+        status, body = self.gateway.status, plan.body
+        if plan.turn is None or plan.without_recall is None or answer.status >= 300:
             return answer
-        for _ in range(_MOST_RECALLS):
+        for left in reversed(range(_MOST_RECALLS + 1)):
             if not await answer.read(_LARGEST_ANSWER):
                 return answer
             try:
-                text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
-                answered = partial(continued, self.route.api, body, text, kind, store=store, session=turn.session.id)
-                following = await in_thread(answered)
+                following = await self._following(plan, body, answer, plan.without_recall if left <= 1 else None)
             except Exception as error:
-                gateway.status.failed(f"recall: {type(error).__name__}")
-                return answer
+                status.failed(f"recall: {type(error).__name__}")
+                break
             if following is None:
                 return answer
-            gateway.status.retried("recall")
-            body = following
-            answer.close()
-            answer = await self._send(attrs.evolve(plan, body=body))
-            if answer.status >= 300:
+            if not left:  # a call of a tool that this request did not offer
                 break
+            status.retried("recall")
+            body = following
+            answer = await self._instead(answer, attrs.evolve(plan, body=body))
+            if answer.status >= 300:
+                if not await _is_refusal(answer):
+                    return answer
+                break
+        return await self._instead(answer, attrs.evolve(plan, body=plan.without_recall))
+
+    async def _following(self, plan: RequestPlan, body: bytes, answer: UpstreamAnswer, bare: bytes | None) -> bytes | None:
+        """Return the next request if an answer calls a tool of recall; ``None`` if the answer is meant for the client."""
+        conversations, turn = self.gateway.conversations, plan.turn
+        store = conversations.recalled
+        if store is None or turn is None:
+            return None
+        text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
+        api, session = self.route.api, turn.session.id
+        return await conversations.in_thread(partial(continued, api, body, text, kind, store=store, session=session, bare=bare))
+
+    async def _instead(self, answer: UpstreamAnswer, plan: RequestPlan) -> UpstreamAnswer:
+        """Send another request, of recall, in place of the one that was answered."""
+        self._has_recalled = True
         answer.close()
-        return await self._send(attrs.evolve(plan, body=plan.without_recall))
+        return await self._send(plan)
 
     # ---------------------------------------------------------------- the second request
 
@@ -315,7 +340,8 @@ class _ModelExchange:
         if plan is None or plan.turn is None or self.route.counts or not 200 <= self.client.status < 300:
             return
         try:
-            if self._usage is not None and not plan.why:  # otherwise it is that of another request than the turn's
+            is_own = not plan.why and not self._has_recalled  # otherwise it is that of another request than the turn's
+            if self._usage is not None and is_own:
                 if self._usage.is_plausible(plan.turn.tokens, beside=_UNCOUNTED):
                     await gateway.conversations.record_usage(plan.turn, self._usage)
                 else:
@@ -356,6 +382,13 @@ class _ModelExchange:
             route=self.route.name,
             status=status,
         )
+
+
+async def _is_refusal(answer: UpstreamAnswer) -> bool:
+    """Whether an upstream refused a request for its contents: not if it is busy or has a fault, except for a length error."""
+    if answer.status in REFUSALS and await answer.read() and LengthRefusal.read(answer.refusal()) is not None:
+        return True
+    return answer.status < 500 and answer.status != _TOO_MANY_REQUESTS
 
 
 # ------------------------------------------------------------------------ the log

@@ -39,7 +39,9 @@ def offered(body: bytes, asked: ModelRequest, api: ModelAPI) -> bytes:
     return request.with_messages([*request.messages, *map(api.tool, RECALL_FUNCTIONS)])
 
 
-def continued(api: ModelAPI, body: bytes, answer: bytes, kind: str, *, store: SQLiteStore, session: str) -> bytes | None:
+def continued(
+    api: ModelAPI, body: bytes, answer: bytes, kind: str, *, store: SQLiteStore, session: str, bare: bytes | None = None
+) -> bytes | None:
     """Return the next request if an answer calls a tool of recall; ``None`` if it is meant for the client.
 
     Args:
@@ -49,6 +51,7 @@ def continued(api: ModelAPI, body: bytes, answer: bytes, kind: str, *, store: SQ
         kind: Its content type.
         store: What left.
         session: The session of the request, whose records may be read.
+        bare: The first request without the tools of recall, if the next one is not to offer them.
     """
     if not any(name.encode() in answer for name in _NAMES):
         return None
@@ -58,8 +61,12 @@ def continued(api: ModelAPI, body: bytes, answer: bytes, kind: str, *, store: SQ
     if not any(call.name in _NAMES for call in calls):
         return None
     results = [ToolResultPart(call.id, _result(call, store, session)) for call in calls]
-    request = read_request(body, api.key)
-    return request.with_messages([*request.messages, *said, *[each.raw for each in api.format.compose("user", results)]])
+    added = [*said, *[each.raw for each in api.format.compose("user", results)]]
+    request = asked = read_request(body, api.key)
+    if bare is not None:
+        request = read_request(bare, api.key)
+        added = [*asked.messages[len(request.messages) :], *added]
+    return request.with_messages([*request.messages, *added])
 
 
 def _result(call: ToolCallPart, store: SQLiteStore, session: str) -> str:

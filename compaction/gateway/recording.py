@@ -11,7 +11,8 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +39,7 @@ class SessionRecorder:
         self._clock = clock
         self._lock = threading.Lock()
         self._known: OrderedDict[str, list[bytes]] = OrderedDict()
+        self._size = 0  # of the file, in bytes, after the last change that this process made
 
     def record(self, conversation: str, format: MessageFormat, messages: Sequence[Any]) -> None:
         """Record the messages that a request added, given all of its messages; O(contents).
@@ -49,7 +51,9 @@ class SessionRecorder:
 
         plain = for_comparison(messages, format)
         digests = [hashlib.blake2b(json.dumps(message).encode(), digest_size=16).digest() for message in plain]
-        with self._lock:
+        with self._alone():
+            if self._size_now() != self._size:  # another process deleted lines, to which the next ones would refer
+                self._known.clear()
             known = self._known.pop(conversation, [])
             pairs = zip(known, digests, strict=False)
             keep = next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(known), len(digests)))
@@ -67,6 +71,7 @@ class SessionRecorder:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(redacted_json(json.dumps(line), redact) + "\n")
+            self._size = self._size_now()
 
     def forget(self, conversation: str) -> bool:
         """Delete a conversation from the files of the folder, and return whether one had it; O(files).
@@ -75,8 +80,9 @@ class SessionRecorder:
             OSError: If a file cannot be read or written.
         """
         found = False
-        with self._lock:
+        with self._alone():
             self._known.pop(conversation, None)
+            was_changed = self._size_now() != self._size
             for path in sorted(self.path.parent.glob("gateway-*.jsonl")):
                 with path.open("rb") as lines:
                     if not any(_is_of(line, conversation) for line in lines):
@@ -86,7 +92,28 @@ class SessionRecorder:
                     kept.writelines(line for line in lines if not _is_of(line, conversation))
                 if not path.stat().st_size:
                     path.unlink()
+            if not was_changed:
+                self._size = self._size_now()
         return found
+
+    def _size_now(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Let no other thread or process change the files of the folder; without ``fcntl``, as on Windows, no other thread."""
+        with self._lock:
+            folder = None
+            try:
+                with suppress(ImportError, OSError):  # some file systems lock no folders
+                    import fcntl
+
+                    folder = os.open(self.path.parent, os.O_RDONLY)
+                    fcntl.flock(folder, fcntl.LOCK_EX)
+                yield
+            finally:
+                if folder is not None:
+                    os.close(folder)
 
 
 def _is_of(line: bytes, conversation: str) -> bool:

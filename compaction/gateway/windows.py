@@ -98,7 +98,8 @@ class ModelWindows:
         Raises:
             UnknownWindow: If no table has the model, and its provider has not reported the window.
         """
-        learned = self._learned.get(served, LearnedWindow())
+        with self._lock:  # `_learn` takes the entry out before it puts the changed one in
+            learned = self._learned.get(served, LearnedWindow())
         configured = self._configured
         if isinstance(configured, int):
             return configured if learned.window is None else min(configured, learned.window)

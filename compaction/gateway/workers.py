@@ -23,6 +23,7 @@ import attrs
 import msgspec
 
 from .owners import ConversationOwners
+from .upstream import NoAnswer
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope, Send
@@ -66,27 +67,29 @@ class Workers:
         """Let another worker serve a request, and send its answer as it arrives.
 
         Returns:
-            The status that was sent; ``None`` if that worker does not run, and nothing was sent.
+            The status that was sent; ``None`` if that worker does not run, or ended before it took the request.
 
         Raises:
-            ConnectionError: If it stops in the middle of the answer.
+            NoAnswer: If it ends after it took the request, which may have been sent, and before its answer.
+            ConnectionError: If it ends in the middle of the answer.
         """
+        status = None
         try:
             reader, writer = await asyncio.open_unix_connection(self.socket(number))
         except OSError:
             return None
-        status = None
         with closing(writer):
             try:
                 await _write(writer, "request", {name: scope.get(name) for name in _PARTS}, body)
-            except OSError:
+                await _read(reader)  # that it takes the request, see `_serve`
+            except (asyncio.IncompleteReadError, OSError):
                 return None
             while True:
                 try:
                     message, data = await _read(reader)
                 except (asyncio.IncompleteReadError, OSError) as error:
                     if status is None:
-                        return None
+                        raise NoAnswer(502, "WorkerStopped", "another process of the gateway ended") from error
                     raise ConnectionError("another worker stopped in the middle of an answer") from error
                 if message["type"] == "http.response.start":
                     status = message["status"]
@@ -158,7 +161,7 @@ class Workers:
 async def _serve(
     app: ASGIApp, scope: Mapping[str, Any], body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Serve a request of another worker; it is cancelled when that closes the connection."""
+    """Serve a request of another worker, after telling it so; it is cancelled when that closes the connection."""
     given = [{"type": "http.request", "body": body}]
 
     async def receive() -> Any:
@@ -173,6 +176,7 @@ async def _serve(
             await _write(writer, None, {**message, "body": None}, message.get("body", b""))
 
     headers = [tuple(each) for each in scope["headers"]]
+    await _write(writer, "taken", None)
     await app({**scope, "type": "http", "headers": headers, HANDED_OVER: True}, receive, send)
 
 

@@ -97,18 +97,29 @@ class SessionStore:
         with self._file.open() as database:
             database.execute("INSERT OR REPLACE INTO session_uses (id, at) VALUES (?, ?)", (id, at))
 
-    def delete_unused(self, before: float, now: float) -> list[str]:
+    def delete_unused(self, before: float, now: float, *, also: Callable[[list[str]], object] | None = None) -> list[str]:
         """Delete the sessions that were last used before a time, with all their bytes, and return their ids.
 
-        Both times are by the clock of `note_use`. A session without a noted use counts as used ``now``.
+        Both times are by the clock of `note_use`. A session without a noted use counts as used ``now``. After a failure, call
+        it again: the times of use are deleted last, so it returns and repeats what was not completed.
+
+        Args:
+            before: The time.
+            now: The current time.
+            also: Deletes what belongs to these ids elsewhere; may raise.
         """
         with self._file.open() as database:
+            # this statement begins the transaction, so no other process notes a use before the sessions are deleted
             database.execute("INSERT OR IGNORE INTO session_uses (id, at) SELECT id, ? FROM sessions", (now,))
             ids = [id for (id,) in database.execute("SELECT id FROM session_uses WHERE at < ? ORDER BY id", (before,))]
-        for id in ids:
-            self.delete(id)
+            database.executemany("DELETE FROM sessions WHERE id = ?", [(id,) for id in ids])
+            database.executemany("DELETE FROM session_keys WHERE id = ?", [(id,) for id in ids])
         if ids:
+            if also is not None:
+                also(ids)
             self.scrub()
+            with self._file.open() as database:
+                database.executemany("DELETE FROM session_uses WHERE id = ? AND at < ?", [(id, before) for id in ids])
         return ids
 
     def in_scope(self, scope: str) -> dict[str, list[str]]:

@@ -46,6 +46,12 @@ CLAUDE = events_of(
     {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": ""}},
     {"type": "content_block_stop", "index": 2},
 )
+CITED = events_of(
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "", "citations": None}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {"a": 1}}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "so"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {"b": 2}}},
+)
 THOUGHT = {"type": "thinking", "thinking": "so", "signature": "s1"}
 SAYS = {"role": "assistant", "content": "hi"}
 APIS = {api.name: api for api in (ANTHROPIC_API, CHAT_API, RESPONSES_API)}
@@ -101,6 +107,12 @@ ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{
             [("a", "look", '{"a": 1}'), ("b", "look", "{}")],
         ),
         ("messages", events_of(), {"role": "assistant", "content": []}, []),
+        (
+            "messages",
+            CITED,
+            {"role": "assistant", "content": [{"type": "text", "text": "so", "citations": [{"a": 1}, {"b": 2}]}]},
+            [],
+        ),
     ],
 )
 def test_what_an_answer_says(name: str, answer: Any, said: Any, calls: list[Any]) -> None:

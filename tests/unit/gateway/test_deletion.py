@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from compaction.errors import StateError
 from compaction.gateway.conversations import GatewayConversations
 from compaction.gateway.deletion import ConversationDeletion
 from compaction.gateway.status import GatewayStatus
@@ -53,7 +54,7 @@ async def test_a_conversation_is_forgotten_after_its_time(tmp_path: Path) -> Non
             while left != 1:
                 await anyio.sleep(0.01)
                 left = (await client.get("/healthz")).json()["conversations"]
-            rows = rows_of(path, *TABLES)
+        rows = rows_of(path, *TABLES)
     assert len(rows[0]) == 1
     assert rows == rows[:1] * 3
 
@@ -111,6 +112,27 @@ async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> N
             while left != [[]]:
                 await anyio.sleep(0.01)
                 left = rows_of(path, "records")
+
+
+async def test_what_left_is_forgotten_although_another_process_reads_the_file_of_decisions(tmp_path: Path) -> None:
+    """Its bytes stay in that file until the next time, which fails no more; what left is deleted at once."""
+    now, path, recall = [1_000.0], tmp_path / "s.db", tmp_path / "recall.db"
+    with ScriptedUpstream(chat_reply()) as upstream:
+        async with in_process(upstream, store=path, recall=recall, forget_after=1e6, clock=lambda: now[0]) as client:
+            assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)})).status_code == 200
+    assert rows_of(recall, "records") != [[]]
+    now[0] += 2_000.0
+    conversations, deletion = deletion_of(now, store=path, recall=recall, forget_after=9.0)
+    reader = sqlite3.connect(path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM sessions").fetchall()
+    async with conversations:
+        with pytest.raises(StateError):
+            await deletion.delete_unused(9.0)
+        reader.close()
+        assert rows_of(recall, "records") == [[]]
+        assert len(await deletion.delete_unused(9.0)) == 1
+        assert await deletion.delete_unused(9.0) == []
 
 
 def deletion_of(now: list[float], **options: Any) -> tuple[GatewayConversations, ConversationDeletion]:
@@ -175,7 +197,7 @@ async def test_a_conversation_in_memory_is_forgotten_without_files_too(option: s
     [
         ({"recall": "r.db", "forget_after": 9.0}, {"r.db", "r.db.uses"}),
         ({"recall": "r.db"}, {"r.db"}),
-        ({"recall": "r.db", "store": "s.db", "forget_after": 9.0}, {"r.db", "s.db"}),
+        ({"recall": "r.db", "store": "s.db", "forget_after": 9.0}, {"r.db", "s.db", "s.db.windows"}),
         ({"forget_after": 9.0}, set()),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -118,19 +119,30 @@ ODD = answer(200, b'{"compaction_grep"')
         ([DONE], [True], 200, {}),
         ([calls, DONE], [True, True], 200, {"retries": {"recall": 1}}),
         ([calls, REFUSED, DONE], [True, True, False], 200, {"retries": {"recall": 1}}),
-        ([calls] * 5 + [DONE], [True] * 5 + [False], 200, {"retries": {"recall": 4}}),
+        ([calls] * 4 + [DONE], [True] * 4 + [False], 200, {"retries": {"recall": 4}}),
+        ([calls] * 5 + [DONE], [True] * 4 + [False] * 2, 200, {"retries": {"recall": 4}}),
         ([answer(300, {}), DONE], [True], 300, {}),
         ([calls, answer(300, {}), DONE], [True, True, False], 200, {"retries": {"recall": 1}}),
-        ([ODD], [True], 200, {"failures": {"recall: JSONDecodeError": 1}}),
+        ([calls, answer(429, {}), DONE], [True, True], 429, {"retries": {"recall": 1}}),
+        ([calls, answer(503, {}), DONE], [True, True], 503, {"retries": {"recall": 1}}),
+        ([calls, answer(500, {}), DONE], [True, True], 500, {"retries": {"recall": 1}}),
+        ([calls, answer(500, TOO_LONG), DONE], [True, True, False], 200, {"retries": {"recall": 1}}),
+        ([ODD, DONE], [True, False], 200, {"failures": {"recall: JSONDecodeError": 1}}),
         ([answer(400, TOO_LONG), calls, DONE], [True, True, True], 200, {"retries": {"length": 1, "recall": 1}}),
         ([answer(429, {})], [True], 429, {}),
     ],
-    ids=["none", "once", "refused", "always", "redirected", "redirected later", "not JSON", "after a length error", "busy"],
+    ids=[
+        *("none", "once", "refused", "four times", "always", "redirected", "redirected later", "busy later", "down later"),
+        *("a fault later", "too long later", "not JSON", "after a length error", "busy"),
+    ],
 )
 async def test_how_often_the_model_is_asked(
     script: list[Answer], has_tools: list[bool], status: int, counts: dict[str, Any], tmp_path: Path
 ) -> None:
-    """It gets results at most four times, then no tools. The client gets the last answer, whose usage counts."""
+    """It gets results at most four times, the last time without tools. The client gets the last answer, and the page its usage.
+
+    A failure upstream other than a refusal is the client's, as without recall.
+    """
     body = body_of(tool_chat(20), tools=AGENT_TOOLS)
     found = await served(script, body, recall=tmp_path / "recall.db")
     assert [b"compaction_expand" in got.body for got in found.got] == has_tools
@@ -140,6 +152,28 @@ async def test_how_often_the_model_is_asked(
     if script[-1] is DONE and status == 200:
         assert found.replies[0].json()["choices"][0]["message"]["content"] == "done"
         assert found.status["conversations"][0]["prompt_tokens"] == 900
+
+
+async def test_what_was_recalled_last_is_answered(tmp_path: Path) -> None:
+    """The request after the last results has all of them, and the compacted messages with the bytes that they had."""
+    found = await served([calls] * 4 + [DONE], body_of(tool_chat(20), tools=AGENT_TOOLS), recall=tmp_path / "recall.db")
+    first, *_, last = found.sent
+    assert [message["role"] for message in last[len(first) :]] == ["assistant", "tool"] * 4
+    assert found.got[-1].json["tools"] == AGENT_TOOLS
+    text = found.got[0].body.partition(b'"messages": ')[2].partition(b'], "tools"')[0]
+    assert text in found.got[-1].body
+    assert len(text) > 1_000
+
+
+@pytest.mark.parametrize(("script", "is_own"), [([DONE], True), ([calls, DONE], False), ([ODD, DONE], False)])
+async def test_usage_of_another_request_is_not_the_turns(script: list[Answer], is_own: bool, tmp_path: Path) -> None:
+    """The report corrects the count of a session only if it is of the request that the session returned."""
+    body, path = body_of(tool_chat(20), tools=AGENT_TOOLS), tmp_path / "gateway.db"
+    await served(script, body, recall=tmp_path / "recall.db", store=path)
+    database = sqlite3.connect(path)
+    ((anchor,),) = database.execute("SELECT anchor FROM sessions")
+    database.close()
+    assert (anchor is not None) == is_own
 
 
 async def test_a_large_answer_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

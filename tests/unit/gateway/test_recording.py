@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from compaction.formats import anthropic, for_comparison, openai_chat
@@ -96,3 +97,44 @@ def test_the_recorder_knows_the_newest_thousand_conversations(tmp_path: Path) ->
         recorder.record(f"{name}", openai_chat, [message])
     lines = [json.loads(line) for line in recorder.path.read_text().splitlines()]
     assert [(each["keep"], len(each["messages"])) for each in lines[1_000:]] == [(1, 0), (0, 1), (1, 0), (1, 0), (0, 1)]
+
+
+def two_recorders(folder: Path) -> tuple[SessionRecorder, SessionRecorder]:
+    """The recorders of two processes, each with a file of its own."""
+    one, other = SessionRecorder(folder, lambda: 0.0), SessionRecorder(folder, lambda: 1_000.0)
+    assert one.path != other.path
+    return one, other
+
+
+def test_a_conversation_that_another_process_deleted_is_recorded_from_its_beginning(tmp_path: Path) -> None:
+    """The lines after the deletion contain all of it, also of the conversations that were recorded beside it."""
+    one, other = two_recorders(tmp_path)
+    for name in ("gone", "kept"):
+        one.record(name, openai_chat, tool_chat(3))
+    assert other.forget("gone")
+    for name in ("gone", "kept"):
+        one.record(name, openai_chat, tool_chat(5))
+    assert [recording.messages for recording in recordings_of(one.path)] == [tool_chat(5)] * 2
+    assert one.forget("gone")
+    one.record("kept", openai_chat, tool_chat(6))
+    assert [len(json.loads(line)["messages"]) for line in one.path.read_text().splitlines()] == [7, 11, 2]
+
+
+def test_a_deletion_loses_no_line_of_another_process(tmp_path: Path) -> None:
+    """A process may record at any moment while another one rewrites its file."""
+    one, other = two_recorders(tmp_path)
+    messages = tool_chat(100, words=1)
+
+    def record() -> None:
+        for count in range(1, len(messages)):
+            one.record("kept", openai_chat, messages[count : count + 1])
+            one.record("gone", openai_chat, messages[:1])
+
+    with ThreadPoolExecutor(1) as threads:
+        recording = threads.submit(record)
+        while not recording.done():
+            other.forget("gone")
+    recording.result()
+    other.forget("gone")
+    lines = [json.loads(line)["messages"] for line in one.path.read_text().splitlines()]
+    assert lines == [[message] for message in messages[1:]]

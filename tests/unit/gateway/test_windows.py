@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,20 @@ async def test_another_conversation_with_the_model_is_never_refused(tmp_path: Pa
                 for body in (chat(f"{place}"), chat(f"other {place}", model="gpt-4o-mini")):
                     await client.post(CHAT, content=body)
     assert [size < 9_000 for size in map(size_of, upstream.got)] == [False, True, False, True, False]
+
+
+async def test_a_window_that_was_learned_is_no_conversation(tmp_path: Path) -> None:
+    """It is neither forgotten after a time nor deleted by a name: the next start of the gateway still knows it."""
+    path = tmp_path / "s.db"
+    with ScriptedUpstream(too_long(REAL, 16_000), chat_reply()) as upstream:
+        async with in_process(upstream, window="auto", store=path) as client:
+            await client.post(CHAT, content=chat())
+            (name,) = [each["id"] for each in (await client.get("/status.json")).json()["conversations"]]
+            found = [(await client.delete(f"/conversations/{each}")).status_code for each in (name, "gateway:windows")]
+        assert found == [204, 404]
+        assert SessionStore(path).delete_unused(before=200.0, now=100.0) == []
+        async with in_process(upstream, window="auto", store=path) as client:
+            assert list((await client.get("/status.json")).json()["windows"].values()) == [REAL]
 
 
 async def test_a_limit_in_bytes_is_no_window() -> None:
@@ -200,3 +215,30 @@ def test_the_least_recently_learned_is_forgotten() -> None:
     assert windows.of(model_of("0")) == windows.of(model_of("2")) == 7_000
     with pytest.raises(UnknownWindow):
         windows.of(model_of("1"))
+
+
+def test_a_window_stays_known_while_a_report_changes_it() -> None:
+    """Another thread that asks for it in between gets the old window or the new one."""
+    windows, found = windows_of(), list[int | Exception]()
+    windows.refused(model_of("new"), LengthRefusal(window=7_000), 0)
+
+    def ask() -> None:
+        try:
+            found.append(windows.of(model_of("new")))
+        except UnknownWindow as error:
+            found.append(error)
+
+    other = threading.Thread(target=ask)
+
+    class Tokens(int):
+        """A reported number, in whose comparison another thread asks."""
+
+        def __gt__(self, value: int) -> bool:
+            if other.ident is None:
+                other.start()
+                other.join(0.2)
+            return super().__gt__(value)
+
+    windows.accepted(model_of("new"), Tokens(8_000))
+    other.join()
+    assert found in ([7_000], [8_000])

@@ -18,6 +18,7 @@ import pytest
 
 from compaction import last
 from compaction.gateway import create_app
+from compaction.gateway.upstream import NoAnswer
 from compaction.gateway.workers import Workers
 from compaction.strategies import Summarization
 from compaction.triggers import tokens_exceed
@@ -37,6 +38,8 @@ from tests.support.gateways import (
     tool_chat,
 )
 from tests.support.limits import WAIT_SECONDS
+
+SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": []}
 
 
 @contextlib.asynccontextmanager
@@ -136,14 +139,60 @@ async def test_a_burst_of_requests_is_handed_over(tmp_path: Path) -> None:
         pass
 
     asking, asked = Workers(tmp_path, 2, 0), Workers(tmp_path, 2, 1)
-    scope = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": []}
     async with asked.listening(answers, {}):
-        found = await asyncio.gather(*[asking.hand_over(1, scope, b"{}", ignore) for _ in range(200)])
+        found = await asyncio.gather(*[asking.hand_over(1, SCOPE, b"{}", ignore) for _ in range(200)])
     assert found == [204] * 200
 
 
+async def test_a_request_is_never_sent_twice_because_its_worker_ends(tmp_path: Path) -> None:
+    """A worker ends while the model writes its answer: the client gets an error, and another worker serves the next request."""
+    asked, may_end = threading.Event(), threading.Event()
+
+    def slow(handler: Handler, got: Got) -> None:
+        asked.set()
+        may_end.wait(WAIT_SECONDS)
+        handler.close_connection = True
+
+    found: list[httpx.Response] = []
+    with ScriptedUpstream(chat_reply(), slow, chat_reply()) as upstream:
+        settings, body = settings_of(upstream.url), body_of(tool_chat(2))
+        async with lifespan(settings, workers=Workers(tmp_path, 2, 1)) as app, client_of(app) as other:
+
+            async def post() -> None:
+                found.append(await other.post(CHAT, content=body))
+
+            owner = lifespan(settings, workers=Workers(tmp_path, 2, 0))
+            async with anyio.create_task_group() as group, owner as owning, client_of(owning) as first:
+                assert (await first.post(CHAT, content=body)).status_code == 200
+                group.start_soon(post)
+                await anyio.to_thread.run_sync(asked.wait)
+            may_end.set()
+            assert len(upstream.got) == 2
+            await post()
+            status = (await other.get("/status.json")).json()
+    assert [reply.status_code for reply in found] == [502, 200]
+    assert "WorkerStopped" in found[0].json()["error"]["message"]
+    assert len(upstream.got) == 3
+    assert status["failures"] == {"upstream: WorkerStopped": 1}
+    assert {each["status"]: each["count"] for each in status["requests"]} == {200: 1, 502: 1}
+
+
+async def test_a_worker_that_ends_before_it_has_the_request_is_replaced(tmp_path: Path) -> None:
+    """Nothing was sent, so another worker may serve it."""
+
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
+        writer.close()
+
+    async def send(message: Any) -> None:
+        raise AssertionError(message)
+
+    async with await asyncio.start_unix_server(close, tmp_path / "1.sock"):
+        assert await Workers(tmp_path, 2, 0).hand_over(1, SCOPE, b"{}", send) is None
+
+
 async def test_a_fault_of_one_request_is_logged_and_ends_no_worker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The other worker is told nothing, and may serve the request itself."""
+    """The other worker does not serve the request itself, because it may have been sent."""
 
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise ZeroDivisionError
@@ -152,11 +201,11 @@ async def test_a_fault_of_one_request_is_logged_and_ends_no_worker(tmp_path: Pat
         raise AssertionError(message)
 
     asking, asked = Workers(tmp_path, 3, 0), Workers(tmp_path, 3, 1)
-    scope = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b"", "headers": []}
     async with asked.listening(broken, {}):
-        assert await asking.hand_over(1, scope, b"{}", send) is None
+        with pytest.raises(NoAnswer):
+            await asking.hand_over(1, SCOPE, b"{}", send)
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError]
-    assert await asking.hand_over(1, scope, b"{}", send) is None
+    assert await asking.hand_over(1, SCOPE, b"{}", send) is None
 
 
 def test_a_client_that_leaves_ends_its_request_at_another_worker(tmp_path: Path) -> None:

@@ -130,3 +130,49 @@ def test_what_was_not_used_is_deleted(tmp_path: Path) -> None:
     assert store.in_scope("scope") == {"new": ["key of new"], "unnoted": ["key of unnoted"]}
     assert b"text of old" not in path.read_bytes()
     assert store.delete_unused(before=101.0, now=102.0) == ["new", "unnoted"]
+
+
+def test_what_was_not_used_is_deleted_again_after_a_failure(tmp_path: Path) -> None:
+    """A failure, in the file or in what is deleted with the sessions, raises. The next call repeats all of it."""
+    path, told = tmp_path / "sessions.db", list[list[str]]()
+    store = SessionStore(path)
+    for name in ("old", "used again"):
+        store.save(name, {"text": f"text of {name}"})
+        store.note_use(name, 10.0)
+
+    def also(ids: list[str]) -> None:
+        told.append(ids)
+        if len(told) == 1:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.delete_unused(before=50.0, now=100.0, also=also)
+    assert (store.load("old"), told) == (None, [["old", "used again"]])
+    store.note_use("used again", 90.0)
+    reader = sqlite3.connect(path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM sessions").fetchall()
+    with pytest.raises(StateError):
+        SessionStore(path, timeout_seconds=0.01).delete_unused(before=50.0, now=100.0, also=also)
+    reader.close()
+    assert store.delete_unused(before=50.0, now=100.0, also=also) == ["old"]
+    assert told[1:] == [["old"]] * 2
+    assert b"text of old" not in path.read_bytes()
+    assert store.delete_unused(before=50.0, now=100.0, also=also) == []
+
+
+def test_a_session_that_is_used_meanwhile_is_not_deleted(tmp_path: Path) -> None:
+    """Another process saves it and notes its use before the deletion, or after: never in between."""
+    path = tmp_path / "sessions.db"
+    store, other = SessionStore(path), SessionStore(path, timeout_seconds=0.01)
+    store.save("one", STATE)
+    store.note_use("one", 10.0)
+
+    def also(ids: list[str]) -> None:
+        other.save("one", {**STATE, "again": True})
+        other.note_use("one", 90.0)
+
+    assert store.delete_unused(before=50.0, now=100.0, also=also) == ["one"]
+    assert store.load("one") == {**STATE, "again": True}
+    assert store.delete_unused(before=50.0, now=100.0) == []
+    assert store.load("one") is not None
