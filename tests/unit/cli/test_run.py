@@ -19,6 +19,7 @@ from compaction.errors import ConfigurationError
 from tests.support.gateways import ScriptedUpstream, chat_reply, tool_chat
 
 ROOT = Path(__file__).parents[3]
+OPENAI_BASES = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "AIDER_OPENAI_API_BASE")
 ASKS = """
 import json, os, sys, urllib.request
 body = json.dumps({"model": "m", "messages": json.loads(sys.argv[1])}).encode()
@@ -54,6 +55,22 @@ def test_an_agent_uses_the_gateway(tmp_path: Path) -> None:
     assert 0 < len(upstream.got[0].json["messages"]) < len(messages)
     assert errors.startswith("compaction gateway on http://127.0.0.1:")
     assert json.loads(log.read_text())["compacted"] is True
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_BASE", "AIDER_OPENAI_API_BASE"])
+def test_an_older_variable_names_the_upstream(name: str) -> None:
+    """Requests go to the server of the user, whichever variable names it; two that differ are an error."""
+    messages = json.dumps(tool_chat(1))
+    with ScriptedUpstream(chat_reply("It is done.")) as upstream:
+        given = {**dict.fromkeys(OPENAI_BASES, ""), name: f"{upstream.url}/v1"}
+        process = started("--", sys.executable, "-c", ASKS, messages, **given)
+        out, errors = process.communicate(timeout=60)
+        got = [request.path for request in upstream.got]
+    assert (process.returncode, out, got) == (0, "It is done.\n", ["/v1/chat/completions"]), errors
+    process = started("--", "no-such-agent", **{**given, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"})
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert errors.startswith(f"compaction: OPENAI_BASE_URL and {name} name different servers; unset all but one, or pass --openai-url")
 
 
 @pytest.mark.parametrize(("ends", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 15)", 143)])
