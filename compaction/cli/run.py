@@ -150,14 +150,22 @@ def agent_options(agent: str, url: str) -> Sequence[str]:
 
 @contextlib.contextmanager
 def _serving(settings: GatewaySettings, log: Path | None) -> Generator[str]:
-    """Serve in a thread; return the address."""
+    """Serve in a thread; return the address.
+
+    Raises:
+        ConfigurationError: If the server did not start.
+    """
     with contextlib.ExitStack() as files:
         written = None if log is None else files.enter_context(log.open("a", encoding="utf-8"))
-        server, listening = make_server(settings, written), listening_socket("127.0.0.1", 0)
+        server = make_server(settings, written)
+        listening = files.enter_context(listening_socket("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         while not server.started and thread.is_alive():
             time.sleep(0.005)
+        if not server.started:
+            reason = "pass --log FILE to see the reason" if log is None else f"{log} has the reason"
+            raise ConfigurationError(f"the gateway did not start; {reason}")
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
