@@ -50,7 +50,7 @@ _LARGE: Final = 10_000_000  # tokens past which an agent may summarize by itself
 def run_command(
     agent: Annotated[list[str], typer.Argument(metavar="AGENT...", help="The agent and its arguments, after --.")],
     *,
-    preset: ServedPreset = "adaptive",
+    preset: ServedPreset = None,
     pipeline: ServedPipeline = None,
     window: ServedWindow = "auto",
     openai_url: OpenaiUrl = OPENAI_URL,
