@@ -370,6 +370,7 @@ def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
             ["batch", "CHAT", "-o", "OUT", "--budget", "9", "--requests-per-minute", "0"],
             "--requests-per-minute must be a number",
         ),
+        (["batch", CHATS, "-o", "OUT", "--budget", "9", "--address", "ray://h"], "--address ray://h: only --engine ray"),
         (["batch", CHATS, "-o", "OUT", "--budget", "9", "--to=csv"], "--to='csv': one of jsonl"),
         (["replay", "CHAT", "--window", "8k", "--strategy", "none", "--format", "morse"], "morse"),
     ],
