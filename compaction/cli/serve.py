@@ -23,9 +23,8 @@ from .processes import run_processes
 from .server import listening_socket, make_server, reserved_socket
 
 _PRESETS: Final = [name for name, preset in PRESETS.items() if preset.size == "window"]
-_PRESET: Final = "adaptive"
 _NEEDED: Final = ("starlette", "uvicorn", "aiohttp", "msgspec")
-
+DEFAULT_PRESET: Final = "adaptive"
 
 ServedPreset: TypeAlias = Annotated[
     str | None,
@@ -33,7 +32,7 @@ ServedPreset: TypeAlias = Annotated[
         metavar="NAME",
         autocompletion=completed(_PRESETS),
         help=f"The strategy: {', '.join(_PRESETS)}.",
-        show_default=_PRESET,
+        show_default=DEFAULT_PRESET,
     ),
 ]
 ServedPipeline: TypeAlias = Annotated[
@@ -173,7 +172,7 @@ def serve_command(
     )
     saved = "decisions are not saved" if store is None else f"saved in {store}"
     description = (
-        f"{pipeline or preset or _PRESET}, window {window}, {saved}{', requests are sent unchanged' if shadow else ''}"
+        f"{pipeline or preset or DEFAULT_PRESET}, window {window}, {saved}{', requests are sent unchanged' if shadow else ''}"
     )
     if workers == 1:
         _serve_alone(settings, host, port, description)
@@ -209,7 +208,7 @@ def _strategy(preset: str | None, pipeline: Path | None) -> Callable[[int], Stra
     if pipeline is not None:
         strategy = config.load(pipeline)
         return lambda window: strategy
-    return find_preset(preset or _PRESET, _PRESETS).make
+    return find_preset(preset or DEFAULT_PRESET, _PRESETS).make
 
 
 def _serve_alone(settings: GatewaySettings, host: str, port: int, description: str) -> None:

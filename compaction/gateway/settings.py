@@ -123,7 +123,7 @@ class GatewaySettings:
     store: Path | None = None
     forget_after: float | None = attrs.field(default=None, validator=attrs.validators.optional(above(0)))
     token: str | None = attrs.field(default=None, validator=_token, repr=False)
-    names: frozenset[str] = attrs.field(default=frozenset(), validator=_names)
+    names: frozenset[str] = attrs.field(default=frozenset[str](), validator=_names)
     origins: frozenset[str] = frozenset()
     shadow: bool = False
     recall: Path | None = None
