@@ -93,10 +93,17 @@ class PartFiles:
         return data_of(self._path("record").read_bytes(), "the record", dict)["errors"]  # type: ignore[no-any-return]
 
     @contextlib.contextmanager
-    def open_rows(self, kind: str) -> Generator[Callable[[Any], object]]:
+    def open_rows(self, kind: str, source: str) -> Generator[Callable[[Any], object]]:
         """Open the rows file; yields a function that takes a chunk's text, or its table for Parquet.
 
         JSONL is written at once. Arrow compresses a text, and joins tables, as a whole: both are written at the end.
+
+        Args:
+            kind: How the output is stored.
+            source: The file that errors about its lines name.
+
+        Raises:
+            UnwritableFile: If it cannot be written, or a column of a table would have values of two types.
         """
         with atomic_writer(self.rows) as stream:
             if kind == "jsonl":
@@ -111,7 +118,9 @@ class PartFiles:
             if kind == "jsonl.zst":
                 stream.write(arrow.Codec("zstd").compress(b"".join(chunks)))
             elif chunks:
-                write_table(arrow.concat_tables(chunks, promote_options="permissive"), stream)
+                with _type_errors(source):
+                    table = arrow.concat_tables(chunks, promote_options="permissive")
+                write_table(table, stream)
 
     def finish(self, slice: Slice, errors: Sequence[Mapping[str, Any]], counts: BatchCounts) -> SliceResult:
         """Write the record of a slice whose rows are written, and return its result."""
@@ -179,7 +188,7 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
 def _empty_part(target: OutputFile, folder: Path) -> Path:
     """Write the part of an output without slices."""
     files = PartFiles(folder, (target.number, 0))
-    with files.open_rows(target.kind):
+    with files.open_rows(target.kind, target.path):
         pass  # there are no rows
     return files.rows
 
@@ -196,7 +205,7 @@ def _write_parts(target: OutputFile, parts: Sequence[Path], stream: IO[bytes]) -
 def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:
     arrow, parquet = arrow_module(), cast("Any", import_module("pyarrow.parquet"))
     filled = [part for part in parts if part.stat().st_size]
-    try:
+    with _type_errors(path):
         schemas: list[Any] = []
         for part in filled:
             with open_tables(part) as tables:
@@ -207,6 +216,14 @@ def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:
             for part in filled:
                 with open_tables(part) as tables:
                     out.write_table(_with_schema(tables.read_all(), schema))
+
+
+@contextlib.contextmanager
+def _type_errors(path: Path | str) -> Generator[None]:
+    """Raise the errors that joining tables causes as `UnwritableFile`, with the remedy."""
+    arrow = arrow_module()
+    try:
+        yield
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
         raise UnwritableFile(
             f"{path}: the lines have different types in one column ({error}); write JSONL, or change the column"

@@ -21,7 +21,7 @@ import anyio
 import attrs
 
 from ..checks import checked_count
-from ..errors import CompactionError, ConfigurationError
+from ..errors import ConfigurationError
 from ..installation import install_line
 from ..run import unawaited
 from ..strategies import StrategyLike
@@ -95,8 +95,8 @@ class _RayPool(WorkerPool):
         if error is not None:
             future.set_exception(
                 ConfigurationError(
-                    f"an actor was lost {_RETRIES + 1} times ({type(error).__name__}); finished work is kept: run the same"
-                    " command again"
+                    f"an actor was lost {_RETRIES + 1} times ({type(error).__name__}: {error}); finished work is kept: run"
+                    " the same command again"
                 )
             )
         elif isinstance(answer.result(), Exception):
@@ -116,13 +116,13 @@ class _RayWorker:
         self._config = config
         self._limiter = limiter_for(config.job.strategy, limits)
 
-    def compact_slice(self, slice: Slice) -> SliceResult | CompactionError:
-        """Compact a slice, or return the error; Ray calls it again if the actor dies."""
+    def compact_slice(self, slice: Slice) -> SliceResult | Exception:
+        """Compact a slice, or return the error, whatever it is; Ray calls it again if the actor dies."""
         try:
             if self._limiter is None:
                 return unawaited(compact_slice(self._config, slice))
             return anyio.run(_compact_limited, self._config, self._limiter, slice)
-        except CompactionError as error:
+        except Exception as error:
             return error
 
 

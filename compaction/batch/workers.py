@@ -74,7 +74,7 @@ async def compact_slice(
         ConfigurationError: If the job fails for every conversation.
     """
     began, counts, files = time.process_time(), BatchCounts(), PartFiles(config.parts, slice.key)
-    with files.open_rows(slice.part_kind) as out:
+    with files.open_rows(slice.part_kind, slice.source.path) as out:
         part = _PartWriter(out, slice.part_kind, counts, slice.weight)
         for chunk in _chunks_of(slice, config.job, _ROWS if limiter is None else _WAITING_ROWS):
             part.write(chunk, await compact_chunk(config.job, chunk, counts, capacity=capacity, stop=stop))

@@ -118,6 +118,8 @@ def batch_command(
     """
     if engine not in _ENGINES:
         raise ConfigurationError(f"--engine {engine}: unknown engine; use one of {', '.join(_ENGINES)}")
+    if address is not None and engine != "ray":
+        raise ConfigurationError(f"--address {address}: only --engine ray uses a cluster; pass it too, or leave --address out")
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     _, note = find_counter(counter)
     priced = None if model is None else prices_of(model, models)

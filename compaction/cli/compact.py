@@ -120,6 +120,8 @@ def plan_compaction(
     models: Path | None,
 ) -> CompactionPlan:
     """Return the plan that the options describe."""
+    if preset is not None and pipeline is not None:
+        raise ConfigurationError("--preset and --config: give one of them, not both")
     known = find_preset(preset or ("token_budget" if window is None else "context_window"))
     if pipeline is not None or known.size is None:
         if reserve_output is not None:

@@ -43,13 +43,14 @@ if TYPE_CHECKING:
 
 _NOT_FOUND: Final = 127
 _STOP_SECONDS: Final = 10.0
+_OPENAI_BASES: Final = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "AIDER_OPENAI_API_BASE")
 _LARGE: Final = 10_000_000  # tokens past which an agent may summarize by itself
 
 
 def run_command(
     agent: Annotated[list[str], typer.Argument(metavar="AGENT...", help="The agent and its arguments, after --.")],
     *,
-    preset: ServedPreset = "adaptive",
+    preset: ServedPreset = None,
     pipeline: ServedPipeline = None,
     window: ServedWindow = "auto",
     openai_url: OpenaiUrl = OPENAI_URL,
@@ -76,9 +77,9 @@ def run_command(
         pipeline,
         window=window,
         counter=counter,
-        openai_url=_upstream("OPENAI_BASE_URL", openai_url, OPENAI_URL),
-        anthropic_url=_upstream("ANTHROPIC_BASE_URL", anthropic_url, ANTHROPIC_URL),
-        google_url=_upstream("GOOGLE_GEMINI_BASE_URL", google_url, GOOGLE_URL),
+        openai_url=_upstream(_OPENAI_BASES, openai_url, OPENAI_URL),
+        anthropic_url=_upstream(("ANTHROPIC_BASE_URL",), anthropic_url, ANTHROPIC_URL),
+        google_url=_upstream(("GOOGLE_GEMINI_BASE_URL",), google_url, GOOGLE_URL),
         bedrock_url=bedrock_url,
         store=store,
         shadow=shadow,
@@ -90,9 +91,14 @@ def run_command(
         return _code_of([*agent[:1], *agent_options(agent[0], url), *agent[1:]], agent_environment(url, os.environ))
 
 
-def _upstream(name: str, given: str, usual: str) -> str:
-    """Return the address of an upstream: the given one, or the one that the agent would use."""
-    return os.environ.get(name) or usual if given == usual else given
+def _upstream(names: Sequence[str], given: str, usual: str) -> str:
+    """Return the address of an upstream: the given one, or the one that the agent would find in these variables."""
+    if given != usual:
+        return given
+    found = {name: os.environ[name] for name in names if os.environ.get(name)}
+    if len({url.rstrip("/") for url in found.values()}) > 1:
+        raise ConfigurationError(f"{' and '.join(found)} name different servers; unset all but one, or pass --openai-url")
+    return next(iter(found.values()), usual)
 
 
 def agent_environment(url: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -103,7 +109,7 @@ def agent_environment(url: str, environment: Mapping[str, str]) -> dict[str, str
     """
     versioned = f"{url}/v1"
     bases = {
-        **dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE", "AIDER_OPENAI_API_BASE"), versioned),
+        **dict.fromkeys(_OPENAI_BASES, versioned),
         **dict.fromkeys(("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"), url),
     }
     direct = ",".join(filter(None, [environment.get("NO_PROXY") or environment.get("no_proxy"), "127.0.0.1"]))
@@ -144,14 +150,22 @@ def agent_options(agent: str, url: str) -> Sequence[str]:
 
 @contextlib.contextmanager
 def _serving(settings: GatewaySettings, log: Path | None) -> Generator[str]:
-    """Serve in a thread; return the address."""
+    """Serve in a thread; return the address.
+
+    Raises:
+        ConfigurationError: If the server did not start.
+    """
     with contextlib.ExitStack() as files:
         written = None if log is None else files.enter_context(log.open("a", encoding="utf-8"))
-        server, listening = make_server(settings, written), listening_socket("127.0.0.1", 0)
+        server = make_server(settings, written)
+        listening = files.enter_context(listening_socket("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         while not server.started and thread.is_alive():
             time.sleep(0.005)
+        if not server.started:
+            reason = "pass --log FILE to see the reason" if log is None else f"{log} has the reason"
+            raise ConfigurationError(f"the gateway did not start; {reason}")
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:

@@ -24,10 +24,16 @@ from .server import listening_socket, make_server, reserved_socket
 
 _PRESETS: Final = [name for name, preset in PRESETS.items() if preset.size == "window"]
 _NEEDED: Final = ("starlette", "uvicorn", "aiohttp", "msgspec")
-
+DEFAULT_PRESET: Final = "adaptive"
 
 ServedPreset: TypeAlias = Annotated[
-    str, typer.Option(metavar="NAME", autocompletion=completed(_PRESETS), help=f"The strategy: {', '.join(_PRESETS)}.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completed(_PRESETS),
+        help=f"The strategy: {', '.join(_PRESETS)}.",
+        show_default=DEFAULT_PRESET,
+    ),
 ]
 ServedPipeline: TypeAlias = Annotated[
     Path | None,
@@ -82,7 +88,7 @@ BEDROCK_URL: Final = "https://bedrock-runtime.us-east-1.amazonaws.com"
 
 def serve_command(
     *,
-    preset: ServedPreset = "adaptive",
+    preset: ServedPreset = None,
     pipeline: ServedPipeline = None,
     window: ServedWindow = "auto",
     openai_url: OpenaiUrl = OPENAI_URL,
@@ -155,7 +161,7 @@ def serve_command(
         store=store,
         forget_after=forget_after,
         token=token,
-        names=frozenset((*(name or ()), host)),
+        names=frozenset((*(name or ()), *([host] if host else ()))),
         origins=frozenset(origin or ()),
         shadow=shadow,
         recall=recall,
@@ -165,7 +171,9 @@ def serve_command(
         conversation_bytes=max_memory,
     )
     saved = "decisions are not saved" if store is None else f"saved in {store}"
-    description = f"{pipeline or preset}, window {window}, {saved}{', requests are sent unchanged' if shadow else ''}"
+    description = (
+        f"{pipeline or preset or DEFAULT_PRESET}, window {window}, {saved}{', requests are sent unchanged' if shadow else ''}"
+    )
     if workers == 1:
         _serve_alone(settings, host, port, description)
     else:
@@ -173,7 +181,9 @@ def serve_command(
     return 0
 
 
-def settings_of(preset: str, pipeline: Path | None, *, window: str, store: Path | None, **options: Any) -> GatewaySettings:
+def settings_of(
+    preset: str | None, pipeline: Path | None, *, window: str, store: Path | None, **options: Any
+) -> GatewaySettings:
     """Return the settings of a gateway.
 
     Raises:
@@ -192,11 +202,13 @@ def settings_of(preset: str, pipeline: Path | None, *, window: str, store: Path 
     )
 
 
-def _strategy(preset: str, pipeline: Path | None) -> Callable[[int], Strategy]:
+def _strategy(preset: str | None, pipeline: Path | None) -> Callable[[int], Strategy]:
+    if preset is not None and pipeline is not None:
+        raise ConfigurationError("--preset and --config: give one of them, not both")
     if pipeline is not None:
         strategy = config.load(pipeline)
         return lambda window: strategy
-    return find_preset(preset, _PRESETS).make
+    return find_preset(preset or DEFAULT_PRESET, _PRESETS).make
 
 
 def _serve_alone(settings: GatewaySettings, host: str, port: int, description: str) -> None:

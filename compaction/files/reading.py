@@ -2,7 +2,7 @@
 
 A file is a JSON list of messages, a JSON object with such a list in ``messages``, or has one of these on each line (JSONL).
 Gzip is detected by the first byte, not by the name. If the first line is a complete value, the file is JSONL; otherwise all
-lines are one document, or JSONL with a damaged first line if the second is a conversation.
+lines are one document, or JSONL with a damaged first line if the next two, or the second alone, are conversations.
 """
 
 from __future__ import annotations
@@ -170,7 +170,12 @@ def _conversations(
     records = _records(lines, name)
     opening = list(islice(records, 2))
     tried = deque([_tried(opening[0], name, 1)] if len(opening) > 1 else [])
-    if not tried or isinstance(tried[0], _NotJson):
+    if tried and isinstance(tried[0], _NotJson):
+        opening.extend(islice(records, 1))
+        following = [_tried(record, name, number) for number, record in enumerate(opening[1:], 2)]
+        if len(following) > 1 and all(isinstance(each, FileConversation) for each in following):
+            tried.extend(following)  # one document never has two complete values one after the other
+    if not tried or isinstance(tried[-1], _NotJson):
         size = sum(len(text) for _, text in opening)
         for start, text in records:
             size += len(text)

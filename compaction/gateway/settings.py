@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -17,19 +20,57 @@ from ..tokens import TokenCounter
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 """The host names of this machine's loopback interface."""
 
+_NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
 _MEBIBYTE: Final = 1_048_576
 
 
 def _url(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
+    subject = f"GatewaySettings: {attribute.name!r}"
     if not value.startswith(("http://", "https://")):
-        subject = f"GatewaySettings: {attribute.name!r}"
         text = f"{subject} must begin with https:// or http:// (got {value!r})"
-        raise ConfigurationError(text, argument=attribute.name, subject=subject)
+    elif not _has_host(value) or "?" in value or "#" in value:
+        text = f"{subject} must name a host, without '?' and '#' (got {value!r})"
+    else:
+        return
+    raise ConfigurationError(text, argument=attribute.name, subject=subject)
+
+
+def _has_host(url: str) -> bool:
+    try:
+        return bool(urlsplit(url).hostname)
+    except ValueError:  # a bracket without the other
+        return False
 
 
 def _token(instance: object, attribute: attrs.Attribute[str | None], value: str | None) -> None:
-    if value is not None and not value.strip():
+    if value is None:
+        return
+    if not value.strip():
         raise ConfigurationError("GatewaySettings: an empty 'token' protects nothing; pass a token, or None to require none")
+    if value != value.strip() or not (value.isascii() and value.isprintable()):  # no client can send it in a header
+        subject = "GatewaySettings: 'token'"
+        text = f"{subject} must be printable ASCII without blanks at its ends"
+        raise ConfigurationError(text, argument="token", subject=subject)
+
+
+def _names(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    subject = "GatewaySettings: 'names'"
+    if isinstance(value, str):
+        raise ConfigurationError(f"{subject} must be a set of host names (got {value!r})", argument="name", subject=subject)
+    for name in value:
+        if not _is_host_name(name):
+            text = f"{subject} must be host names without scheme and port (got {name!r})"
+            raise ConfigurationError(text, argument="name", subject=subject)
+
+
+def _is_host_name(name: str) -> bool:
+    if _NAME.fullmatch(name):
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _window(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -68,7 +109,7 @@ class GatewaySettings:
         clock: Returns seconds since 1970.
 
     Raises:
-        ConfigurationError: If a figure is out of range, or an address is not one.
+        ConfigurationError: If a figure is out of range, or an address, a host name or the token cannot be used.
     """
 
     strategy: Callable[[int], StrategyLike]
@@ -82,7 +123,7 @@ class GatewaySettings:
     store: Path | None = None
     forget_after: float | None = attrs.field(default=None, validator=attrs.validators.optional(above(0)))
     token: str | None = attrs.field(default=None, validator=_token, repr=False)
-    names: frozenset[str] = frozenset()
+    names: frozenset[str] = attrs.field(default=frozenset[str](), validator=_names)
     origins: frozenset[str] = frozenset()
     shadow: bool = False
     recall: Path | None = None

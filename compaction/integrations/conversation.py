@@ -313,7 +313,8 @@ class FrameworkConversations:
                 due = session.compact_due(sync=sync) if focus is None else session.compact_now(focus, sync=sync)
                 result = await due
         except Exception as error:
-            if saved and isinstance(error, StateError) and self.options.on_failure != "raise":
+            # once the session follows the list, its saved state was good: the error is of a store of the strategy
+            if saved and followed is None and isinstance(error, StateError) and self.options.on_failure != "raise":
                 policy = "the saved state was ignored; the conversation is compacted again"
                 failed = Failed(self.options.strategy.name, error, policy)
                 return await self._turn(given, None, prepare, focus, request, failed, sync=sync)

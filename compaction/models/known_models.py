@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -21,6 +22,11 @@ RESERVED_TOKENS: Final = 16_000
 _RESERVED_SHARE: Final = 8
 LONGEST_NAME: Final = 200
 """The most characters of a model's name. A client of a server may send any text as one, and each is compared with thousands."""
+
+_DATE: Final = re.compile(
+    r"(20\d\d-?)?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])"  # 2025-08-07, 20250807 or 0807
+    r"(-v\d+(:\d+)?)?"  # Amazon Bedrock's version of the same model
+)
 
 ModelTable: TypeAlias = Mapping[str, int] | Path
 """Your own table: context windows by the models' names, or the path of a file with the structure of ``models.toml``."""
@@ -129,7 +135,7 @@ def _entry_of(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry |
     for name in names:
         if name in table:
             return table[name]
-        dated = [known for known in table if name.startswith(f"{known}-") and name.removeprefix(f"{known}-")[:1].isdigit()]
+        dated = [known for known in table if name.startswith(f"{known}-") and _DATE.fullmatch(name, len(known) + 1)]
         if dated:
             return table[max(dated, key=len)]
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from inspect import signature
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -76,10 +75,9 @@ def _at_once(make: Callable[[int], Strategy], session: Session, counter: TokenCo
 
 def _through_gateway(session: Session, counter: TokenCounter) -> Iterator[Sent]:
     """Yield the requests that `compaction serve` would forward for a client that sends the whole list each time."""
-    from compaction.cli.serve import serve_command
+    from compaction.cli.serve import DEFAULT_PRESET
 
-    preset = presets.PRESETS[signature(serve_command).parameters["preset"].default]
-    settings = GatewaySettings(strategy=preset.make, window=session.case.window, counter=counter)
+    settings = GatewaySettings(strategy=presets.PRESETS[DEFAULT_PRESET].make, window=session.case.window, counter=counter)
     conversations, route = GatewayConversations(settings, None), route_of("POST", "/v1/chat/completions")
     assert route is not None
     fields = {"model": "gpt-5", "tools": _TOOLS}

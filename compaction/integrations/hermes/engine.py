@@ -326,7 +326,7 @@ class CompactionEngine:
             return
         if session_id != self._conversation:
             self._conversation = session_id
-            self.session = self._new_session()
+            self.on_session_reset()
 
     def on_session_end(self, session_id: str, messages: list[Any]) -> None:
         """Do nothing: messages are stored as soon as they leave the conversation."""

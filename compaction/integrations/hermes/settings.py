@@ -186,8 +186,8 @@ class EngineSettings:
         url, key_env, key = self.summary_base_url, self.summary_key_env, None
         if url is None and self.summary_provider == "openrouter":
             url, key_env = _OPENROUTER, key_env or "OPENROUTER_API_KEY"
-        elif url is None:
-            url, key = main.base_url or None, (main.api_key or None) if key_env is None else None
+        elif url is None and main.base_url:  # without it, the server is another one than the main model's key is for
+            url, key = main.base_url, (main.api_key or None) if key_env is None else None
         if key is None and key_env is None and "OPENAI_API_KEY" not in os.environ:
             key = "none"  # a local server needs no key; any other refuses it, and a digest takes over
         return OpenAISummarizer(model, base_url=url, api_key=key, api_key_env=key_env)

@@ -208,7 +208,7 @@ def test_programs_with_and_without_threads_have_workers(threads: int, tmp_path: 
 
 
 def test_lines_with_different_fields_become_one_table(tmp_path: Path) -> None:
-    """A field that some lines lack is null there; one with values of two types in two slices is an error."""
+    """A field that some lines lack is null there; one with values of two types in two slices or chunks is an error."""
     rows: list[dict[str, Any]] = [{"messages": turns(1)}, {"messages": [], "a": (1 << 63) - 1}]
     rows.append({"b": [1], "messages": [], "c": 1 << 63, "d": float("nan")})
     (tmp_path / "in.jsonl").write_bytes(lines(rows))
@@ -225,6 +225,10 @@ def test_lines_with_different_fields_become_one_table(tmp_path: Path) -> None:
     (tmp_path / "two.jsonl").write_bytes(lines([{"messages": [], "a": 1}, {"messages": [], "a": "x"}]) + more)
     with pytest.raises(UnwritableFile, match="different types in one column"):
         run(tmp_path / "two.jsonl", tmp_path / "two.parquet", slice_bytes=1)
+    chunks = [{"messages": [], "a": 1}] * 128 + [{"messages": [], "a": "x"}]
+    (tmp_path / "chunks.jsonl").write_bytes(lines(chunks))
+    with pytest.raises(UnwritableFile, match=r"chunks\.jsonl: .*different types in one column"):
+        run(tmp_path / "chunks.jsonl", tmp_path / "chunks.parquet", slice_bytes=1 << 20)
     assert run(tmp_path / "two.jsonl", tmp_path / "one.parquet", max_bytes=300).tally.bad == 2
     assert pq.read_table(tmp_path / "one.parquet").column("a").to_pylist() == ["1", '"x"', None]
 

@@ -144,7 +144,7 @@ def test_slices_go_to_the_actor_with_the_fewest(cluster: Cluster, tmp_path: Path
         assert {slice.source.path for actor in cluster.actors for slice in actor.slices} == {str(tmp_path / "in.jsonl")}
         assert futures[3].result(0) == "a result"
         assert futures[1].exception(0) is error
-        with pytest.raises(ConfigurationError, match=r"lost 6 times \(ConnectionError\); finished work is kept"):
+        with pytest.raises(ConfigurationError, match=r"lost 6 times \(ConnectionError: gone\); finished work is kept"):
             futures[0].result(0)
         assert not futures[2].done()
         assert not futures[2].cancel(), "what an actor does is not cancelled"
@@ -163,6 +163,24 @@ def test_files_come_out_the_same(kind: str, cluster: Cluster, tmp_path: Path) ->
     assert report.tally.seconds > 0
     if kind == "parquet":
         assert list(run(source, tmp_path / "no.jsonl", workers=ray_workers(2), column="talk").failed) == [str(source)]
+
+
+def test_an_unexpected_error_is_not_a_lost_actor(cluster: Cluster, tmp_path: Path) -> None:
+    """It is raised with its own type and text."""
+
+    def answered(method: Any, pickled: bytes) -> Future[Any]:
+        try:
+            return done(method(pickle.loads(pickled)))
+        except Exception as error:  # as Ray does
+            failed: Future[Any] = Future()
+            failed.set_exception(error)
+            return failed
+
+    cluster.answer = answered
+    source = InputFile(0, "in.jsonl.gz", "in.jsonl.gz", "jsonl.gz", 9, 0)
+    wrong: Any = 7
+    with ray_workers(1)(WorkerConfig(JOB, tmp_path)) as pool, pytest.raises(TypeError, match="int"):
+        pool.submit(Slice(source, 0, 0, 9, 9, text=wrong)).result(0)
 
 
 ASKED: list[int] = []

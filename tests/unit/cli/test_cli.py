@@ -365,11 +365,13 @@ def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
         (["compact", "CHAT", "--budget", "8q"], "'--budget': '8q' is not a number of tokens"),
         (["compact", "CHAT", "--window", "8k", "--counter", "nobody"], "nobody"),
         (["compact", "CHAT", "--window", "8k", "--config", "missing.toml"], "missing.toml: No such file or directory"),
+        (["compact", "CHAT", "--budget", "8k", "--preset", "token_budget", "--config", "x.toml"], "--preset and --config"),
         (["config", "check", "missing.toml"], "missing.toml: No such file or directory"),
         (
             ["batch", "CHAT", "-o", "OUT", "--budget", "9", "--requests-per-minute", "0"],
             "--requests-per-minute must be a number",
         ),
+        (["batch", CHATS, "-o", "OUT", "--budget", "9", "--address", "ray://h"], "--address ray://h: only --engine ray"),
         (["batch", CHATS, "-o", "OUT", "--budget", "9", "--to=csv"], "--to='csv': one of jsonl"),
         (["replay", "CHAT", "--window", "8k", "--strategy", "none", "--format", "morse"], "morse"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from typer.testing import CliRunner
 
 from compaction.cli.app import app
@@ -19,6 +21,7 @@ from compaction.errors import ConfigurationError
 from tests.support.gateways import ScriptedUpstream, chat_reply, tool_chat
 
 ROOT = Path(__file__).parents[3]
+OPENAI_BASES = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "AIDER_OPENAI_API_BASE")
 ASKS = """
 import json, os, sys, urllib.request
 body = json.dumps({"model": "m", "messages": json.loads(sys.argv[1])}).encode()
@@ -56,6 +59,22 @@ def test_an_agent_uses_the_gateway(tmp_path: Path) -> None:
     assert json.loads(log.read_text())["compacted"] is True
 
 
+@pytest.mark.parametrize("name", ["OPENAI_API_BASE", "AIDER_OPENAI_API_BASE"])
+def test_an_older_variable_names_the_upstream(name: str) -> None:
+    """Requests go to the server of the user, whichever variable names it; two that differ are an error."""
+    messages = json.dumps(tool_chat(1))
+    with ScriptedUpstream(chat_reply("It is done.")) as upstream:
+        given = {**dict.fromkeys(OPENAI_BASES, ""), name: f"{upstream.url}/v1"}
+        process = started("--", sys.executable, "-c", ASKS, messages, **given)
+        out, errors = process.communicate(timeout=60)
+        got = [request.path for request in upstream.got]
+    assert (process.returncode, out, got) == (0, "It is done.\n", ["/v1/chat/completions"]), errors
+    process = started("--", "no-such-agent", **{**given, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"})
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert errors.startswith(f"compaction: OPENAI_BASE_URL and {name} name different servers; unset all but one, or")
+
+
 @pytest.mark.parametrize(("ends", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 15)", 143)])
 def test_the_exit_code_is_the_agents(ends: str, code: int) -> None:
     """Also if a signal ended it, as in a shell."""
@@ -91,6 +110,19 @@ def test_a_place_that_cannot_be_written(option: str, tmp_path: Path) -> None:
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith(f"compaction: {tmp_path / 'file'}")
     assert "it cannot be used (Not a directory); name another place" in done.stderr
+
+
+def test_a_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says so and where the reason is, and no agent is started."""
+    for name in ("compaction", "compaction.gateway", "uvicorn"):
+        for attribute, value in {"handlers": [], "level": logging.NOTSET, "propagate": True}.items():
+            monkeypatch.setattr(logging.getLogger(name), attribute, value)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
+    for options, place in ((["--log", str(tmp_path / "log.txt")], str(tmp_path / "log.txt")), ([], "--log FILE")):
+        done = CliRunner().invoke(app, ["run", *options, "--", "no-such-agent"])
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr.startswith("compaction: the gateway did not start")
+        assert place in done.stderr
 
 
 def test_the_environment_of_an_agent() -> None:

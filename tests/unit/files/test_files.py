@@ -137,6 +137,17 @@ def test_a_damaged_line_can_be_skipped(bad: bytes, at: int) -> None:
     assert [str(error).partition(": ")[0] for error in told] == [f"the input, line {at + 1}"]
 
 
+def test_a_long_file_with_a_damaged_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the next two lines are conversations, it is JSONL: it may be longer than a conversation, and is not held whole."""
+    monkeypatch.setattr("compaction.files.reading._LARGEST", 100)
+    told: list[UnreadableFile] = []
+    stream = io.BytesIO(b'{"messages": [\n' + f"[{HELLO}]\n".encode() * 50)
+    found = read_conversations(stream, on_bad_line=told.append)
+    assert len(list(found)) == 50
+    assert [str(error).partition(": ")[0] for error in told] == ["the input, line 1"]
+    assert len(read(f'{{"messages":\n[{HELLO}]\n}}')) == 1, "one document whose second line is a conversation"
+
+
 def test_says_that_a_path_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="No such file"):
         list(read_conversations(tmp_path / "missing.json"))

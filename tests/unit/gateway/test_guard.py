@@ -212,12 +212,31 @@ async def test_no_request_names_an_upstream() -> None:
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({"token": ""}, "empty 'token'"), ({"token": " "}, "empty"), ({"openai_url": "file:///x"}, "openai_url")],
+    [
+        ({"token": ""}, "empty 'token'"),
+        ({"token": " "}, "empty"),
+        ({"token": "sesame "}, "'token' must be printable ASCII without blanks at its ends$"),
+        ({"token": "sésame"}, "'token' must be printable ASCII"),
+        ({"openai_url": "file:///x"}, "openai_url"),
+        ({"openai_url": "https://"}, "'openai_url' must name a host"),
+        ({"openai_url": "https://[x/v1"}, "'openai_url' must name a host"),
+        ({"openai_url": "https://llm.example/v1?api-version=1"}, "'openai_url' must .* without '\\?' and '#'"),
+        ({"names": {"gw.local:8484"}}, "'names' must be host names without scheme and port .*gw.local:8484"),
+        ({"names": {"10.0.0.1:8484"}}, "'names' must be host names"),
+        ({"names": {"http://gw.local"}}, "'names' must be host names"),
+        ({"names": "gw.local"}, "'names' must be a set of host names"),
+    ],
 )
-def test_settings_that_protect_nothing_are_errors(options: dict[str, str], says: str) -> None:
-    """A token that everybody can guess, as from a variable that is not set, and an address that is not one."""
+def test_settings_that_protect_nothing_are_errors(options: dict[str, Any], says: str) -> None:
+    """A token that everybody can guess, or that no client can send; an address or a host name that is not one."""
     with pytest.raises(ConfigurationError, match=says):
         GatewaySettings(strategy=presets.adaptive, **options)
+
+
+def test_host_names_are_accepted() -> None:
+    """A host name is a name, or an address of either kind."""
+    names = frozenset({"gw.local", "10.0.0.1", "::1", "0.0.0.0", "fe80::1%eth0", "GW_1"})
+    assert GatewaySettings(strategy=presets.adaptive, names=names).names == names
 
 
 def test_settings_have_limits() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import sqlite3
 import subprocess
 import sys
 import time
@@ -25,7 +26,8 @@ from compaction.integrations import IntegrationOptions
 from compaction.integrations.conversation import FrameworkConversations, as_async
 from compaction.integrations.requirements import Requirement
 from compaction.run import unawaited
-from compaction.strategies import Summarization, Truncation
+from compaction.stores import SQLiteStore
+from compaction.strategies import Lossless, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.scripted import Awaited, Scripted, TooLong
 
@@ -155,6 +157,23 @@ async def test_state_of_another_version(saved: object) -> None:
     strict = IntegrationOptions(strategy=presets.token_budget(400), on_failure="raise")
     with pytest.raises(StateError):
         await FrameworkConversations(strict, openai_chat).turn(notes(3), saved=saved)
+
+
+async def test_a_locked_store_is_not_bad_saved_state(tmp_path: Path) -> None:
+    """If the strategy's store cannot be written, the saved decisions stay in force, and the failure names the store."""
+    store = SQLiteStore(tmp_path / "store.db", timeout_seconds=0.05)
+    cut = Truncation(trigger=tokens_exceed(600), target=tokens_below(400), keep=last(groups=2))
+    options = IntegrationOptions(strategy=Lossless(cut, store, on_failure="raise"), counter="chars/4")
+    turn = await FrameworkConversations(options, openai_chat).turn(notes(30))
+    assert turn.result.edits
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    resumed = await FrameworkConversations(options, openai_chat).turn(notes(60), saved=turn.state())
+    other.close()
+    [failed] = resumed.result.failures
+    assert "locked" in str(failed.error)
+    assert failed.policy == "the run continued with the unchanged view"
+    assert resumed.view == [*turn.view, *notes(30, 30)]
 
 
 def test_conversations_without_a_name() -> None:

@@ -24,7 +24,7 @@ def test_every_shipped_price_has_a_source_and_a_date() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("name", ["gpt-5", "openai/gpt-5", "GPT-5", "gpt-5-2025-08-07"])
+@pytest.mark.parametrize("name", ["gpt-5", "openai/gpt-5", "GPT-5", "gpt-5-2025-08-07", "gpt-5-0807", "gpt-5-20250807-v1:0"])
 def test_a_model_is_found_by_any_of_its_names(name: str) -> None:
     assert prices_of(name).model == "gpt-5"
 
@@ -33,6 +33,15 @@ def test_a_longer_name_is_another_model() -> None:
     assert prices_of("gpt-5-mini-2025-08-07").model == "gpt-5-mini"
     with pytest.raises(UnknownModel, match=r"similar names are .*gpt-5"):
         prices_of("gpt-5-huge")
+
+
+@pytest.mark.parametrize("name", ["ours-1", "ours-32k", "ours-20250807-1", "ours-2025-08", "ours-2025-13-07", "ours-99999999"])
+def test_a_number_is_not_a_date(name: str, tmp_path: Path) -> None:
+    """A name that ends in a version or a size is another model; a date has a month and a day."""
+    path = tmp_path / "mine.toml"
+    path.write_text('[me.models]\n"ours" = {input = 9, cached = 1, write = 9, output = 9}\n')
+    with pytest.raises(UnknownModel):
+        prices_of(name, path)
 
 
 def test_your_own_table_comes_first(tmp_path: Path) -> None:

@@ -295,6 +295,22 @@ class TestHost:
         made.on_session_reset()
         assert (made.compression_count, made.get_status()["outcome"], made.session.index.total.messages) == (0, None, 0)
 
+    def test_another_conversation(self) -> None:
+        """A conversation starts without the token figures and the outcome of the one before; its own name changes nothing."""
+        made = engine()
+        made.on_session_start("kim")
+        made.update_from_response({"prompt_tokens": 150_000, "completion_tokens": 10})
+        made.compress(CHAT)
+        made.update_from_response({"prompt_tokens": 150_000, "completion_tokens": 10})
+        assert made.should_compress()
+        before = made.get_status()
+        made.on_session_start("kim")
+        assert made.get_status() == before
+        made.on_session_start("lee")
+        assert not made.should_compress()
+        new = engine()
+        assert (made.get_status(), made.last_total_tokens, made.session.id) == (new.get_status(), 0, "lee")
+
     def test_copy(self, tmp_path: Path) -> None:
         """A deep copy has the same settings and an empty conversation, even with a store."""
         made = engine(EngineSettings(store=tmp_path / "store.db"))

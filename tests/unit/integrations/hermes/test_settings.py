@@ -35,6 +35,8 @@ MAIN = MainModel("large", MAIN_URL, "sk-main")
         ({"summary_provider": "main"}, MAIN, ("large", MAIN_URL, "sk-main", None)),
         ({"summary_provider": "main"}, MainModel(), None),
         ({"summary_provider": "main", "summary_model": "small"}, MAIN, ("small", MAIN_URL, "sk-main", None)),
+        ({"summary_model": "small"}, MainModel("large", "", "sk-ant-1"), ("small", None, "none", None)),
+        ({"summary_provider": "main"}, MainModel("large", "", "sk-ant-1"), ("large", None, "none", None)),
         ({"summary_provider": "openrouter"}, MAIN, None),
         ({"summary_provider": "openrouter", "summary_model": "m"}, MAIN, ("m", OPENROUTER, None, "OPENROUTER_API_KEY")),
         (
