@@ -87,7 +87,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--date", default="", help="the date to write")
     parser.add_argument("--write", type=Path, help="the page to write")
     options = parser.parse_args(arguments)
-    logging.getLogger("compaction").setLevel(logging.ERROR)  # what failed is in the tables
     chosen = list(
         cases(
             options.seed,
@@ -162,4 +161,5 @@ def _listed(numbers: Sequence[object]) -> str:
 
 
 if __name__ == "__main__":
+    logging.getLogger("compaction").setLevel(logging.ERROR)  # what failed is in the tables
     main()
