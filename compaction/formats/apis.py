@@ -7,7 +7,7 @@ LiteLLM's proxy use it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -31,7 +31,8 @@ class ModelAPI:
         format: The wire format of the messages.
         key: The field of a request with the messages.
         read_beside: The other fields that the model reads, which count as tokens.
-        kept: Returns the reason why the provider keeps the history of a request; ``None`` if the request contains all of it.
+        kept: Returns the field or the item that names a history which the provider keeps; ``None`` if the request has all.
+        shortened: Returns the field or the item by which the provider shortens the history itself; ``None`` if it does not.
         answer: Returns the messages in the JSON values of an answer; ``None`` if answers cannot be read.
         tool: Returns the entry of a function in a request's list of tools; ``None`` as for ``answer``.
     """
@@ -41,6 +42,7 @@ class ModelAPI:
     key: str
     read_beside: tuple[str, ...]
     kept: Callable[[Mapping[str, Any]], str | None] = lambda request: None
+    shortened: Callable[[Mapping[str, Any]], str | None] = lambda request: None
     answer: Callable[[Sequence[Any]], list[Any]] | None = None
     tool: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
@@ -85,30 +87,34 @@ def may_choose_tools(request: Mapping[str, Any]) -> bool:
     return choice in (None, "auto") or (fields_of(choice) or {}).get("type") == "auto"
 
 
-# ------------------------------------------------------------------------ who keeps the history
+# ------------------------------------------------------------------------ who keeps or shortens the history
 
 
 def _kept_by_responses(request: Mapping[str, Any]) -> str | None:
-    for name in ("previous_response_id", "conversation", "context_management"):
-        if request.get(name):
-            return name
-    if request.get("store") is True:
-        return "store"
-    for item in items_of(request.get("input")) or ():
-        kind = str((fields_of(item) or {}).get("type"))
-        if kind == "item_reference" or kind.startswith("compaction"):
-            return kind
-    return None
+    named = [name for name in ("previous_response_id", "conversation") if request.get(name)]
+    stored = ["store"] if request.get("store") is True else []
+    return next(iter([*named, *stored, *_input_kinds(request, "item_reference")]), None)
+
+
+def _shortened_by_responses(request: Mapping[str, Any]) -> str | None:
+    return "context_management" if request.get("context_management") else next(_input_kinds(request, "compaction"), None)
+
+
+def _input_kinds(request: Mapping[str, Any], start: str) -> Iterator[str]:
+    """Yield the types of input items that begin so."""
+    kinds = (str((fields_of(item) or {}).get("type")) for item in items_of(request.get("input")) or ())
+    return (kind for kind in kinds if kind.startswith(start))
 
 
 def _kept_by_anthropic(request: Mapping[str, Any]) -> str | None:
-    if request.get("thread"):
-        return "thread"
+    return "thread" if request.get("thread") else None
+
+
+def _shortened_by_anthropic(request: Mapping[str, Any]) -> str | None:
     managed = fields_of(request.get("context_management"))
     kinds = [str((fields_of(each) or {}).get("type")) for each in items_of((managed or {}).get("edits")) or ()]
-    if managed and not (kinds and all(kind.startswith("clear_thinking") for kind in kinds)):
-        return "context_management"
-    return None
+    only_thoughts = bool(kinds) and all(kind.startswith("clear_thinking") for kind in kinds)
+    return "context_management" if managed and not only_thoughts else None
 
 
 def _kept_by_gemini(request: Mapping[str, Any]) -> str | None:
@@ -146,6 +152,7 @@ RESPONSES_API: Final = ModelAPI(
     key="input",
     read_beside=("instructions", "tools", "text"),
     kept=_kept_by_responses,
+    shortened=_shortened_by_responses,
     answer=responses_answer,
     tool=_responses_tool,
 )
@@ -155,6 +162,7 @@ ANTHROPIC_API: Final = ModelAPI(
     key="messages",
     read_beside=("system", "tools"),
     kept=_kept_by_anthropic,
+    shortened=_shortened_by_anthropic,
     answer=anthropic_answer,
     tool=_anthropic_tool,
 )

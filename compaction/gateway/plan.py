@@ -217,4 +217,5 @@ def _no_conversation(route: ModelRoute, parsed: ModelRequest, headers: Mapping[s
     """Return the reason why a request cannot be compacted, as far as it shows; empty if it can."""
     if has_signature(headers):
         return "signed"
-    return route.api.kept(parsed.fields) or ("" if parsed.messages else "no messages")
+    fields = parsed.fields
+    return route.api.kept(fields) or route.api.shortened(fields) or ("" if parsed.messages else "no messages")

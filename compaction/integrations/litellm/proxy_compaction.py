@@ -90,7 +90,7 @@ class ProxyCompaction(_CustomLogger):
     ) -> dict[str, Any]:
         """Return the request with compacted messages."""
         api = _APIS.get(call_type)
-        messages = None if api is None or _is_kept_elsewhere(api, data) else items_of(data.get(api.key))
+        messages = None if api is None or api.kept(data) else items_of(data.get(api.key))
         if api is None or not messages:
             return data
         conversations = self.conversations[api.format.name]
@@ -153,15 +153,6 @@ class ProxyCompaction(_CustomLogger):
         """Return the request that this data belongs to; the proxy creates a logging object for each request."""
         made = data.get("litellm_logging_obj")
         return None if made is None else self._sent.get(made)
-
-
-def _is_kept_elsewhere(api: ModelAPI, data: Mapping[str, Any]) -> bool:
-    """Return whether a service keeps messages that are not in the request.
-
-    A service that compacts its own answers leaves the result in the request, where the format knows it.
-    """
-    reason = api.kept(data)
-    return reason is not None and not reason.startswith(("compaction", "context_management"))
 
 
 def _session_id(data: Mapping[str, Any]) -> str | None:
