@@ -97,10 +97,8 @@ class ConversationMemory:
         self.chars += len(reading.text)
         self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
         if reading.source is FactSource.USER and reading.text.strip():
-            if self._demonstration is not None:
-                self.statements.forget_message(
-                    self._demonstration
-                )  # another message follows it: it was an example and not the task
+            if self._demonstration is not None:  # another message follows it: it was an example and not the task
+                self.statements.forget_message(self._demonstration)
                 self.requests.pop()
             self.requests[1:] = [reading.text]
             self._asked = RowSearch(reading.text[:_ASKED_CHARS])
