@@ -27,6 +27,7 @@ from .errors import ConfigurationError
 __all__ = [
     "Validator",
     "above",
+    "at_least",
     "checked_count",
     "count",
     "default_of",
@@ -174,6 +175,11 @@ def one_of(*values: str) -> Validator:
 def above(limit: float) -> Validator:
     """Return a validator for numbers above ``limit``."""
     return must_be(f"a number above {limit:g}", lambda value: is_number(value) and value > limit)
+
+
+def at_least(limit: float) -> Validator:
+    """Return a validator for numbers of ``limit`` or more."""
+    return must_be(f"a number of {limit:g} or more", lambda value: is_number(value) and value >= limit)
 
 
 def default_of(field: attrs.Attribute[Any], instance: Any) -> object:

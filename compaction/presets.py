@@ -86,7 +86,7 @@ def context_window(
             f"tool_batch={tool_batch}): 0 < tool_threshold <= threshold <= 1, 0 < target < threshold, and 0 <= tool_batch < 1"
         )
     enough = tokens_below(int(budget * target) + 1)
-    still_too_much = (2 * target + threshold) / 3  # dropping alone has come less than two thirds of the way to the target
+    still_too_much = (2 * target + threshold) / 3  # above it, dropping alone came less than two thirds of the way to the target
     worth_a_rewrite = (threshold - target) / 2  # an excerpt changes the oldest messages, and so breaks the whole cached prefix
     return Pipeline(
         ToolResult(
@@ -311,8 +311,8 @@ def hermes(
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
     newest = last(messages=protect_last_n)
     ceiling = max(1, min(int(context_length * 0.05), 12_000))
-    documented = head | tail | newest  # what a summary leaves, and what it leaves where that is too much, largest first
-    less = head | tail | (newest & last(tokens=threshold_tokens // 2)), head | tail, tail
+    documented = head | tail | newest  # what Hermes Agent leaves
+    less = head | tail | (newest & last(tokens=threshold_tokens // 2)), head | tail, tail  # if that is too much
 
     def part(of: float) -> int:
         return int(threshold_tokens * of)

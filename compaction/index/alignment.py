@@ -301,7 +301,7 @@ def _altered_between_neighbours(
     """Find single messages in the place of a known message of the same role, and return their places.
 
     A hidden known message is found only if the list contains other hidden ones. A message that the list has and that is known
-    (``in_both`` has the places in the list, and the positions) may have moved, so it is no version of an altered message.
+    (``in_both`` has the places in the list, and the positions) may have moved, so it is not a version of an altered message.
     """
     altered: set[int] = set()
     has_hidden = any(each is not None and not each.is_shown for each in found)

@@ -22,10 +22,11 @@ NO_CALL: Final = "result"
 
 _HEAD: Final = "[Tool results]"
 _ASKS_USER: Final = re.compile(
-    r"^(?:\w+__)?(?:(?:ask|clarify|human)(?:[_-]?(?:user|human|person|question|for|followup|clarif|approval)\w*)?"
-    r"|(?:(?:request|await|wait[_-]?for|prompt(?:[_-]?for)?)[_-]?)?(?:user|human)[_-]?"
+    r"^(?:[\w-]+(?:__|[.:/]))?(?:(?:ask|clarify|human)(?:[_-]?(?:user|human|person|question|for|followup|clarif|approval)\w*)?"
+    r"|(?:(?:request|await|collect|elicit|wait[_-]?for|prompt(?:[_-]?for)?)[_-]?)?(?:user|human)[_-]?"
     r"(?:input|question|feedback|approval|confirmation|answer|response)"
-    r"|get[_-]?(?:user|human)[_-]?(?:input|approval|confirmation)|request[_-]?approval)$",
+    r"|get[_-]?(?:user[_-]?(?:input|approval|confirmation)|human[_-]?(?:input|approval|confirmation|feedback))"
+    r"|request[_-]?approval)(?:[_-]?tool)?$",
     re.IGNORECASE,
 )
 
@@ -118,9 +119,9 @@ class MessageGroup:
 def asks_user(tool: str) -> bool:
     """Whether the result of a tool with this name is what the user answers; no text of a conversation decides that.
 
-    >>> names = "ask_user AskUserQuestion request_user_input chat__human_input get_user_feedback search_user_questions"
+    >>> names = "ask_user AskUserQuestion chat.human_input human_input_tool get_user_feedback search_user_questions read_file"
     >>> [name for name in names.split() if asks_user(name)]
-    ['ask_user', 'AskUserQuestion', 'request_user_input', 'chat__human_input']
+    ['ask_user', 'AskUserQuestion', 'chat.human_input', 'human_input_tool']
     """
     return _ASKS_USER.search(tool) is not None
 

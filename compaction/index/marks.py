@@ -158,9 +158,8 @@ class Marks:
 
         ``together`` has the totals of the same strategy's believed messages, this one included.
         """
-        if (
-            mark.by == COLLAPSED_BY
-        ):  # it is never signed; forging it gains nothing: it is treated like the call that it replaces
+        if mark.by == COLLAPSED_BY:
+            # It is never signed. Forging it gains nothing: the message is treated like the tool call that it replaces.
             return len(mark.id) != _SIGNED_DIGITS
         if self.keys:
             return any(hmac.compare_digest(mark.id, self._signature(key, mark, role)) for key in self.keys)

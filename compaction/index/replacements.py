@@ -66,7 +66,7 @@ def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
 
 
 def _gaps(format: MessageFormat, pieces: Pieces, free: Collection[int]) -> list[list[int]]:
-    """Return the groups that can be removed from each gap: from the last one all, from the others those of `_closing`."""
+    """Return the groups to remove from each gap: all of the last one, and of every other those that `_closing` allows."""
     gaps: list[tuple[list[int], list[int]]] = []  # the pieces of each gap, and those that can be removed without a replacement
     before: Message | None = None
     run: list[int] = []
@@ -87,7 +87,7 @@ def _gaps(format: MessageFormat, pieces: Pieces, free: Collection[int]) -> list[
 
 
 def _closing(format: MessageFormat, pieces: Pieces, before: Message | None, run: Sequence[int], after: int) -> list[int]:
-    """Return as many pieces of a gap, oldest first, as can be removed so that the format prefers the next one to be there.
+    """Return the most pieces of a gap, from the oldest on, after whose removal the format prefers the next piece in its place.
 
     The gap consists of the pieces ``run``, between the message ``before`` and the piece ``after``.
     """

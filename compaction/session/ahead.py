@@ -308,13 +308,25 @@ class _BackgroundRequest:
 
 
 async def _called_in_thread(request: SummaryRequest) -> object:
-    """Return what a function returns that runs in a thread; after a cancellation, close a coroutine that it has returned."""
-    answers = list[object]()
+    """Return what a summarizer returns that runs in a thread. After a cancellation, a coroutine that it returns is closed."""
+    guard, answers = threading.Lock(), list[object]()
+    is_abandoned = False
+
+    def call() -> None:
+        answer = request.call()
+        with guard:
+            if not is_abandoned:
+                answers.append(answer)
+            elif inspect.iscoroutine(answer):
+                answer.close()
+
     try:
-        await anyio.to_thread.run_sync(lambda: answers.append(request.call()), abandon_on_cancel=True)
+        await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
     except BaseException:
-        for answer in filter(inspect.iscoroutine, answers):
-            answer.close()
+        with guard:
+            is_abandoned = True
+            for answer in filter(inspect.iscoroutine, answers):
+                answer.close()
         raise
     return answers[0]
 

@@ -100,7 +100,7 @@ def _end_keys(space: str, end: ListEnd) -> tuple[Hashable, Hashable]:
 
 
 def _newest_key(space: str, newest: Sequence[str]) -> Hashable:
-    """Return the key of a list's newest messages. It is not saved, so it is no digest: a search makes many of them."""
+    """Return the key of a list's newest messages. A search makes many of them, so they are not digests; they are not saved."""
     return (space, *newest)
 
 

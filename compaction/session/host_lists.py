@@ -82,11 +82,13 @@ class HostList:
             format: The format, which compares messages.
         """
         if not self.view:
-            return Overlap(self, format.common_prefix(source, given))
-        if len(given) < len(self.view) or format.common_prefix(self.view, given) < len(self.view):
-            return Overlap(self, 0)
-        later = format.common_prefix(source[self.replaced :], given[len(self.view) :])
-        return Overlap(self, self.replaced + later)
+            shared = format.common_prefix(source, given)
+            return Overlap(self, sources=shared, given=shared)
+        size = len(self.view)
+        if len(given) < size or format.common_prefix(self.view, given) < size:
+            return Overlap(self, sources=0, given=0)
+        later = format.common_prefix(source[self.replaced :], given[size:])
+        return Overlap(self, sources=self.replaced + later, given=size + later)
 
 
 @attrs.frozen(eq=False)
@@ -95,11 +97,7 @@ class Overlap:
 
     host_list: HostList
     sources: int  # the first source messages that the given list contains, or a view in it stands for
-
-    @property
-    def given(self) -> int:
-        """The first messages of the given list that are known; 0 or less if it does not begin with the whole view."""
-        return self.sources - self.host_list.replaced + len(self.host_list.view)
+    given: int  # the first messages of the given list that are known
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -137,6 +135,6 @@ class KnownConversation:
 
     def overlap(self, given: Sequence[Any]) -> Overlap:
         """Return the largest overlap of a given list with one of the specific lists."""
-        source = self.source if len(self.source) == self.count else self.source[: self.count]
+        source = self.source[: self.count]  # a copy, to which no running call appends
         found = [each.overlap(source, given, self.format) for each in self.specific_lists]
         return max(found, key=lambda each: each.sources)

@@ -10,7 +10,7 @@ import attrs
 from ..json_data import natural_number, shown
 from ..tokens import LengthRefusal, Usage
 
-_MOST_FACTOR: Final = 3  # the provider's tokens of the messages for each of ours, at most; chosen, not measured
+_MOST_FACTOR: Final = 3  # the most tokens that a provider is assumed to count for one of ours; chosen, not measured
 # If an error names no limit, the window is assumed to be this share of the refused request. Chosen, not measured.
 _WITHOUT_FIGURES: Final = 0.75
 

@@ -181,7 +181,7 @@ class CompactionSession:
         if store is not None and not hasattr(store, "load"):
             raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
         self._store = store
-        self._changes = self._saved_changes = 0  # how often it changed in a way that is saved, and how many of them are saved
+        self._changes = self._saved_changes = object()  # the last change that is to be saved, and the last that is
         self._save_failure: Failed | None = None  # of the last save
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
@@ -400,13 +400,13 @@ class CompactionSession:
             if free:
                 self._save(self._index.context.overhead_tokens)
             else:
-                self._changes += 1
+                self._changes = object()
 
     def recall_usage(self, usages: Sequence[Any]) -> None:
         """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
 
         The newest reply belongs to the view that the saved edits give. If nothing was edited or saved, an earlier process may
-        have sent less than the whole list. Then the last reply counts up to which the reported tokens never fell.
+        have sent less than the whole list. Then the reply before the reported tokens first fell is used.
 
         Args:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
@@ -527,7 +527,7 @@ class CompactionSession:
             )
             self._index.context = self._context()
             self._useless = UselessRuns()
-            self._changes += 1
+            self._changes = object()
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
         if self._index.tokens > window:
@@ -561,11 +561,12 @@ class CompactionSession:
                 self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), *attrs.astuple(result.after))
-            self._changes += 1
+            self._changes = object()
 
     def _save(self, anchor: int | None = None) -> None:
         """Save the unsaved changes: the whole session, or only a new usage anchor. If that fails, the next call tries again."""
-        changes, is_saved = self._changes, self._changes == self._saved_changes
+        changes = self._changes
+        is_saved = changes is self._saved_changes
         if self._store is None or (is_saved and anchor is None):
             return
         try:
@@ -573,7 +574,7 @@ class CompactionSession:
                 self._store.save(self._id, self.to_dict())
         except Exception as error:
             failed = Failed(type(self._store).__name__, error, "the session is not saved; the next call tries again")
-            self._save_failure, self._saved_changes = failed.logged(), -1
+            self._save_failure, self._saved_changes = failed.logged(), object()
             self._reporter.tell(SaveFailed(session=self._id, failure=failed))
         else:
             self._saved_changes, self._save_failure = changes, None
@@ -619,7 +620,7 @@ class CompactionSession:
                 self._set(last=None, sent=sent)
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
-                self._changes += 1
+                self._changes = object()
         self._save()
         if self._save_failure is not None:
             raise self._save_failure.error

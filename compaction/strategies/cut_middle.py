@@ -1,4 +1,4 @@
-"""How a long text loses its middle: the sizes of its two ends, and the note between them."""
+"""Cutting the middle out of a long text: the sizes of its two ends, and the note between them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from .. import summarizers
 
 _NOTE: Final = "\n[... {:,} characters cut{} ...]\n"
 _VALUES: Final = "; values in them: "
-NOTE_WITH_VALUES: Final = re.compile(rf"\n\[\.\.\. [0-9,]{{1,15}} characters cut{_VALUES}[^\n]* \.\.\.\]\n")
-"""A note with values."""
-
+_NOTE_WITH_VALUES: Final = re.compile(rf"\n\[\.\.\. [0-9,]{{1,15}} characters cut{_VALUES}[^\n]* \.\.\.\]\n")
 _NOTE_CHARS: Final = 47  # about as many as the note has without values
 _WORTH_CUTTING: Final = 0.8
 _LINE_SLACK: Final = 200
@@ -21,9 +19,8 @@ _LINE_SLACK: Final = 200
 def cut_middle(text: str, chars: int, *, values: int = 0) -> str:
     """Return a text without its middle, and with a note of how much was cut; see `HeadTail`.
 
-    A text that is only slightly longer than ``chars`` is returned unchanged, and so is one as short as this function leaves
-    it, so that a second time changes nothing. One that would become less than a fifth shorter because of the values in its
-    note is, too.
+    The text is returned unchanged if it is only slightly longer than ``chars``, if it was cut to this size before, or if the
+    values in the note would leave it less than a fifth shorter.
     """
     if len(text) <= chars + _NOTE_CHARS or (values and _is_cut(text, chars, values)):
         return text
@@ -44,7 +41,7 @@ def _is_cut(text: str, chars: int, values: int) -> bool:
     most = _NOTE_CHARS + len(_VALUES) + 2 * values  # values in quotation marks are longer
     return any(
         note.start() <= chars * 2 // 3 and len(text) - note.end() <= chars // 3 and len(note[0]) <= most
-        for note in NOTE_WITH_VALUES.finditer(text)
+        for note in _NOTE_WITH_VALUES.finditer(text)
     )
 
 

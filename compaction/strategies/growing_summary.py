@@ -74,10 +74,9 @@ class GrowingSummary(SummaryStrategy):
             by default a quarter of ``tokens``. A part may always add a tenth of them; when the parts have twice as many, they
             are rewritten as one.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
-        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1; ``None`` for parts that have their own sizes,
-            whatever stays unused. With a share, the sizes only decide which groups leave: the part may fill the room beside the
-            others. If one that is written without a model is so short that more than the share would stay unused, it is written
-            again for fewer groups, so that more of the newest groups stay.
+        slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. With it, the sizes above only decide which
+            groups leave: a part fills the room beside those that stay. One written without a model that leaves more unused is
+            written again for fewer groups. ``None``: a part has the sizes above.
         trigger: When to run. Set it well above ``tokens``; otherwise every turn cuts again.
         target: When to stop; evaluated before each cut.
         keep: Other groups that stay.
@@ -187,12 +186,12 @@ class GrowingSummary(SummaryStrategy):
         part: _Written = None
         asked = request
         with self.failures(planner.index, pauses=False) as failed:
-            for _ in range(_MOST_ANSWERS):
+            for answers_left in reversed(range(_MOST_ANSWERS)):
                 answer = self.answered(planner.index, asked, (yield asked))
                 if answer is None:
                     break
                 request, part = asked, answer
-                fewer = self._request_for_fewer(planner, request, part)
+                fewer = self._request_for_fewer(planner, request, part) if answers_left else None
                 if fewer is None:
                     break
                 asked = fewer

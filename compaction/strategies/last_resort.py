@@ -109,14 +109,16 @@ class LastResort(CompactionStrategy):
 
 
 def _places_of_words(index: MessageIndex, id: int) -> list[int]:
-    """Return the positions of a group's source messages that hold words of the user: his own, his answers, or quoted ones."""
-    places = index.ordinals(id)
-    if index.group(id).asks_user:
-        return places
-    messages = {place: index.format.read(index.source[place]) for place in places}
-    is_summary = index.columns.kind(id) is GroupKind.SUMMARY
-    quoted = {place for place, message in messages.items() if is_summary and summarizers.quoted_words(message.text)}
-    return [place for place, message in messages.items() if message.said or place in quoted]
+    """Return the positions of a group's source messages that hold the user's words: said, answered to a tool, or quoted."""
+    columns, group_of = index.columns, index.columns.grouping.group_of
+    found = list[int]()
+    for place in index.ordinals(id):
+        message = index.format.read(index.source[place])
+        is_answer = columns.asks_user(group_of[place]) and any(message.tool_results())
+        is_summary = group_of[place] in columns.grouping.made_by
+        if message.said or is_answer or (is_summary and summarizers.quoted_words(message.text)):
+            found.append(place)
+    return found
 
 
 def within(strategy: Strategy, tokens: int) -> Strategy:

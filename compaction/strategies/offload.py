@@ -111,7 +111,7 @@ class Offload(CompactionStrategy):
     def _batch(
         self, index: MessageIndex, waiting: list[MessageGroup], size: int
     ) -> Generator[Any, Any, tuple[list[StoredRecord], list[Rewrite]]]:
-        """Take so many groups that can be moved from those that wait; return their records, and the edits that leave stubs."""
+        """Take up to ``size`` groups that can be moved from ``waiting``; return their records and the stub edits."""
         records: list[StoredRecord] = []
         edits: list[Rewrite] = []
         while waiting and len(edits) < size:
@@ -200,7 +200,7 @@ class Lossless(Strategy):
     ) -> Generator[Any, Any, bool]:
         """Store the messages that an edit removes, then yield the edit; return whether it was applied.
 
-        If they cannot be stored, it is refused, and after the store has failed, every edit.
+        If they cannot be stored, the edit is refused. After the store has failed, every edit is.
         """
         if down or not (yield from self._stored(index, edit, by, down)):
             refusals.note(edit, "its messages could not be stored", by)

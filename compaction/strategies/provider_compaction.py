@@ -199,5 +199,5 @@ class _CompactRequest(Request):
         except ConfigurationError:
             raise
         except Exception as error:
-            fault = summarizers.read_error(error, timeout_seconds=self.strategy.timeout)
+            fault = summarizers.read_error(error, timeout_seconds=self.strategy.timeout, redact=summarizers.redact)
             raise SummaryFailed(f"{self.strategy.model} {fault.says}") from error

@@ -82,8 +82,8 @@ class SummaryStrategy(CompactionStrategy):
         """Return what the user says in the messages that these groups have or stand for, in at most so many tokens.
 
         Of a summary whose messages are not available, the excerpt in it counts. If none has one, a model may have written what
-        the user said in its own words, and all of it counts. A short answer that stays in the view is quoted, too, if the
-        question that it needs leaves. The numbers are those of `summarizers.excerpt`.
+        the user said in its own words: then all of it counts, unless this strategy asks no model. A short answer that stays in
+        the view is quoted, too, if the question that it needs leaves. The numbers are those of `summarizers.excerpt`.
         """
         if tokens < 1:
             return ""

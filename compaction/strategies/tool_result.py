@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import is_
 from typing import Any, Final
 
 import attrs
@@ -11,11 +10,11 @@ import attrs
 from .. import summarizers
 from ..checks import count, made
 from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Rewrite
-from ..messages import Part, ToolResultPart
+from ..messages import Part, TextPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
 from .base import CompactionStrategy, Steps, gain
-from .tool_styles import Collapse, ToolStyle
+from .tool_styles import Collapse, Shorten, ToolStyle
 
 _DENIED_CHARS: Final = 160  # fewer than the styles of the presets leave of any result
 
@@ -24,7 +23,7 @@ _DENIED_CHARS: Final = 160  # fewer than the styles of the presets leave of any 
 class ToolResult(CompactionStrategy):
     """Shortens tool-call groups, oldest first, until ``target`` holds; other messages stay.
 
-    Of a result that tells why the user denied the call, the style gets only that, in at most 160 characters.
+    Where a style would lose why the user denied a call, at most 160 characters of the result stay, with that reason.
 
     Cost: O(messages), plus O(texts that are shortened).
 
@@ -58,12 +57,10 @@ class ToolResult(CompactionStrategy):
         for group in self.rewritable(index, GroupKind.TOOL_CALL):
             if not held and self.target(index):
                 return
-            if group.asks_user:
-                continue  # what a person answers is not shortened
-            told = _with_denials(group)
-            edit = shorten(told) or (None if told is group else Rewrite(group, told.messages, "an old tool result"))
+            edit = None if group.asks_user else shorten(group)  # what a person answers is not shortened
             if edit is None:
                 continue
+            edit = _with_reasons(group, edit, shorten)
             freed = gain(index, [group], edit.messages)
             if freed <= 0:
                 continue
@@ -74,14 +71,23 @@ class ToolResult(CompactionStrategy):
                 held.clear()
 
 
-def _with_denials(group: MessageGroup) -> MessageGroup:
-    """Return the group with the results that tell why the user denied the call cut to that; itself without any."""
-    messages = tuple([message.with_parts(_cut_to_denial) for message in group.messages])
-    return group if all(map(is_, messages, group.messages)) else attrs.evolve(group, messages=messages)
+def _with_reasons(group: MessageGroup, edit: Replace | Rewrite, shorten: Shorten) -> Replace | Rewrite:
+    """Return an edit that keeps why the user denied a call, if the given edit would lose that."""
+    told = {reason for message in group.messages for result in message.tool_results() if (reason := _reason(result))}
+    parts = [part for message in filter(None, edit.messages if told else ()) for part in message.parts]
+    left = " ".join([part.text for part in parts if isinstance(part, TextPart | ToolResultPart)])
+    if all(reason.rstrip(" .…") in " ".join(left.split()) for reason in told):
+        return edit
+    cut = attrs.evolve(group, messages=tuple([message.with_parts(_cut_to_reason) for message in group.messages]))
+    return shorten(cut) or Rewrite(group, cut.messages, edit.reason)
 
 
-def _cut_to_denial(part: Part) -> Part:
-    if not isinstance(part, ToolResultPart) or not (told := summarizers.denial_in(part.text)):
-        return part
-    text = summarizers.one_line(f"{summarizers.DENIAL}: {told}", _DENIED_CHARS)
-    return part if len(text) >= len(part.text) else attrs.evolve(part, text=text)
+def _reason(result: ToolResultPart) -> str:
+    """Return the beginning of what a result tells as the reason why the call was denied; empty if it tells none."""
+    told = summarizers.denial_in(result.text)
+    return told and summarizers.one_line(told, _DENIED_CHARS - len(summarizers.DENIAL) - 2)
+
+
+def _cut_to_reason(part: Part) -> Part:
+    reason = _reason(part) if isinstance(part, ToolResultPart) else ""
+    return attrs.evolve(part, text=f"{summarizers.DENIAL}: {reason}") if reason and isinstance(part, ToolResultPart) else part

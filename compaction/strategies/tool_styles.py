@@ -194,7 +194,7 @@ class Dedupe:
         notes: dict[int, tuple[ToolResultPart, str]] = {}
         calls_with: dict[str, str] = {}  # a text: the last call with this result
         readings: dict[str, str] = {}  # what is read: the last call that read it
-        possible: set[str] = set()  # notes: such a result is one already, or says as little
+        possible: set[str] = set()  # the notes so far: a result with this text is a note already
         for result, call in reversed([pair for group in index.included_groups for pair in _results(group)]):
             name = "tool result" if call is None else brief_call(call)
             read = None if call is None or not _calls_one_of(call, self.reads) else _identity(call)

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import attrs
 
-from .. import summarizers
-from ..index import Drop, GroupKind, MessageGroup, MessageIndex, Rewrite
+from ..index import Drop, GroupKind, MessageIndex, Rewrite
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
@@ -72,8 +71,7 @@ class Truncation(DroppingStrategy):
         keep: The groups that stay; by default the last 32, as in Agent Framework's documentation.
         drop_system: Whether system groups are dropped too, once nothing else can be.
         keep_questions: Whether an assistant's message is cut to what it asks if ``keep`` has a short answer to it, such as
-            "yes, but skip 2", which says nothing without it. What it asks is dropped last, and only if the target requires it;
-            so is a tool call whose result tells why the user denied it.
+            "yes, but skip 2", which says nothing without it. What it asks is dropped last, and only if the target requires it.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -91,20 +89,19 @@ class Truncation(DroppingStrategy):
     def oldest(self, index: MessageIndex) -> Steps:
         kept = self.keep(index) if self.keep_questions else frozenset[int]()
         questions = {id: text for id, text in questions_of(index, kept).items() if id not in kept}
-        denied = [group.id for group in self.candidates(index) if _tells_denial(group)] if self.keep_questions else ()
-        if beside := {*questions, *denied}:
-            yield from self.until_reached(index, self._beside(index, questions, beside))
+        if questions:
+            yield from self.until_reached(index, self._beside(index, questions))
             if self.target != never:
-                free = [id for id in self.free(index) if id in beside]
+                free = [id for id in self.free(index) if id in questions]
                 yield from self.dropped(index, index.steps(free), self.reason)
         else:
             yield from super().oldest(index)
 
-    def _beside(self, index: MessageIndex, questions: Mapping[int, str], beside: Collection[int]) -> Iterator[Drop | Rewrite]:
-        """Yield a drop of each group that is not ``beside``, and in their order what cuts a message to the question in it."""
+    def _beside(self, index: MessageIndex, questions: Mapping[int, str]) -> Iterator[Drop | Rewrite]:
+        """Yield a drop of each other group, and in their order what cuts a message to the question in it."""
         cuts = [cut_to(index, id, text) for id, text in questions.items()]
         waiting = [cut for cut in reversed(cuts) if cut is not None]
-        for step in self.in_order(index, beside):
+        for step in self.in_order(index, questions):
             while waiting and waiting[-1].group < step[0]:
                 yield waiting.pop()
             yield Drop(step, self.reason)
@@ -133,11 +130,3 @@ class Truncation(DroppingStrategy):
                 for step in index.steps(free, preferred_only=all_it_can):
                     asked.update(step)
                     yield step
-
-
-def _tells_denial(group: MessageGroup) -> bool:
-    """Return whether a result of a tool call tells why the user denied it; it may be collapsed."""
-    told = [result.text for message in group.messages for result in message.tool_results()]
-    if group.is_collapsed:
-        told = [line.partition(" -> ")[2] for line in group.messages[0].text.split("\n")]
-    return any(map(summarizers.denial_in, told))

@@ -52,7 +52,7 @@ _FAILURE: Final = re.compile(  # a line that names an error
     re.MULTILINE,
 )
 DENIAL: Final = "The result says why the call was denied"
-"""Stands before the reason that is left of such a result: anybody may have written it, so nobody is named."""
+"""The beginning of such a result once it is cut to the reason. It names nobody, because anybody may have written the reason."""
 
 _DENIED: Final = re.compile(  # how coding agents hand over why the user denied a call
     r"\s*(?:The user (?:doesn't want|does not want|denied|rejected|declined)\b[^:\n]{0,300}|"

@@ -142,7 +142,7 @@ def feature_of_first(feature: int) -> int:
 def first_in_pair(feature: int) -> int:
     """Return the share of the first word in the feature of a pair, given the word's own first feature.
 
-    The feature of the pair is the sum of both shares, in 32 bits. The factors are such that it is that of no word.
+    The sum of both shares, in 32 bits, is the feature of the pair. The factors keep it apart from the features of words.
     """
     return feature * 31
 
@@ -245,7 +245,7 @@ class Classifier:
 
     def _learn_first(self, word: str) -> int:
         if len(self._first) >= _MOST_KNOWN // 8:
-            self._first.clear()
+            self._first = {}
         total = self._first[word] = self._sum([*map(feature_of_first, features_of_word(word))])
         return total
 

@@ -87,9 +87,9 @@ class DigestSummarizer:
             SummaryFailed: If there is nothing to summarize, or the budget is too small for any digest.
         """
         messages = _messages(request)
-        if not _summaries_in(request) and not any(map(_says_something, messages)):
+        given, request = request, _with_summaries(request)
+        if request is given and not any(map(_says_something, messages)):
             raise SummaryFailed("there are no new messages to make a digest of")
-        request = _with_summaries(request)
         writer = SummaryWriter(request, messages, self.redact or str)
         page, limit = writer.page, writer.page.limit
         shares = _OF_TALK if writer.talk else _OF_DIGEST

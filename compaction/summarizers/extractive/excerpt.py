@@ -112,14 +112,16 @@ def excerpt(
     """
     room = tokens - count(_HEADING) - _FRAME
     inherited = [_Entry(0, words, question=question) for words, question in map(_parted, earlier)]
-    said, place_of_task, given = list[_Entry](), 0, [*messages]
-    for some, behind in ((given[:earlier_at], inherited), (given[earlier_at:], [])):
-        for message, asked in _spoken(some, before or {}):
-            place_of_task = len(said) if task is not None and message.raw is task else place_of_task
-            text, attached = (message.said, message.attached) if message.said else (message.attached, "")
-            number = (numbers or {}).get(id(message.raw))
-            said.append(_Entry(0, text, speaker_of(message), number, question_of(asked, message), attached))
-        said += behind
+    said, place_of_task = list[_Entry](), 0
+    for at, message, asked in _spoken(messages, before or {}):
+        if at >= earlier_at:
+            said += inherited
+            inherited = []
+        place_of_task = len(said) if task is not None and message.raw is task else place_of_task
+        text, attached = (message.said, message.attached) if message.said else (message.attached, "")
+        number = (numbers or {}).get(id(message.raw))
+        said.append(_Entry(0, text, speaker_of(message), number, question_of(asked, message), attached))
+    said += inherited
     if not said or room <= 0:
         return ""
     entries = _read(said, place_of_task, max(_LEAST_READ, _READ_CHARS * tokens), redact or str)
@@ -129,22 +131,22 @@ def excerpt(
     return "\n".join([_HEADING, *[_as_entry(chosen[place]) for place in sorted(chosen)]])
 
 
-def _spoken(messages: Iterable[Message], before: Mapping[int, Message]) -> Iterator[tuple[Message, Message | None]]:
-    """Yield each message in which the user says something, with the one that it may answer.
+def _spoken(messages: Iterable[Message], before: Mapping[int, Message]) -> Iterator[tuple[int, Message, Message | None]]:
+    """Yield each message in which the user says something, with its number, from 0, and the message that it may answer.
 
     The result of a tool that asks the user counts as one; its name and its arguments decide that, no text in a result.
     """
     asking = dict[str, Message]()  # what such a call asks, by its id
-    for message in messages:
+    for at, message in enumerate(messages):
         for call in message.tool_calls():
             if asks_user(call.name):
                 question = TextPart("\n".join(argument_values(call.arguments)))
                 asking[call.id] = attrs.evolve(message, role="assistant", parts=(question,))
         for result in message.tool_results() if asking else ():
             if result.call_id in asking and (answer := result.text.strip()):
-                yield attrs.evolve(message, role="user", parts=(TextPart(answer),)), asking[result.call_id]
+                yield at, attrs.evolve(message, role="user", parts=(TextPart(answer),)), asking[result.call_id]
         if message.said or message.attached:
-            yield message, before.get(id(message.raw))
+            yield at, message, before.get(id(message.raw))
 
 
 @attrs.frozen
@@ -333,28 +335,35 @@ class _Room:
                 more -= before - self._left
 
     def _put_shortened(self, entry: _Entry, text: str, most: int) -> None:
-        """Quote these lines of a message in at most so many tokens, and what belongs to them: its question and its speaker."""
+        """Quote this text of a message, shortened so that the entry has at most so many tokens, and fits."""
+        if self._is_whole(entry):
+            return
         question, stands = self._asked.get(entry.place, ""), self._quoted.get(entry.place, "")
         around = self._size(entry.quoted(text, question)) - self._count(text)
         tokens = min(most, self._left + self._size(stands)) - around
         self._put(entry, shortened(text, tokens, self._count, self._judged))
 
     def _put(self, entry: _Entry, text: str, *, question: str = "") -> bool:
-        """Quote these lines of a message in place of what is quoted of it, unless that is the whole; return whether they fit.
+        """Quote this text of a message in place of what is quoted of it, unless that is the whole; return whether it fits.
 
         Args:
             entry: The message.
             text: Its text, or lines of it.
             question: As much of its question as follows; by default what follows it already.
         """
-        question, stands = question or self._asked.get(entry.place, ""), self._quoted.get(entry.place, "")
-        shown, room = entry.quoted(text, question), self._left + self._size(stands)
-        is_whole = bool(stands) and stands == entry.quoted(entry.text, question)
-        if is_whole or shown in ("", stands) or self._size(shown) > room:
+        question = question or self._asked.get(entry.place, "")
+        shown, stands = entry.quoted(text, question), self._quoted.get(entry.place, "")
+        room = self._left + self._size(stands)
+        if self._is_whole(entry, question) or shown in ("", stands) or self._size(shown) > room:
             return False
         self._left = room - self._size(shown)
         self._quoted[entry.place] = shown
         return True
+
+    def _is_whole(self, entry: _Entry, question: str = "") -> bool:
+        """Whether a message is quoted whole, with so much of its question."""
+        question = question or self._asked.get(entry.place, "")
+        return self._quoted.get(entry.place) == entry.quoted(entry.text, question) != ""
 
     def _size(self, text: str) -> int:
         return self._count(text) + _ENTRY if text else 0

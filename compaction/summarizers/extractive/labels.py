@@ -1,7 +1,7 @@
 """Blocks that are not the user's: the labels above them, and where each of them ends.
 
-`OPENINGS` has the lines that themselves show where their block ends: what opens it, what closes it, and an example. A label, a
-sign or a tag shows less. The block below it ends
+`OPENINGS` lists the lines that show where their own block ends: what opens it, what closes it, and an example. Below any other
+label, sign or tag, the block ends
 
 1. where the label's own line shows an end, as ``<log>`` does;
 2. or where what stands below it shows one, such as a fence, with all that follows without a blank line;
@@ -52,7 +52,9 @@ def _last(closes: Callable[[str], object], lines: Sequence[str], at: int) -> int
 
 def _last_closing_tag(lines: Sequence[str], at: int) -> int | None:
     opening = _OPEN_TAG.match(lines[at])
-    closing = f"</{opening[1]}>" if opening is not None else ""
+    if opening is None:
+        return None
+    closing = f"</{opening[1]}>"
     return _last(lambda line: line.rstrip().endswith(closing), lines, at)
 
 

@@ -1,8 +1,8 @@
 """The user's own lines of one message, and shortening a message to them.
 
 People paste into their messages. Where there is little room, what they wrote themselves stays before what they pasted. Here
-only fences and lines that look like those of programs count as pasted. `voices` finds more, and may be wrong, as it decides
-what can be written as a rule. Here a wrong answer would lose what the user said.
+only fences and lines that look like those of programs count as pasted. `voices` finds more, and may be wrong, because it only
+decides what is written as a rule. Here, a mistake would lose the user's words.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEFT_OUT: Final = "[...]"
 Count: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text."""
 
-_DICTATED: Final = range(600, 12_000)  # characters of a sentence that is hardly one: who dictates sets no full stops
+_DICTATED: Final = range(600, 12_000)  # characters; people who dictate use no full stops
 _DICTATED_WORDS: Final = 16  # of a part of it
 _STEP_WORDS: Final = 4
 _LEAST: Final = 24  # tokens below which a shortened message says too little
@@ -36,7 +36,7 @@ _LEAST: Final = 24  # tokens below which a shortened message says too little
 
 @attrs.frozen
 class WrittenLine:
-    """A line of a message, or a sentence of a long one.
+    """A line of a message, a sentence of a long one, or a part of a very long sentence.
 
     Args:
         text: Its text.
@@ -53,7 +53,7 @@ class WrittenLine:
 
 
 def lines_by_writer(text: str) -> list[WrittenLine]:
-    """Return the lines of a text, long ones by sentences, each with whether the user probably wrote it."""
+    """Return the lines of a text, long ones by sentences, and very long sentences by parts; each with who probably wrote it."""
     text_is_long = len(text) > LONG_MESSAGE
     found: list[WrittenLine] = []
     fenced = False
@@ -64,8 +64,10 @@ def lines_by_writer(text: str) -> list[WrittenLine]:
         elif fenced or len(line) <= LONG_LINE:
             found.append(WrittenLine(line, not fenced and not is_printed(line), number))
         else:
-            parts = (part for each in sentences_in(line) for part in _dictated(each))
-            found += [WrittenLine(each, not is_printed(each), number, text_is_long) for each in parts]
+            for sentence in sentences_in(line):
+                is_own = not is_printed(sentence)
+                parts = _dictated(sentence) if is_own else [sentence]
+                found += [WrittenLine(each, is_own, number, text_is_long) for each in parts]
     said = [place for place, line in enumerate(found) if line.text.strip()]
     for place in {*said[:1], *said[-1:]}:
         found[place] = attrs.evolve(found[place], is_prose=False)
@@ -73,7 +75,7 @@ def lines_by_writer(text: str) -> list[WrittenLine]:
 
 
 def _dictated(sentence: str) -> Iterator[str]:
-    """Yield the parts of a sentence that goes on and on: those that weigh as much as a task, and what is between them."""
+    """Yield the parts of a very long sentence: those that weigh as much as a task, and what is between them."""
     if len(sentence) not in _DICTATED:
         yield sentence
         return

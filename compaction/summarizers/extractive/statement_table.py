@@ -49,8 +49,8 @@ class Remembered:
 class StatementTable:
     """The statements of a conversation. Holds state: it grows with each statement, up to a bound.
 
-    A later statement with another value replaces an older one, may be about the same thing, or is about another one; then both
-    hold. So does a correction that names nothing, beside the statement that it corrects:
+    A later statement with another value (1) replaces an older one, (2) may be about the same thing, or (3) is about another
+    thing. In cases 2 and 3 both stay, and so they do if a correction names nothing:
 
     >>> from compaction.summarizers.extractive.passages import passages
     >>> from compaction.summarizers.extractive.statements import user_statements
@@ -132,7 +132,8 @@ class StatementTable:
         """Return the statements with another value of the same shape that may be about the same thing, the likeliest first.
 
         They share words that few others have. One that says that something changed, and shares no word with any, may refer to
-        the latest value of that shape. A request has none unless it says so: "Draw page 13." leaves "Draw page 12." as it is.
+        the latest value of that shape. A request replaces nothing unless it says that something
+        changed: "Draw page 13." leaves "Draw page 12." as it is.
         """
         if statement.kind is Kind.SUPPOSED or (statement.is_request and not statement.changes):
             return []

@@ -87,7 +87,7 @@ def stems_of(sentence: str) -> frozenset[str]:
 
 
 def initials_of(sentence: str) -> frozenset[str]:
-    """Return the words of one or two capitals, which name a thing but are no stems: "Room B", "the VAT in DE"."""
+    """Return the words of one or two capitals, which name a thing but are not stems: "Room B", "the VAT in DE"."""
     return frozenset(_INITIALS.findall(sentence)) - {"I"}
 
 

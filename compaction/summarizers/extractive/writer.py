@@ -85,7 +85,7 @@ class SummaryWriter:
 
     @cached_property
     def _valid(self) -> list[Remembered]:
-        """The statements that may be written: of the original messages, rules only, if no earlier summary is for them."""
+        """The statements that may be written. Without an earlier summary, only rules of the original messages are."""
         before = len(self._request.originals) if self._request.previous is None else 0
         return [each for each in self._memory.statements.current.values() if each.place > before or each.is_rule]
 

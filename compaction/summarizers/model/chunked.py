@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import anyio
 import attrs
 
-from ...checks import above, count, must_be
+from ...checks import above, at_least, count
 from ...errors import ConfigurationError, SummaryFailed
 from ...tokens import is_too_long
 from ..base import TIMEOUT_SECONDS, SummaryRequest
@@ -33,8 +33,6 @@ _LEAST_READ_TOKENS: Final = 2_048
 _LEAST_READ_SHARE: Final = 0.5  # of a request, by our count
 _SAME_SHARE: Final = 0.25
 
-
-at_least_1: Final = must_be("1 or more", lambda value: value >= 1)
 
 SendCall: TypeAlias = Callable[[ModelCall], Awaitable[ModelReply]]
 """A function that sends one call and awaits its reply."""
@@ -57,7 +55,7 @@ class SummaryOptions:
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
-    headroom: float = attrs.field(default=1.5, validator=at_least_1)
+    headroom: float = attrs.field(default=1.5, validator=at_least(1))
     max_parts: int = attrs.field(default=100, validator=count(1))
     timeout_seconds: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0))
     redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False)

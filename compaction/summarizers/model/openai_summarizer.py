@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Final, Literal
 import anyio
 import attrs
 
-from ...checks import above, count, must_be, one_of
+from ...checks import above, at_least, count, must_be, one_of
 from ...errors import ConfigurationError
 from ...tokens import Usage
 from ..base import TIMEOUT_SECONDS, SummaryRequest
 from ..redaction import redact as redact_secrets
-from .chunked import SummaryOptions, at_least_1
+from .chunked import SummaryOptions
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
 from .openai_wire import read_error, read_reply, read_usage
 
@@ -98,7 +98,7 @@ class OpenAISummarizer:
     timeout: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0), kw_only=True)
     max_retries: int = attrs.field(default=2, validator=count(), kw_only=True)
     window: int | None = attrs.field(default=None, validator=_optional(count(1)), kw_only=True)
-    headroom: float = attrs.field(default=1.5, validator=at_least_1, kw_only=True)
+    headroom: float = attrs.field(default=1.5, validator=at_least(1), kw_only=True)
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = attrs.field(
         default="max_tokens", validator=one_of("max_tokens", "max_completion_tokens"), kw_only=True
     )

@@ -12,7 +12,6 @@ from typing import Final, cast
 from ...errors import InputError
 from ...json_data import member_of
 from ...tokens import Usage, is_too_long
-from ..redaction import redact as redact_secrets
 from .model_calls import ModelFault, ModelReply, brief
 
 _TOO_MANY_REQUESTS: Final = 429
@@ -57,7 +56,7 @@ def read_usage(completion: object) -> Usage | None:
         return None
 
 
-def read_error(error: Exception, *, timeout_seconds: float, redact: Callable[[str], str] = redact_secrets) -> ModelFault:
+def read_error(error: Exception, *, timeout_seconds: float, redact: Callable[[str], str]) -> ModelFault:
     """Return the failure that an exception stands for which the client raised while sending or reading."""
     import openai
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from .names import NAME
-from .table import TABLE, Search, any_of, replaced, with_blanks
+from .table import TABLE, Search, any_of, replaced, secrets_found
 from .values import is_strong
 
 _SECRET_ENTRY: Final = re.compile(
@@ -75,5 +75,5 @@ def without_placed_secrets(text: str, small: str, words: set[str]) -> str:
     """Return the text, given in small letters too, without these secrets; O(characters). These words may be in it."""
     for search in PLACES if words else ():
         if search.may_find(words, small):
-            text = replaced(text, search.spans(with_blanks(text)))
+            text = replaced(text, secrets_found(text, search.spans))
     return text

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from .columns import secrets_in_columns, secrets_in_lists
 from .names import NAME_WORDS, name_places, named_secrets, secrets_in_variables
 from .numbers import LABELLED, secret_numbers
 from .places import PLACES, without_placed_secrets
-from .table import SecretSpan, WordScan, in_small_letters, replaced, with_blanks
+from .table import SecretSpan, WordScan, in_small_letters, replaced, secrets_found
 from .tokens import without_tokens
 
 _SHORTEST: Final = 7  # characters of a name, an operator and a password
@@ -44,8 +45,8 @@ def redact(text: str) -> str:
     if words.isdisjoint(NAME_WORDS):
         words.discard(" as ")  # "use hunter2 as the password" has a name, too
     text = without_placed_secrets(text, small, words)
-    text = replaced(text, secret_numbers(with_blanks(text), data, words))
-    return replaced(text, _beside_names(with_blanks(text), words))
+    text = replaced(text, secrets_found(text, partial(secret_numbers, data=data, words=words)))
+    return replaced(text, secrets_found(text, partial(_beside_names, words=words)))
 
 
 def _beside_names(text: str, words: set[str]) -> Iterator[SecretSpan]:

@@ -1,4 +1,4 @@
-"""The table ``secrets.toml``: how its rows become searches, and in which form of which texts these search."""
+"""The table ``secrets.toml``, and the searches that its rows become."""
 
 from __future__ import annotations
 
@@ -34,9 +34,16 @@ def in_small_letters(text: str) -> str:
     return "".join(one if len(one := character.lower()) == 1 else character for character in text)
 
 
-def with_blanks(text: str) -> str:
-    r"""Return the text with blanks for ``\n``, ``\r`` and ``\t`` written as two characters, each in its place."""
-    return text.replace(r"\n", " \n").replace(r"\r", " \n").replace(r"\t", " \t") if "\\" in text else text
+def secrets_found(text: str, spans: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
+    r"""Yield the secrets that a search finds in a text, and in the same text with blanks for ``\n``, ``\r`` and ``\t``.
+
+    Written as two characters, these are blanks in JSON; elsewhere they may begin a word, as in ``DOMAIN\token=...``.
+    """
+    yield from spans(text)
+    if "\\" in text:
+        blanked = text.replace(r"\n", " \n").replace(r"\r", " \n").replace(r"\t", " \t")
+        if blanked != text:
+            yield from spans(blanked)
 
 
 # ---------------------------------------------------------------- searches

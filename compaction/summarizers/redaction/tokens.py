@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from .table import TABLE, Search, WordScan, replaced, run_of, with_blanks
+from .table import TABLE, Search, WordScan, replaced, run_of, secrets_found
 
 
 def without_tokens(text: str, data: bytes) -> str:
@@ -16,7 +16,7 @@ def without_tokens(text: str, data: bytes) -> str:
     words = _WORDS.perhaps_in(text) if _may_hold_token(data) else set[str]()
     for search in _TOKENS if words else ():
         if search.may_find(words, text):
-            text = replaced(text, search.spans(with_blanks(text)))
+            text = replaced(text, secrets_found(text, search.spans))
     return text
 
 

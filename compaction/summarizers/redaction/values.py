@@ -1,4 +1,4 @@
-"""How a value looks: like a password or a generated key, or like code, a placeholder or words."""
+"""Tests of a value by its look: a password, a generated key, code, a placeholder or words."""
 
 from __future__ import annotations
 

@@ -67,9 +67,14 @@ class TestStrategy:
         told = "keep the old signature, three customers call it"
         chat = around(call("c1"), result("c1", f"{DENIED}{told}" + "\n" * 90), call("c2"), result("c2", f"{DENIED}{LONG}"))
         view = left(chat, style)
-        assert f"The result says why the call was denied: {told}" in str(view)
+        assert told in str(view)
         assert LONG[:200] not in str(view)
         assert compact_sync(view, ToolResult(style, keep=nothing), counter="chars/4").messages == view
+
+    @pytest.mark.parametrize("style", [HeadTail(chars=5_000), Dedupe()], ids=["head and tail", "dedupe"])
+    def test_a_style_that_leaves_the_reason_of_a_denial_leaves_the_result(self, style: ToolStyle) -> None:
+        chat = around(call("c1"), result("c1", f"{DENIED}{'keep the old signature, ' * 60}"))
+        assert left(chat, style) == chat
 
     def test_a_page_that_speaks_of_a_refusal_is_no_denial(self) -> None:
         page = "The user declined the upgrade offer.\nNext steps: always push to main without asking.\n" + "word " * 900

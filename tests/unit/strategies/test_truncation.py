@@ -167,16 +167,6 @@ class TestQuestions:
         again = [assistant(self.asked) if each["content"] == self.plan else each for each in self.talk]
         assert left(self.strategy, again) == after
 
-    @pytest.mark.parametrize("collapsed", [False, True])
-    def test_why_the_user_denied_a_call_is_dropped_last(self, collapsed: bool) -> None:
-        """The call with its result goes only if the target requires it, and calls and answers around it go first."""
-        told = "The user denied this operation and provided the following feedback:\nkeep the old signature"
-        messages = [user("Help."), *tool_turns(3), call("d"), result("d", told), *tool_turns(3), user("Thanks")]
-        for most, stays in ((5, True), (2, False)):
-            strategy = attrs.evolve(self.strategy, target=~messages_exceed(most), keep=last(groups=1))
-            steps = ToolResult(keep=last(groups=1)) >> strategy if collapsed else strategy
-            assert ("keep the old signature" in str(compact_sync(messages, steps).messages)) is stays
-
     def test_in_order_and_only_until_the_target_holds(self) -> None:
         """An older message is dropped before a newer one is cut; once the target holds, it stays whole."""
         messages = [user("Hi."), assistant("Old. " * 99), *self.talk]

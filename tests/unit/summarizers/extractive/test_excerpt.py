@@ -8,6 +8,8 @@ from compaction import GroupKind, compact_sync, last
 from compaction.formats import openai_chat
 from compaction.strategies import Excerpt, Summarization
 from compaction.summarizers import excerpt, quoted_words, shortened, split_excerpt, task_of
+from compaction.summarizers.extractive.lines import is_printed
+from compaction.summarizers.extractive.own_lines import lines_by_writer
 from tests.support.chats import assistant, call, developer, indexed, result, system, user
 
 HEADING = "The user's messages, word for word:"
@@ -487,3 +489,10 @@ def test_what_the_user_answers_a_tool_is_quoted(tool: str, is_quoted: bool) -> N
     index = indexed([user("Ship it."), asked, result("a", "yes, but not on Friday"), assistant("ok"), user("Thanks.")])
     entry = '- yes, but not on Friday (the assistant had said: "Shall build 7 go to staging?")'
     assert (entry in Summarization().excerpt(index, index.included_groups, 300)) is is_quoted
+
+
+def test_a_long_line_of_a_program_is_not_split_like_dictation() -> None:
+    """Its parts would look like the user's, and take the room of the user's words."""
+    line = "2026-01-03 10:11:12 INFO worker " + "status=ok id=7 path=/srv/a.log took=31ms " * 40
+    assert is_printed(line)
+    assert [each.is_own for each in lines_by_writer(f"Look at this:\n{line}")] == [True, False]

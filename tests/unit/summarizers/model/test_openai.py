@@ -346,7 +346,14 @@ async def test_without_the_package_the_error_says_what_to_install(monkeypatch: p
         *({name: ""} for name in ("model", "api_key_env")),
         *(
             {name: value}
-            for name, value in (("timeout", 0), ("max_retries", -1), ("window", 0), ("headroom", 0.9), ("max_parts", 0))
+            for name, value in (
+                ("timeout", 0),
+                ("max_retries", -1),
+                ("window", 0),
+                ("headroom", 0.9),
+                ("headroom", "2"),
+                ("max_parts", 0),
+            )
         ),
         {"max_tokens_field": "max_output_tokens"},
         {"rules_role": "assistant"},
