@@ -213,8 +213,8 @@ class _ModelExchange:
             if self._is_elsewhere and not await client.hand_over(workers, owner, read.original):
                 self._is_elsewhere = False
                 workers.owners.take_over(conversation)
-        except NoAnswer:
-            self._is_elsewhere = False
+        except (NoAnswer, AnswerStopped):
+            self._is_elsewhere = False  # that worker has ended, so this one logs the request
             raise
         return self._is_elsewhere
 
