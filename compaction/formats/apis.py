@@ -65,8 +65,16 @@ class ModelAPI:
         """
         if self.answer is None:
             return []
-        is_stream = content_type.startswith("text/event-stream")
-        return self.answer(_events(answer) if is_stream else [json.loads(answer)])
+        return self.answer(_events(answer) if is_event_stream(content_type) else [json.loads(answer)])
+
+
+def is_event_stream(content_type: str) -> bool:
+    """Return whether a content type is that of server-sent events, as models stream their answers.
+
+    >>> is_event_stream("Text/Event-Stream; charset=utf-8")
+    True
+    """
+    return content_type.strip().lower().startswith("text/event-stream")
 
 
 def _events(answer: bytes) -> list[Any]:
