@@ -19,7 +19,7 @@ from ..gateway import LOOPBACK_NAMES, GatewaySettings, Workers
 from ..installation import install_line
 from ..presets import PRESETS
 from ..strategies import Strategy
-from .options import CounterName, completed, find_preset, parse_seconds, signing_keys, window_tokens
+from .options import CounterName, completed, find_preset, not_both, parse_seconds, signing_keys, window_tokens
 from .processes import run_processes
 from .server import listening_socket, make_server, reserved_socket
 
@@ -200,8 +200,7 @@ def settings_of(
 
 
 def _strategy(preset: str | None, pipeline: Path | None) -> Callable[[int], Strategy]:
-    if preset is not None and pipeline is not None:
-        raise ConfigurationError("--preset and --config: give one of them, not both")
+    not_both("--preset", preset, "--config", pipeline)
     if pipeline is not None:
         strategy = config.load(pipeline)
         return lambda window: strategy
