@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..index import Edit, Replace, Together
+from ..index import Edit, Replace, simple_edits
 from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
@@ -372,8 +372,6 @@ def _left(result: CompactionResult) -> dict[str, int]:
 
 def _summaries(edits: Iterable[Edit]) -> Iterator[str]:
     """Yield the texts of the summaries that edits inserted."""
-    for edit in edits:
-        if isinstance(edit, Together):
-            yield from _summaries(edit.edits)
-        elif isinstance(edit, Replace):
-            yield from (message.text for message in edit.messages)
+    for part in (part for edit in edits for part in simple_edits(edit)):
+        if isinstance(part, Replace):
+            yield from (message.text for message in part.messages)
