@@ -84,7 +84,7 @@ def _events(answer: bytes) -> list[Any]:
 
 
 def tool_names(request: Mapping[str, Any]) -> set[str]:
-    """Return the names of the tools of a request; of a tool without a name, and of a list of tools in one entry, ``"None"``."""
+    """Return the names of a request's tools. A tool without a name, or an entry that is a list, has the name ``"None"``."""
     tools = [(fields_of(each) or {}) for each in items_of(request.get("tools")) or ()]
     return {str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools}
 

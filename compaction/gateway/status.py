@@ -43,7 +43,7 @@ def _figure(meaning: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class RequestFigures:
-    """The figures of requests that are summed up: over those of a conversation, and over all.
+    """Figures of requests, added up for each conversation and for all.
 
     Dollars are 0 if no table has the model's prices.
     """
@@ -58,7 +58,7 @@ class RequestFigures:
     seconds_total: float = _figure("Seconds that the gateway took before it sent requests")
 
     def plus(self, more: RequestFigures) -> dict[str, Any]:
-        """Return the sums of two requests' figures, by name."""
+        """Return the sums of these figures and others, by name."""
         return {field.name: getattr(self, field.name) + getattr(more, field.name) for field in attrs.fields(RequestFigures)}
 
 
