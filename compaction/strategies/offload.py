@@ -37,11 +37,11 @@ from ..index import (
     Refusals,
     Replace,
     Rewrite,
-    Together,
     marked,
     named,
     read_mark,
     relay,
+    simple_edits,
 )
 from ..messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
@@ -243,7 +243,7 @@ def _failed(name: str, error: Exception, policy: OnStoreFailure) -> Failed:
 def _leaving(index: MessageIndex, edit: Edit, **names: str) -> tuple[StoredRecord, ...]:
     """Return the records of the messages that an edit removes, and links from the summaries that it adds."""
     records: list[StoredRecord] = []
-    for part in edit.edits if isinstance(edit, Together) else (edit,):
+    for part in simple_edits(edit):
         about: dict[str, Any] = {**names, "reason": part.reason, "at": index.context.now}
         children: list[str] = []
         groups = [index.group(id) for id in named(part) if index.is_included(id)]
