@@ -73,10 +73,13 @@ class ConversationDeletion:
         return await self._conversations.in_thread(partial(self._in_files, name)) or "deleted" in found
 
     async def _in_memories(self, name: str, before: float = math.inf) -> list[str]:
-        """Delete a conversation from the memory of all workers; return the answers of `in_memory`."""
+        """Delete a conversation from the memory of all workers; return the answers of `in_memory`.
+
+        A worker that runs but does not answer may use it.
+        """
         found = [self.in_memory(name, before)]
         if self._workers is not None and found != ["in use"]:
-            found += await self._workers.ask("forget", (name, before), answer=str)
+            found += await self._workers.ask("forget", (name, before), answer=str, silent="in use")
         return found
 
     def _in_files(self, name: str) -> bool:

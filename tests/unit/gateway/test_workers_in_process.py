@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import socket
 import threading
 from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -145,6 +146,21 @@ async def test_a_burst_of_requests_is_handed_over(tmp_path: Path) -> None:
     async with asked.listening(answers, {}):
         found = await asyncio.gather(*[asking.hand_over(1, SCOPE, b"{}", ignore) for _ in range(200)])
     assert found == [204] * 200
+
+
+async def test_a_worker_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+    """A stopped process still accepts connections. Its silence counts as the given answer, or as none."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        pass
+
+    asking = Workers(tmp_path, 3, 0, answer_seconds=0.05)
+    with socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(str(asking.socket(1)))
+        stopped.listen()
+        async with Workers(tmp_path, 3, 2).listening(app, {"forget": lambda name: f"{name} is unknown"}):
+            assert await asking.ask("forget", "a", answer=str, silent="in use") == ["in use", "a is unknown"]
+            assert await asking.ask("forget", "a", answer=str) == ["a is unknown"]
 
 
 async def test_a_request_is_never_sent_twice_because_its_worker_ends(tmp_path: Path) -> None:
