@@ -193,7 +193,7 @@ class Planner:
 
     def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
         """Learn the window of a refused request, for all clients: but not from an error that quotes this one's words."""
-        if is_quoted(refused.body, json.dumps(request.parsed.fields, ensure_ascii=False, default=str)):
+        if is_quoted(refused, json.dumps(request.parsed.fields, ensure_ascii=False, default=str)):
             return  # only this conversation is shortened
         found = LengthRefusal.read(refused) or LengthRefusal()
         if found.window is None and plan.turn is None:  # no table has the model's window
