@@ -74,7 +74,7 @@ Measured on {date} in {seconds:,.0f} s on {machine}, Python {python}: {versions}
 | peak, CPU s | tokens of the largest request; CPU time of the strategy |
 
 [Metrics](metrics.md) has the formulas. Figures are means over the sessions that exceed the window, with 95 % bootstrap
-intervals.
+intervals. `adaptive` minus a baseline is computed before rounding.
 
 - `none`, `truncate` and `hysteresis` are baselines. Strategies of this package are bold; `recipe` is
   `benchmarks/peers/recipe.py`. The other packages are configured as they document, in `benchmarks/peers`.

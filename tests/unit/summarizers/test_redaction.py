@@ -137,7 +137,7 @@ def test_places_of_secrets(place: str, secret: str, kind: str, before: str) -> N
 
 @pytest.mark.parametrize("name", SETS)
 def test_secrets_in_json_go(name: str) -> None:
-    """In JSON, nearly all texts from which a secret goes lose it too."""
+    """A secret that is removed from a text is removed from the JSON of that text, too."""
     found = [each for each in secrets(name) if not each.kept_in(redact(each.text))]
     assert [each.text for each in found if each.kept_in(redact(json.dumps(f"See:\n{each.text}", ensure_ascii=False)))] == []
 

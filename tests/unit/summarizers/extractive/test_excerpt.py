@@ -192,6 +192,7 @@ def test_a_label_stays_in_every_round(tokens: int) -> None:
         entry.startswith("[perhaps the output of a program] ") for entry in again if "Rolf" in entry or "perhaps" in entry
     )
     assert len(again) == len(found) or not any("Rolf" in entry for entry in again)
+    assert len(again) == len(found) or tokens < 300
 
 
 def test_an_entry_with_a_value_names_its_message() -> None:
