@@ -16,8 +16,8 @@ from compaction.summarizers.extractive.classifier import HEAD, KINDS, PLACES, ST
 from .examples import Example
 from .features import features_of, slot_of
 
-SLOTS: Final = 69_001  # a prime; so many rows are less than 500 KB, compressed
-WEIGHT: Final = 0.4  # of one step of a byte
+SLOTS: Final = 84_011  # a prime; so many rows are less than 500 KB, compressed
+WEIGHT: Final = 0.6  # of one step of a byte
 _LEAST: Final = 2  # times that a feature is in the examples
 _STRENGTH: Final = 9.0  # the inverse of the regularization
 _ROUNDS: Final = 60, 80  # of the first fit, which chooses features, and of the second one
