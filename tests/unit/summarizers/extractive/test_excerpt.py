@@ -203,6 +203,27 @@ def test_an_entry_with_a_value_names_its_message() -> None:
     assert split_excerpt(text)[0] == ("The port is 8080.", "Thanks.", "Now 9090.")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Redo what you did in (message 12)",
+        r"Redo what you did in \(message 12)",
+        'He wrote: yes (the assistant had said: "Shall I?")',
+        r'He wrote: yes \(the assistant had said: "Shall I?") (message 12)',
+        "Go back to\n\n (message 3)",
+    ],
+)
+@pytest.mark.parametrize("number", [None, 40])
+def test_words_that_look_like_a_note_stay_the_users(said: str, number: int | None) -> None:
+    """A number and a question that the excerpt adds are told from the same words in a message, in every round."""
+    message = openai_chat.read(user(said))
+    text = excerpt([message], 1_000, len, numbers={} if number is None else {id(message.raw): number})
+    assert quoted_words(text) == (said,)
+    again = excerpt([], 1_000, len, earlier=split_excerpt(text)[0])
+    assert quoted_words(again) == (said,)
+    assert again == excerpt([message], 1_000, len)
+
+
 QUESTION = "Shall I book (1) Wednesday at 11:00 or (2) Friday at 8:30?"
 
 
