@@ -16,7 +16,7 @@ from compaction.summarizers.extractive.sentences import sentences
 FOLDER: Final = Path(__file__).parent
 JUDGING: Final = FOLDER / "judging"
 UNSEEN: Final = JUDGING / "unseen"
-"""More sentences that judge, in languages without examples."""
+"""More sentences that judge, in languages that had no examples when they were written."""
 
 RULES: Final = ("rule", "prohibition")
 KEPT: Final = (*RULES, "preference", "fact", "value", "change", "decision", "task")

@@ -50,7 +50,7 @@ def report(model: Classifier, judging: Sequence[Example], unseen: Sequence[Examp
     Args:
         model: The model.
         judging: Sentences in languages with and without examples.
-        unseen: More sentences in languages without examples.
+        unseen: More sentences, mostly in languages without examples.
     """
     start = time.process_time()
     found = [model.probabilities(each.text) for each in judging]
@@ -61,7 +61,7 @@ def report(model: Classifier, judging: Sequence[Example], unseen: Sequence[Examp
     parts = [
         f"{len(judging):,} sentences in {len(languages)} languages, {cost:.0f} us for 80 characters.",
         _by_language(judging, found),
-        f"{len(unseen):,} more sentences, in languages without examples.",
+        f"{len(unseen):,} more sentences, mostly in languages without examples.",
         _by_language(unseen, [model.probabilities(each.text) for each in unseen]),
         _by_kind(judging, found, best),
         _confusions(judging, best),

@@ -74,8 +74,8 @@ def features_of_word(word: str) -> list[int]:
     """Return the features of a word: itself, its beginnings and its ends, as 32-bit numbers; all numbers are one word.
 
     Letters count without accents, Cyrillic ones as Latin ones, and the signs of all scripts as those of ASCII. So related
-    languages share features, and those who leave accents out are understood. Greek and Vietnamese, which have no relative
-    among the examples, would only be taken for other languages; so their letters stay.
+    languages share features, and those who leave accents out are understood. Greek letters and the tones of Vietnamese stay:
+    without its tones, a Vietnamese word is another word.
 
     >>> features_of_word("förstå") == features_of_word("forsta"), features_of_word("не") == features_of_word("ні")
     (True, False)
