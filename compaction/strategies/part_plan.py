@@ -171,7 +171,9 @@ def part_planner(strategy: SummaryStrategy, index: MessageIndex, sizes: PartSize
     earlier = [group for group in free if is_own(strategy, group)]
     content = [group for group in free if is_content(group)]
     scale = _scale(sizes, index, free)
-    written, quoted = group_tokens(earlier), _tokens_quoted_in(strategy, index, earlier)
+    written = group_tokens(earlier)
+    entries = [entry for group in earlier for entry in split_excerpt(strategy.text.read(group.messages[0]) or "")[0]]
+    quoted = sum(map(index.counter.count_text, entries))  # of the user's words
     too_long = written - quoted + scale * sizes.added_tokens > scale * sizes.max_tokens
     rewrites = not earlier or too_long or quoted > _MOST_WORDS * sizes.user_tokens
     if rewrites:
@@ -190,12 +192,6 @@ def part_planner(strategy: SummaryStrategy, index: MessageIndex, sizes: PartSize
         room=sizes.tokens - (index.tokens - leaving),
         newest=int(scale * sizes.keep_tokens),
     )
-
-
-def _tokens_quoted_in(strategy: SummaryStrategy, index: MessageIndex, parts: Iterable[MessageGroup]) -> int:
-    """Return how many tokens of the user's words are quoted in these parts."""
-    read = [strategy.text.read(group.messages[0]) or "" for group in parts]
-    return sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
 
 
 _LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from .table import TABLE, SecretSpan, any_of, in_small_letters
-from .values import is_code, is_mixed, is_placeholder, is_resource, is_strong, is_words, looks_random
+from .values import is_code, is_mixed, is_no_word, is_placeholder, is_strong, looks_random, may_be_key
 
 # ---------------------------------------------------------------- how a name and its value are written
 
@@ -158,7 +158,7 @@ class _NamedValue:
         if self._kind == "password":
             return (looks.quoted_password if self._is_quoted else looks.password)(self._value)
         look = is_mixed if self._kind == "weak" else looks.quoted_key if self._is_quoted else looks.key
-        return _may_be_key(self._value) and look(self._value)
+        return may_be_key(self._value) and look(self._value)
 
     def _is_harmless(self) -> bool:
         """Return whether the value stands for another one, or is code; or whether the name is in a mark of ours."""
@@ -204,12 +204,8 @@ def _any(_: str) -> bool:
     return True
 
 
-def _no_word(value: str) -> bool:
-    return not is_words(value)
-
-
 def _one_but_no_word(value: str) -> bool:
-    return not is_words(value) and not any(character.isspace() for character in value)
+    return is_no_word(value) and not any(character.isspace() for character in value)
 
 
 def _told(value: str) -> bool:
@@ -222,18 +218,12 @@ def _told_foreign(value: str) -> bool:
     return _told(_FOREIGN.split(value, maxsplit=1)[0])
 
 
-def _may_be_key(value: str) -> bool:
-    """Return whether a value can be a key or token: one of eight characters or more that is no number or name of a thing."""
-    is_one = not any(character.isspace() for character in value)
-    return is_one and len(value) >= 8 and not value.isdecimal() and not is_resource(value)
-
-
 def _has_digit(value: str) -> bool:
     return any(character.isdigit() for character in value)
 
 
 def _digit_or_no_word(value: str) -> bool:
-    return _has_digit(value) or not is_words(value)
+    return _has_digit(value) or is_no_word(value)
 
 
 def _strong_or_long(value: str) -> bool:
@@ -248,15 +238,15 @@ class _Looks(NamedTuple):
 
     password: _Look
     quoted_password: _Look
-    key: _Look  # or a token; it must also pass `_may_be_key`
+    key: _Look  # or a token; it must also pass `may_be_key`
     quoted_key: _Look
 
 
 _LOOKS: Final = {
     "variable": _Looks(_any, _any, _digit_or_no_word, _digit_or_no_word),
-    "assign": _Looks(_no_word, _any, _has_digit, _has_digit),
-    "pair": _Looks(_no_word, _any, _has_digit, _has_digit),
-    "tag": _Looks(_no_word, _any, _has_digit, _has_digit),
+    "assign": _Looks(is_no_word, _any, _has_digit, _has_digit),
+    "pair": _Looks(is_no_word, _any, _has_digit, _has_digit),
+    "tag": _Looks(is_no_word, _any, _has_digit, _has_digit),
     "says": _Looks(_told, _any, _has_digit, _has_digit),
     "foreign": _Looks(_told_foreign, _any, _has_digit, _has_digit),
     "field": _Looks(is_strong, _any, _strong_or_long, _strong_or_long),

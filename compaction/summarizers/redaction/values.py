@@ -43,14 +43,15 @@ def is_code(value: str) -> bool:
     return _CODE.fullmatch(value) is not None
 
 
-def is_words(value: str) -> bool:
-    """Return whether a value is a word, or several with hyphens between them."""
-    return _WORDS.fullmatch(value) is not None
+def is_no_word(value: str) -> bool:
+    """Return whether a value is neither a word, nor several with hyphens between them."""
+    return _WORDS.fullmatch(value) is None
 
 
-def is_resource(value: str) -> bool:
-    """Return whether a value is the name of a thing, such as ``eu-central-1``."""
-    return _RESOURCE.fullmatch(value) is not None
+def may_be_key(value: str) -> bool:
+    """Return whether a value has eight characters or more and no blank, and is no number or name such as ``eu-central-1``."""
+    is_one = not any(character.isspace() for character in value)
+    return is_one and len(value) >= 8 and not value.isdecimal() and _RESOURCE.fullmatch(value) is None
 
 
 def is_strong(value: str) -> bool:
