@@ -21,7 +21,7 @@ from ..triggers import always, tokens_exceed
 from .base import Failed, Steps, gain, tokens_in
 from .part_plan import PartPlan, PartPlanner, PartSizes, part_planner
 from .prepared import prepared_answer
-from .summaries import SummaryStrategy, is_content, is_extractive, own_words, replaced_by
+from .summaries import SummaryStrategy, is_content, own_words, replaced_by
 
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
@@ -133,7 +133,7 @@ class GrowingSummary(SummaryStrategy):
             return False
         if not planner.can_quote(replaced_by(index, request), self.user_tokens):
             return (yield from _drop_silent(request))
-        if is_extractive(self.summarizer):
+        if not summarizers.asks_model(self.summarizer):
             return (yield from self._cut_without_model(planner, request))
         return (yield from self._cut_with_model(index, request))
 

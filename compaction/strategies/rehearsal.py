@@ -11,11 +11,11 @@ import attrs
 from ..errors import StrategyError
 from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
-from ..summarizers import SummaryRequest
+from ..summarizers import SummaryRequest, asks_model
 from ..triggers import Trigger, always, tokens_exceed
 from .base import Steps, Strategy, group_tokens
 from .prepared import prepared_for
-from .summaries import is_extractive, replaced_by
+from .summaries import replaced_by
 from .token_budget import TokenBudgetComposed
 
 _WORD: Final = "word "
@@ -24,7 +24,7 @@ _WORD: Final = "word "
 def _asks_model(request: Request) -> bool:
     """Return whether a request is to a model: neither to a store nor to an extractive summarizer."""
     if isinstance(request, SummaryRequest):
-        return not is_extractive(request.summarizer)
+        return asks_model(request.summarizer)
     return not isinstance(request, StoreRequest)
 
 

@@ -109,7 +109,7 @@ class SummaryStrategy(CompactionStrategy):
         """
         inherited = [summarizers.split_excerpt(text) for text in self._inherited(index, replaced)]
         quoted = [entry for entries, _ in inherited for entry in entries]
-        is_listed = is_extractive(getattr(self, "summarizer", None))
+        is_listed = not summarizers.asks_model(getattr(self, "summarizer", None))
         return quoted if quoted or is_listed else [rest for _, rest in inherited]
 
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
@@ -189,11 +189,6 @@ def _is_inherited(index: MessageIndex, ordinal: int) -> bool:
 
 def _spaced(text: str) -> str:
     return " ".join(text.split())
-
-
-def is_extractive(summarizer: Summarizer | None) -> bool:
-    """Return whether a summarizer asks no model."""
-    return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
 
 
 def is_own(strategy: Strategy, group: MessageGroup) -> bool:
