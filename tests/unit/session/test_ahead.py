@@ -619,6 +619,19 @@ async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
     await tasks.__aexit__(None, None, None)
 
 
+async def test_a_request_that_never_began_is_made_again() -> None:
+    """If the owner of the tasks is left before the request begins, it is lost; the next owner's begins another."""
+    model, source, tasks = Gated(), chat(16), BackgroundTasks()
+    talk = session(summarizing(model), tasks=tasks, window=4_000)
+    async with tasks:
+        await talk.view(source[:9])
+    assert not model.requests
+    async with tasks:
+        await talk.view(source[:10])
+        await settled(lambda: bool(model.requests))
+    assert len(model.requests) == 1
+
+
 def test_a_portal_that_is_closed_delays_nothing() -> None:
     """No task can start there, so the summarizer is called when the summary is due."""
     model, source = Scripted("Now."), chat(14)
