@@ -114,7 +114,10 @@ class RunHistory:
         self._no_gain.clear()
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return JSON-ready data: each strategy's number of failures and the time of the last, or the tokens of `no_gain`."""
+        """Return JSON-ready data for each strategy: ``[failures, time of the last]``, or ``[0, 0.0, tokens of no_gain]``.
+
+        No strategy has both: `record_no_gain` forgets its failures.
+        """
         saved: dict[str, list[float]] = {key: [failures, since] for key, (failures, since) in self._failures.items()}
         return {**saved, **{key: [0, 0.0, tokens] for key, tokens in self._no_gain.items() if key not in saved}}
 
