@@ -126,7 +126,7 @@ def test_loading_that_fails_raises(tmp_path: Path) -> None:
     [
         *({"version": None}, {"version": 99}, {"index": []}, {"index": None}, {"pauses": [1]}),
         *({"anchor": "x"}, {"anchor": True}, {"anchor": 1.0}, {"compactions": True}, {"compactions": -1}),
-        *({"pauses": {"x": value}} for value in ([True, 0], [1, float("nan")], [1, 10**400])),
+        *({"pauses": {"failures": {"x": value}}} for value in ([True, 0], [1, float("nan")], [1, 10**400])),
     ],
     ids=str,
 )
