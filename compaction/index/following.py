@@ -86,7 +86,7 @@ class FollowedList:
         kept = [left for applied in journal if (left := self._carried(applied, changed, now.format, undone)) is not None]
         if any(each.writes for each in kept):
             there = {entry.ordinal for entry in self.entries if entry.ordinal not in self.altered}
-            lost = [(ordinal, before.key(ordinal, now.format)) for ordinal in range(before.count) if ordinal not in there]
+            lost = before.missing(there, now.format)
             kept = [each.without(lost) if each.writes else each for each in kept]
         moved = (entry.ordinal != place or entry.ordinal in self.altered for place, entry in enumerate(self.entries))
         same = sum(1 for _ in takewhile(lambda has_moved: not has_moved, moved))
@@ -125,14 +125,10 @@ class EarlierSource:
 
     columns: Columns
 
-    @property
-    def count(self) -> int:
-        """The number of its messages."""
-        return len(self.columns.source)
-
-    def key(self, ordinal: int, format: MessageFormat) -> str:
-        """Return the key of a message."""
-        return known_key(self.columns.source[ordinal], format)
+    def missing(self, there: Collection[int | None], format: MessageFormat) -> list[tuple[int, str]]:
+        """Return the ordinals and keys of the messages that are not ``there``."""
+        source = enumerate(self.columns.source)
+        return [(ordinal, known_key(raw, format)) for ordinal, raw in source if ordinal not in there]
 
     def new_ids(self, followed: FollowedList, now: Columns) -> dict[int, int]:
         """Return the new id of each group that is unchanged, or was only joined by new results."""
@@ -159,14 +155,9 @@ class SavedSource:
 
     keys: Sequence[str]
 
-    @property
-    def count(self) -> int:
-        """The number of its messages."""
-        return len(self.keys)
-
-    def key(self, ordinal: int, format: MessageFormat) -> str:
-        """Return the key of a message."""
-        return self.keys[ordinal]
+    def missing(self, there: Collection[int | None], format: MessageFormat) -> list[tuple[int, str]]:
+        """Return the ordinals and keys of the messages that are not ``there``."""
+        return [(ordinal, key) for ordinal, key in enumerate(self.keys) if ordinal not in there]
 
     def new_ids(self, followed: FollowedList, now: Columns) -> dict[int, int]:
         """Return the new id of each group whose messages are all there, altered or not."""

@@ -35,16 +35,11 @@ from .lock import loop_scheduler
 
 
 class BackgroundTask:
-    """A task that any thread can cancel. Holds state: whether it was cancelled.
-
-    Args:
-        work: The function to await; it must not raise.
-        group: The task group that it starts in; ``None`` for a portal.
-    """
+    """A task that any thread can cancel. Holds state: whether it was cancelled."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], group: TaskGroup | None) -> None:
-        self.group = group
-        self._work = work
+        self.group = group  # where it runs; ``None`` for a portal
+        self._work = work  # the function to await; it must not raise
         self._guard = threading.Lock()
         self._cancel: Callable[[], object] | None = None
         self._cancelled = False

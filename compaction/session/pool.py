@@ -371,10 +371,11 @@ class SessionPool:
     def _made(self, request: ListRequest, parent: PooledSession | None) -> PooledSession:
         """Return a new session for a list: loaded from the store, forked from another session, or empty."""
         origin = self._origin_in_store(request)
-        if not origin.is_known and request.saved is not None:
-            origin = self._origin_in_state(request, request.saved, is_taken=origin.is_taken)
-        elif not origin.is_known and parent is not None:
-            origin = attrs.evolve(origin, fork=parent.forked(request.given))
+        if origin.session is None and origin.fork is None:
+            if request.saved is not None:
+                origin = self._origin_in_state(request, request.saved, is_taken=origin.is_taken)
+            elif parent is not None:
+                origin = attrs.evolve(origin, fork=parent.forked(request.given))
         made = origin.session
         if made is None:
             options: dict[str, Any] = {**self._options, "id": self._new_name(request, is_taken=origin.is_taken)}
@@ -553,11 +554,6 @@ class _Origin:
         saved = session.index.snapshot
         count = same_beginning(saved.fingerprints, given, saved.format)
         return cls(fork=Forked(saved.beginning(count, given[:count]), name))
-
-    @property
-    def is_known(self) -> bool:
-        """Whether there is a session or a state."""
-        return self.session is not None or self.fork is not None
 
 
 # -------------------------------------------------------------------- the stores of the strategy

@@ -399,7 +399,7 @@ class CompactionSession:
         self._set_context(self._context())
         with self.lock.if_free() as free:
             if free:
-                self._save(anchor=True)
+                self._save(self._reports.anchor)
             else:
                 self._changes, self._has_late_report = object(), True
 
@@ -443,9 +443,8 @@ class CompactionSession:
 
     def _set_context(self, context: RunContext) -> None:
         """Use other figures for the request, unless a strategy is running: then the next call does so."""
-        with self.lock.if_free() as free:
-            if free or not self._is_torn:
-                self._index.context = context
+        if not self._is_torn:
+            self._index.context = context
 
     @property
     def last_result(self) -> CompactionResult | None:
@@ -577,14 +576,14 @@ class CompactionSession:
         if self._has_late_report:
             self._save()
 
-    def _save(self, *, anchor: bool = False) -> None:
-        """Save the unsaved changes: the whole session, or, if only the usage ``anchor`` is new, that alone."""
+    def _save(self, anchor: int | None = None) -> None:
+        """Save the unsaved changes: the whole session, or, if there are none but a new usage ``anchor``, that alone."""
         store, changes, self._has_late_report = self._store, self._changes, False
         is_saved = changes is self._saved_changes
-        if store is None or (is_saved and not anchor):
+        if store is None or (is_saved and anchor is None):
             return
         try:
-            if not (is_saved and store.save_anchor(self._id, self._index.context.overhead_tokens)):
+            if not is_saved or anchor is None or not store.save_anchor(self._id, anchor):
                 store.save(self._id, self.to_dict())
         except Exception as error:
             failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
