@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote, unquote
 
 import attrs
@@ -32,6 +32,10 @@ _MOST_ENDS: Final = 256  # of one session
 _MOST_COMPARED: Final = 8  # sessions with the same key that are compared with a list one by one
 _MOST_PARENTS: Final = 4  # sessions that are kept for a key of earlier calls
 _MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which costs O(contents)
+
+
+_EndKeys: TypeAlias = tuple[Hashable, Hashable]
+"""The keys of the end of a list: that of its newest messages, and that of all."""
 
 
 @attrs.frozen
@@ -55,8 +59,8 @@ class PooledSession:
     is_gone: bool = False  # whether the pool has removed it
     # the keys of the host's id, and of its lists as they are now
     keys: frozenset[Hashable] = frozenset()
-    # the ends of its lists, now and after earlier calls, because lists may fork there; the newest last
-    ends: dict[ListEnd, None] = attrs.field(factory=dict[ListEnd, None])
+    # the keys of each end of its lists, now and after earlier calls, because lists may fork there; the newest last
+    ends: dict[_EndKeys, None] = attrs.field(factory=dict[_EndKeys, None])
 
     @property
     def has_begun(self) -> bool:
@@ -112,7 +116,7 @@ def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Co
     return named if named[-1] in before else [whole_key(space, None, whole)]
 
 
-def _end_keys(space: str, end: ListEnd) -> tuple[Hashable, Hashable]:
+def _end_keys(space: str, end: ListEnd) -> _EndKeys:
     """Return the two keys of the end of a list."""
     return _newest_key(space, end.newest), _all_key(space, end.whole)
 
@@ -196,7 +200,7 @@ class ListRequest:
 class Search:
     """The sessions in memory that a list may belong to."""
 
-    found: PooledSession | None = None  # the session that it belongs to; then the others are empty
+    found: PooledSession | None = None  # the session that it belongs to
     # sessions that it may continue, and for each, whether its newest messages are in the list
     perhaps: Mapping[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
     parent: PooledSession | None = None  # the session that shares the most messages with the list, which may fork from it
@@ -278,15 +282,14 @@ class SessionDirectory:
         """Update the keys of a session, and make it the most recently used one, unless it was removed."""
         if pooled.is_gone:
             return
-        ends = [each.end for each in pooled.known.host_lists]
-        now = [key for end in ends for key in _end_keys(pooled.space, end)]
-        left, pooled.keys = pooled.keys, frozenset([*now, *id_keys(pooled.space, pooled.id)])
-        before = pooled.known.host_lists[0].before  # a list may also fork before the newest message, which agents alter
-        keys_before = _end_keys(pooled.space, before)
-        for key in (*keys_before, *pooled.keys):
+        ends = [_end_keys(pooled.space, each.end) for each in pooled.known.host_lists]
+        left, pooled.keys = pooled.keys, frozenset(itertools.chain(*ends, id_keys(pooled.space, pooled.id)))
+        # A list may also fork before the newest message of the source, which agents alter.
+        before = _end_keys(pooled.space, pooled.known.host_lists[0].before)
+        for key in (*before, *pooled.keys):
             self._by_key.setdefault(key, {})[pooled] = None
         pooled.ends.update(dict.fromkeys([before, *ends]))
-        for key in left.union(keys_before) - pooled.keys:
+        for key in left.union(before) - pooled.keys:
             earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
             for each in earlier[:-_MOST_PARENTS]:
                 self._leave(each, key)
@@ -301,7 +304,7 @@ class SessionDirectory:
         if len(pooled.ends) > _MOST_ENDS:
             for end in [*pooled.ends][1 : _MOST_ENDS // 2 : 2]:
                 del pooled.ends[end]
-                for key in {*_end_keys(pooled.space, end)} - pooled.keys:
+                for key in frozenset(end) - pooled.keys:
                     self._leave(pooled, key)
 
     def _leave(self, pooled: PooledSession, key: Hashable) -> None:
@@ -311,7 +314,7 @@ class SessionDirectory:
             self._by_key.pop(key, None)
 
     def _leave_all(self, pooled: PooledSession) -> None:
-        for key in pooled.keys.union(*[_end_keys(pooled.space, end) for end in pooled.ends]):
+        for key in pooled.keys.union(*pooled.ends):
             self._leave(pooled, key)
         pooled.ends.clear()
 
