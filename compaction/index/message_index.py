@@ -670,10 +670,15 @@ class MessageIndex:
         Messages after the entries of ``followed`` are new: if one is a late result, its group comes back.
         """
         self._read_all(messages)
-        carried = followed.carried_over(journal, before, self.columns)
+        columns = self.columns
+        carried = followed.carried_over(journal, before, columns)
         self._undone += carried.undone
         self._repeat(carried.journal, carried.new_ids)
-        self._restore_joined(len(followed.entries))
+        count = self.edit_count
+        for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
+            if not columns.is_included(id):
+                editing.restore(columns, id)
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
 
     def _repeat(self, journal: Sequence[Applied], new_ids: Mapping[int, int] | None) -> list[Applied]:
         """Apply edits and pins again, and return the edits that are not allowed.
@@ -690,14 +695,6 @@ class MessageIndex:
         self._undone += editing.edits_of(left_out)
         self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))
         return left_out
-
-    def _restore_joined(self, start: int) -> None:
-        """Bring back the hidden groups that messages from an ordinal on joined."""
-        columns, count = self.columns, self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[start:]):
-            if not columns.is_included(id):
-                editing.restore(columns, id)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
 
     def _switch_format(self, format: MessageFormat) -> None:
         """Read the messages in another format, which only later ones revealed."""
@@ -718,9 +715,8 @@ class MessageIndex:
         self._rebuild_changed(messages, journal, followed, EarlierSource(old))
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
-        with_late_result = set(group_of[len(followed.entries) :])
-        shows_too_much = not unlisted <= with_late_result  # more than the host's list, and late results of it, ask for
-        if shows_too_much or (not unlisted and self._is_worse(given)):
+        with_late_result = set(group_of[len(followed.entries) :])  # the view shows these again
+        if unlisted - with_late_result or (not unlisted and self._is_worse(given)):
             self._start_over(given)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
