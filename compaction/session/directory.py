@@ -197,7 +197,7 @@ class ListRequest:
 
 
 @attrs.frozen(eq=False)
-class Search:
+class PoolSearch:
     """The sessions in memory that a list may belong to."""
 
     found: PooledSession | None = None  # the session that it belongs to
@@ -237,7 +237,7 @@ class SessionDirectory:
 
     # ---------------------------------------------------------------- finding
 
-    def find(self, request: ListRequest) -> Search:
+    def find(self, request: ListRequest) -> PoolSearch:
         """Search the sessions of a list, from its end: the first place that ends, or ended, a session's list decides."""
         perhaps: dict[PooledSession, bool] = {}
         for named in id_keys(request.space, request.id):
@@ -253,13 +253,13 @@ class SessionDirectory:
                 key = _all_key(request.space, request.whole(count))
             found = self._continued(request, key)
             if found is not None:
-                return Search(found)
+                return PoolSearch(found)
             parent = self._parent(request, key, count)
             if parent is not None:
                 if parent.id == request.id:
                     perhaps.setdefault(parent, False)
-                return Search(None, perhaps, parent)
-        return Search(None, perhaps)
+                return PoolSearch(None, perhaps, parent)
+        return PoolSearch(None, perhaps)
 
     def _ending(self, key: Hashable, id: str | None) -> Iterator[PooledSession]:
         """Yield the sessions with the host's id of which a list ends so now, the newest first."""

@@ -22,7 +22,7 @@ from .directory import (
     Forked,
     ListRequest,
     PooledSession,
-    Search,
+    PoolSearch,
     SessionDirectory,
     id_keys,
     keys_of_saved,
@@ -347,7 +347,7 @@ class SessionPool:
         with self._lock:  # another call may have added it meanwhile
             return self._directory.find(request).found or (made if self._directory.add(made) else None)
 
-    def _search(self, request: ListRequest) -> Search:
+    def _search(self, request: ListRequest) -> PoolSearch:
         """Return the session in memory that a list belongs to, or the one that it forks from."""
         with self._lock:
             search = self._directory.find(request)
