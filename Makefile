@@ -30,7 +30,7 @@ proxy.headroom-ai := headroom-ai[proxy]
 proxy.litellm     := litellm[proxy]
 
 export LLAMA_SERVER
-unexport PYTHONDONTWRITEBYTECODE # each of the hundreds of programs that the tests start would compile the package again
+unexport PYTHONDONTWRITEBYTECODE # if it is set, each of the programs that the tests start compiles the package again
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -152,9 +152,10 @@ lint: $(call made,test)
 	@$(BIN)/ruff format --quiet --check || { echo "run: $(BIN)/ruff format"; exit 1; }
 	@echo "lint: clean"
 
-## mypy and pyright, both strict, at the same time
+## mypy and pyright, both strict, at the same time; what mypy says comes last
 types: $(call made,test)
-	@$(BIN)/mypy & $(BIN)/pyright --pythonpath $(BIN)/python; code=$$?; wait $$! && exit $$code
+	@$(BIN)/mypy >$(VENV)/.mypy.log 2>&1 & trap "kill $$!" INT; $(BIN)/pyright --pythonpath $(BIN)/python; code=$$?; \
+		wait $$! || code=1; cat $(VENV)/.mypy.log; exit $$code
 
 ## compact a recorded coding session: sizes, what changed and why, and what a plain cut would lose
 demo: $(call made,demo)

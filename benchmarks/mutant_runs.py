@@ -232,7 +232,7 @@ class _Forks:
     def _apart(self, module: Path, tree: ast.Module, tests: Sequence[int]) -> str:
         """Do the same in a copy of the tree and a new process; without tests, the mutant survives.
 
-        No bytecode is stored: two mutants of one size and second would look like the same file.
+        No bytecode is stored. Otherwise Python would run that of an earlier mutant whose file has the same size and time.
         """
         if not tests:
             return "survived"

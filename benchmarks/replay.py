@@ -74,7 +74,7 @@ Measured on {date} in {seconds:,.0f} s on {machine}, Python {python}: {versions}
 | peak, CPU s | tokens of the largest request; CPU time of the strategy |
 
 [Metrics](metrics.md) has the formulas. Figures are means over the sessions that exceed the window, with 95 % bootstrap
-intervals.
+intervals. `adaptive` minus a baseline is computed before rounding.
 
 - `none`, `truncate` and `hysteresis` are baselines. Strategies of this package are bold; `recipe` is
   `benchmarks/peers/recipe.py`. The other packages are configured as they document, in `benchmarks/peers`.
@@ -136,8 +136,10 @@ def _section(result: ReplayResult, window: int) -> str:
     difference = result.summary("adaptive").difference
     figures = ", ".join(f"{name} {_points(difference[name])}" for name in ("cost", *MEASURES))
     size = f"{window // 1_000}k"
+    old = [score.old.needed for score in result.scores("adaptive") if score.old.needed]
     return (
         f"## A window of {size} tokens\n\n![Cost against recall](benchmarks-{size}.svg)\n\n{_table(result)}\n\n"
+        f"*old* counts {sum(old)} uses of facts in {len(old)} sessions.\n\n"
         f"`adaptive` minus `{result.cheapest_baseline}` on the same sessions, in percentage points: {figures}.\n\n"
         f"Recommended:\n\n{reasons}\n"
     )

@@ -58,7 +58,7 @@ class OversizedLine:
 
 @attrs.frozen
 class BlankLine:
-    """A line of white space: it is no conversation, and is written as it is."""
+    """A line of white space. It is not a conversation, and is written unchanged."""
 
     text: bytes
 

@@ -14,8 +14,8 @@ from .rows import JsonLine, Row
 from .upper_bounds import does_nothing
 
 _BYTES_PER_TOKEN: Final = 8
-"""The bytes of a line for each token, if its syntax is long for its texts. If even so few tokens may be too many, they are not
-counted in advance, and the strategy runs."""
+"""A line has at most about this many bytes a token. If even ``bytes / 8`` tokens may make the strategy run, they are not
+counted in advance."""
 
 
 @attrs.frozen
@@ -26,14 +26,14 @@ class Unchanged:
 
 
 def find_unchanged(job: Job, row: Row, messages: list[Any]) -> Unchanged | None:
-    """Return whether the strategy surely leaves a conversation unchanged, judged by the size and form of its line.
+    """Return the size of a conversation that the strategy certainly leaves unchanged, judged by the size and form of its line.
 
     The messages must be chat completions of plain texts and calls. Each text is a part of the line, and the tokens around
     the texts are fewer than the JSON syntax around them could have. So the length of the line bounds the tokens. If this
     bound is too high, the tokens are counted without making an index; the content of each message must then be a string.
 
     Returns:
-        ``None`` if that is not certain: the strategy must run.
+        ``None`` if that is not certain, so that the strategy must run.
     """
     if job.strict or job.format not in (None, openai_chat) or not isinstance(row, JsonLine):
         return None

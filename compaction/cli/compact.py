@@ -35,6 +35,7 @@ from .options import (
     Window,
     find_counter,
     find_preset,
+    not_both,
     open_output,
     parse_size,
     read_input,
@@ -120,8 +121,7 @@ def plan_compaction(
     models: Path | None,
 ) -> CompactionPlan:
     """Return the plan that the options describe."""
-    if preset is not None and pipeline is not None:
-        raise ConfigurationError("--preset and --config: give one of them, not both")
+    not_both("--preset", preset, "--config", pipeline)
     known = find_preset(preset or ("token_budget" if window is None else "context_window"))
     if pipeline is not None or known.size is None:
         if reserve_output is not None:
@@ -129,8 +129,7 @@ def plan_compaction(
         limit = None if window is None else window_tokens(window, models)
         strategy = known.make() if pipeline is None else config.load(pipeline)
         return CompactionPlan(strategy, limit if budget is None else budget, limit, awaits=pipeline is not None)
-    if window is not None and budget is not None:
-        raise ConfigurationError("--window and --budget: give one of them, not both")
+    not_both("--window", window, "--budget", budget)
     if window is None and budget is None:
         raise ConfigurationError("give one of --window and --budget, for example --window 32k")
     if (budget is None) != (known.size == "window"):

@@ -184,6 +184,16 @@ def window_tokens(window: str, models: Path | None, reserve_output: int | None =
     return tokens - reserve
 
 
+def not_both(first: str, one: object, second: str, other: object) -> None:
+    """Check that at most one of two options was given.
+
+    Raises:
+        ConfigurationError: If both were.
+    """
+    if one is not None and other is not None:
+        raise ConfigurationError(f"{first} and {second}: give one of them, not both")
+
+
 def find_preset(name: str, names: Iterable[str] = PRESETS) -> Preset:
     """Return the preset that ``--preset`` names."""
     if name not in names:

@@ -41,7 +41,7 @@ def run_processes(count: int, work: Callable[[int], None]) -> None:
                 killed = killed + 1 if is_early else 0
                 if is_early and ((process.exitcode or 0) >= 0 or killed > _MOST_KILLED):
                     raise ConfigurationError(
-                        f"worker {number} ended with code {process.exitcode} right after its start; its lines above say why"
+                        f"worker {number} ended with code {process.exitcode} right after its start; its messages above say why"
                     )
                 running[number] = _started(work, number)
 

@@ -18,10 +18,11 @@ _COLUMNS: Final = (
 )
 _LEGEND: Final = (
     "cost: as a share of sending everything; facts: needed facts in requests that would be accepted",
-    "old: those that sending only the newest messages would lose; over: requests that exceed the window",
+    "old: the needed facts that sending only the newest messages would lose",
     "said: words of the user that are still sent, in requests that would be accepted",
+    "over: requests that exceed the window; breaks: requests that lost a cached prefix",
     "bad: requests that break a rule of their format that the log does not break",
-    "breaks: requests that lost a cached prefix; largest: the largest request; CPU: time of the strategy",
+    "largest: the largest request; CPU: time of the strategy",
     "in brackets: 95 % intervals, with two sessions or more",
     "",
 )

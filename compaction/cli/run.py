@@ -19,10 +19,6 @@ import typer
 from ..errors import ConfigurationError
 from .options import CounterName
 from .serve import (
-    ANTHROPIC_URL,
-    BEDROCK_URL,
-    GOOGLE_URL,
-    OPENAI_URL,
     AnthropicUrl,
     BedrockUrl,
     GoogleUrl,
@@ -53,10 +49,10 @@ def run_command(
     preset: ServedPreset = None,
     pipeline: ServedPipeline = None,
     window: ServedWindow = "auto",
-    openai_url: OpenaiUrl = OPENAI_URL,
-    anthropic_url: AnthropicUrl = ANTHROPIC_URL,
-    google_url: GoogleUrl = GOOGLE_URL,
-    bedrock_url: BedrockUrl = BEDROCK_URL,
+    openai_url: OpenaiUrl = None,
+    anthropic_url: AnthropicUrl = None,
+    google_url: GoogleUrl = None,
+    bedrock_url: BedrockUrl = None,
     store: StoreFile = None,
     shadow: Shadow = False,
     recall: RecallFile = None,
@@ -69,17 +65,17 @@ def run_command(
     """Run an agent behind a gateway at a free port of this machine. The gateway stops with the agent.
 
     The agent gets the address in the environment variables that OpenAI's, Anthropic's and Google's clients, OpenCode, aider and
-    LiteLLM read; Codex gets options. An address that one of these variables has already becomes the upstream. The exit code
-    is the agent's.
+    LiteLLM read; Codex gets options. An address that one of these variables has already becomes the upstream, unless an option
+    names another. The exit code is the agent's.
     """
     settings = settings_of(
         preset,
         pipeline,
         window=window,
         counter=counter,
-        openai_url=_upstream(_OPENAI_BASES, openai_url, OPENAI_URL),
-        anthropic_url=_upstream(("ANTHROPIC_BASE_URL",), anthropic_url, ANTHROPIC_URL),
-        google_url=_upstream(("GOOGLE_GEMINI_BASE_URL",), google_url, GOOGLE_URL),
+        openai_url=_upstream(_OPENAI_BASES, openai_url),
+        anthropic_url=_upstream(("ANTHROPIC_BASE_URL",), anthropic_url),
+        google_url=_upstream(("GOOGLE_GEMINI_BASE_URL",), google_url),
         bedrock_url=bedrock_url,
         store=store,
         shadow=shadow,
@@ -91,14 +87,18 @@ def run_command(
         return _code_of([*agent[:1], *agent_options(agent[0], url), *agent[1:]], agent_environment(url, os.environ))
 
 
-def _upstream(names: Sequence[str], given: str, usual: str) -> str:
-    """Return the address of an upstream: the given one, or the one that the agent would find in these variables."""
-    if given != usual:
-        return given
+def _upstream(names: Sequence[str], given: str | None) -> str | None:
+    """Return the address of an upstream: the given one, or the one in the first of these variables that is set.
+
+    It warns if the variables name different servers: the agent may use only one, and this need not be the first.
+    """
     found = {name: os.environ[name] for name in names if os.environ.get(name)}
+    if given is not None or not found:
+        return given
+    first, address = next(iter(found.items()))
     if len({url.rstrip("/") for url in found.values()}) > 1:
-        raise ConfigurationError(f"{' and '.join(found)} name different servers; unset all but one, or pass --openai-url")
-    return next(iter(found.values()), usual)
+        typer.echo(f"compaction: {' and '.join(found)} name different servers; requests are sent to that of {first}", err=True)
+    return address
 
 
 def agent_environment(url: str, environment: Mapping[str, str]) -> dict[str, str]:

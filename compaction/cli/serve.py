@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
+import attrs
 import typer
 
 from .. import config
@@ -18,7 +19,7 @@ from ..gateway import LOOPBACK_NAMES, GatewaySettings, Workers
 from ..installation import install_line
 from ..presets import PRESETS
 from ..strategies import Strategy
-from .options import CounterName, completed, find_preset, parse_seconds, signing_keys, window_tokens
+from .options import CounterName, completed, find_preset, not_both, parse_seconds, signing_keys, window_tokens
 from .processes import run_processes
 from .server import listening_socket, make_server, reserved_socket
 
@@ -47,18 +48,18 @@ ServedWindow: TypeAlias = Annotated[
         "each request names.",
     ),
 ]
-OpenaiUrl: TypeAlias = Annotated[
-    str, typer.Option("--openai-url", metavar="URL", help="The base URL for chat completions and Responses.")
-]
-AnthropicUrl: TypeAlias = Annotated[
-    str, typer.Option("--anthropic-url", metavar="URL", help="The base URL for Anthropic's messages.")
-]
-GoogleUrl: TypeAlias = Annotated[
-    str, typer.Option("--google-url", metavar="URL", help="The base URL for Gemini's and Vertex' requests.")
-]
-BedrockUrl: TypeAlias = Annotated[
-    str, typer.Option("--bedrock-url", metavar="URL", help="The base URL for Amazon Bedrock's requests.")
-]
+
+
+def _url(provider: str, requests: str) -> Any:
+    """Return the option of an upstream's address; the settings have the usual one."""
+    usual = attrs.fields_dict(GatewaySettings)[f"{provider}_url"].default
+    return typer.Option(f"--{provider}-url", metavar="URL", help=f"The base URL for {requests}.", show_default=str(usual))
+
+
+OpenaiUrl: TypeAlias = Annotated[str | None, _url("openai", "chat completions and Responses")]
+AnthropicUrl: TypeAlias = Annotated[str | None, _url("anthropic", "Anthropic's messages")]
+GoogleUrl: TypeAlias = Annotated[str | None, _url("google", "Gemini's and Vertex' requests")]
+BedrockUrl: TypeAlias = Annotated[str | None, _url("bedrock", "Amazon Bedrock's requests")]
 StoreFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -80,10 +81,6 @@ RecordFolder: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Record sessions in this folder; compaction replay reads them.", show_default=False),
 ]
-OPENAI_URL: Final = "https://api.openai.com/v1"
-ANTHROPIC_URL: Final = "https://api.anthropic.com/v1"
-GOOGLE_URL: Final = "https://generativelanguage.googleapis.com"
-BEDROCK_URL: Final = "https://bedrock-runtime.us-east-1.amazonaws.com"
 
 
 def serve_command(
@@ -91,10 +88,10 @@ def serve_command(
     preset: ServedPreset = None,
     pipeline: ServedPipeline = None,
     window: ServedWindow = "auto",
-    openai_url: OpenaiUrl = OPENAI_URL,
-    anthropic_url: AnthropicUrl = ANTHROPIC_URL,
-    google_url: GoogleUrl = GOOGLE_URL,
-    bedrock_url: BedrockUrl = BEDROCK_URL,
+    openai_url: OpenaiUrl = None,
+    anthropic_url: AnthropicUrl = None,
+    google_url: GoogleUrl = None,
+    bedrock_url: BedrockUrl = None,
     store: StoreFile = None,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 for any that is free.")] = 8484,
     host: Annotated[str, typer.Option(help="The address; one that other machines can reach needs --token.")] = "127.0.0.1",
@@ -198,13 +195,12 @@ def settings_of(
         store=store,
         cases=(Path.home() / ".compaction" if store is None else store.parent) / "gateway-cases",
         keys=signing_keys(),
-        **options,
+        **{name: value for name, value in options.items() if value is not None},
     )
 
 
 def _strategy(preset: str | None, pipeline: Path | None) -> Callable[[int], Strategy]:
-    if preset is not None and pipeline is not None:
-        raise ConfigurationError("--preset and --config: give one of them, not both")
+    not_both("--preset", preset, "--config", pipeline)
     if pipeline is not None:
         strategy = config.load(pipeline)
         return lambda window: strategy

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a command works: the first asks it to end, the second ends it."""
+"""Ctrl-C and SIGTERM while a batch runs: the first asks it to end, the second ends it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _GRACE_SECONDS: Final = 1.0
 
 @contextlib.contextmanager
 def stop_on_signals() -> Generator[list[int]]:
-    """Yield a list that gets the exit code of Ctrl-C or SIGTERM, so that the work can end in its own time.
+    """Yield a list that gets the exit code of Ctrl-C or SIGTERM, so that a batch can end in its own time.
 
-    One second later, or at the next of these signals, the work ends by `KeyboardInterrupt`. A worker of a batch may need
-    minutes for its slice; the next run does again what is unfinished then. Outside the main thread the list stays empty.
+    One second later, or at the next of these signals, the batch ends by `KeyboardInterrupt`. A worker may need minutes for
+    its slice; the next run does again what is unfinished then. Outside the main thread the list stays empty.
     """
     codes: list[int] = []
     if threading.current_thread() is not threading.main_thread():

@@ -68,7 +68,7 @@ class Option:
 @cache
 def options_of(factory: Any) -> dict[str, Option]:
     """Return the options of a class or function by name: an attrs class has its fields, others the arguments of their call."""
-    has_own_init = factory in (FirstOf, Pipeline)  # its steps are positional
+    has_own_init = factory in (FirstOf, Pipeline)  # with positional steps, instead of the one that attrs writes
     if inspect.isclass(factory) and attrs.has(factory) and not has_own_init:
         hints = get_type_hints(factory)
         return {field.name: Option(hints[field.name], field.default is attrs.NOTHING) for field in fields_in_files(factory)}

@@ -73,14 +73,30 @@ class _Reader:
         types = types_of(kind)
         if kind is Any or (value is None and type(None) in types):
             return value
-        read = next(read for is_of, read in _READERS if is_of(kind))
-        return read(self, value, kind, place)
+        if (component := component_kind(kind)) is not None:
+            return self.read_component(value, component, place)
+        if SummaryTemplate in types:
+            return self.read_template(value, place)
+        if is_function(kind):
+            return _function_named(value)
+        if _is_plain(kind):
+            return _read_plain(value, types)
+        return self._read_other(value, next(each for each in types if each is not type(None)), place)
+
+    def _read_other(self, value: Any, kind: Any, place: _Place) -> Any:
+        if kind is Path:
+            return Path(_read_plain(value, (str,)))
+        if get_origin(kind) is Literal:
+            return _read_literal(value, kind)
+        if get_origin(kind) is tuple:
+            return self.read_list(value, kind, place)
+        return self.make(kind, _table(value), place) if attrs.has(kind) else _table(value)
 
     def read_list(self, value: Any, kind: Any, place: _Place) -> Any:
         """Return the tuple that a list describes."""
         if not isinstance(value, list | tuple):
             raise ConfigurationError(f"{value!r} is {_type_of(value)}; a list belongs here")
-        of_items = get_args(_type_beside_none(kind))[0]
+        of_items = get_args(kind)[0]
         items = enumerate(cast("Iterable[Any]", value))
         return tuple([self.read(each, of_items, (*place, number)) for number, each in items])
 
@@ -98,7 +114,7 @@ class _Reader:
         listed = [item for key in [*given] if known[key].is_listed for item in given.pop(key)]
         return factory(*listed, **given)
 
-    def read_template(self, value: Any, kind: Any, place: _Place) -> SummaryTemplate:
+    def read_template(self, value: Any, place: _Place) -> SummaryTemplate:
         """Return a template: a prompt, an instruction, or a table of its texts, or of files: ``path``, ``update_path``."""
         if isinstance(value, str):
             return as_template(value)
@@ -106,9 +122,8 @@ class _Reader:
         made: SummaryTemplate = self.make(_template_of_files if "path" in table else SummaryTemplate, table, place)
         return made
 
-    def read_component(self, value: Any, of: Any, place: _Place) -> Any:
+    def read_component(self, value: Any, kind: ComponentKind, place: _Place) -> Any:
         """Return the component of an expression, or of a name or a table with the name under ``use``."""
-        kind = cast("ComponentKind", component_kind(of))
         if kind in EXPRESSIONS:
             return read_expression(value, kind)
         table = {USE: value} if isinstance(value, str) else _table(value)
@@ -181,30 +196,5 @@ def _table(value: Any) -> dict[str, Any]:
     return {str(key): each for key, each in cast("dict[Any, Any]", value).items()}
 
 
-def _type_beside_none(kind: Any) -> Any:
-    """Return the type of an option that may be nothing, or the type itself."""
-    return next(each for each in types_of(kind) if each is not type(None))
-
-
 def _is_plain(kind: Any) -> bool:
     return all(isinstance(each, Hashable) and each in _TYPES for each in types_of(kind))
-
-
-_READERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[_Reader, Any, Any, _Place], Any]], ...]] = (
-    (lambda kind: component_kind(kind) is not None, _Reader.read_component),
-    (lambda kind: SummaryTemplate in types_of(kind), _Reader.read_template),
-    (is_function, lambda reader, value, kind, place: _function_named(value)),
-    (_is_plain, lambda reader, value, kind, place: _read_plain(value, types_of(kind))),
-    (lambda kind: _type_beside_none(kind) is Path, lambda reader, value, kind, place: Path(_read_plain(value, (str,)))),
-    (
-        lambda kind: get_origin(_type_beside_none(kind)) is Literal,
-        lambda reader, value, kind, place: _read_literal(value, _type_beside_none(kind)),
-    ),
-    (lambda kind: get_origin(_type_beside_none(kind)) is tuple, _Reader.read_list),
-    (
-        lambda kind: attrs.has(_type_beside_none(kind)),
-        lambda reader, value, kind, place: reader.make(_type_beside_none(kind), _table(value), place),
-    ),
-    (lambda kind: True, lambda reader, value, kind, place: _table(value)),
-)
-"""How a value of a type is read; the first row that is of the type counts."""

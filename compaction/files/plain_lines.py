@@ -55,8 +55,7 @@ class _PlainList:
 
 def _plain_list(text: bytes, length: int) -> _PlainList | None:
     """Return the list of messages in a plain text; ``None`` if the text is not plain, or the list has another length."""
-    opening = _START.search(text) if _divide is not None else None
-    if _divide is None or opening is None:
+    if _divide is None or (opening := _START.search(text)) is None:
         return None
     try:
         elements: list[Any] = _divide(text).messages

@@ -11,7 +11,6 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -169,43 +168,38 @@ def _conversations(
     """Yield one conversation for each line that is not blank, or one for all lines."""
     records = _records(lines, name)
     opening = list(islice(records, 2))
-    tried = deque([_tried(opening[0], name, 1)] if len(opening) > 1 else [])
-    if tried and isinstance(tried[0], _NotJson):
+    if len(opening) == 1:
+        yield _document(opening, records, name)
+        return
+    tried = [_tried(opening[0], name, 1)]
+    if isinstance(tried[0], _NotJson):
         opening.extend(islice(records, 1))
-        following = [_tried(record, name, number) for number, record in enumerate(opening[1:], 2)]
-        if len(following) > 1 and all(isinstance(each, FileConversation) for each in following):
-            tried.extend(following)  # one document never has two complete values one after the other
-    if not tried or isinstance(tried[-1], _NotJson):
-        size = sum(len(text) for _, text in opening)
-        for start, text in records:
-            size += len(text)
-            _check_size(size, f"{name}, line {start}")
-            opening.append((start, text))
-        start = opening[0][0]
-        try:
-            whole = _read(_decoded(b"".join([text for _, text in opening]), name, start), name, start, 1)
-        except _NotJson:
-            second = _tried(opening[1], name, 2) if len(opening) > 1 else None
-            if not isinstance(second, FileConversation):
-                raise
-            tried.append(second)
+        tried.extend([_tried(record, name, number) for number, record in enumerate(opening[1:], 2)])
+        following = [isinstance(each, FileConversation) for each in tried[1:]]
+        if following != [True, True]:  # one document never has two complete values one after the other
+            try:
+                yield _document(opening, records, name)
+                return
+            except _NotJson:
+                if not following[0]:
+                    raise
+    for number, record in enumerate(chain(opening, records), 1):
+        each = tried.pop(0) if tried else _tried(record, name, number)
+        if isinstance(each, UnreadableFile):
+            on_bad_line(each)
         else:
-            yield whole
-            return
-    done = len(tried)
-    while tried:
-        yield from _found(tried.popleft(), on_bad_line)
-    for number, record in enumerate(chain(opening[done:], records), done + 1):
-        yield from _found(_tried(record, name, number), on_bad_line)
+            yield each
 
 
-def _found(
-    tried: FileConversation | UnreadableFile, on_bad_line: Callable[[UnreadableFile], object]
-) -> Iterator[FileConversation]:
-    if isinstance(tried, UnreadableFile):
-        on_bad_line(tried)
-    else:
-        yield tried
+def _document(opening: list[tuple[int, bytes]], records: Iterable[tuple[int, bytes]], name: str) -> FileConversation:
+    """Return the conversation of all lines; the records that were read are added to the opening ones."""
+    size = sum([len(text) for _, text in opening])
+    for start, text in records:
+        size += len(text)
+        _check_size(size, f"{name}, line {start}")
+        opening.append((start, text))
+    start = opening[0][0]
+    return _read(_decoded(b"".join([text for _, text in opening]), name, start), name, start, 1)
 
 
 def _tried(record: tuple[int, bytes], name: str, number: int) -> FileConversation | UnreadableFile:

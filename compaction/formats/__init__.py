@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .apis import GEMINI_API as GEMINI_API
     from .apis import RESPONSES_API as RESPONSES_API
     from .apis import ModelAPI as ModelAPI
+    from .apis import is_event_stream as is_event_stream
     from .apis import may_choose_tools as may_choose_tools
     from .apis import tool_names as tool_names
     from .base import MessageFormat, Problem, Repair, Side
@@ -75,7 +76,9 @@ export_lazily(
     __name__,
     {
         "anthropic": "Anthropic anthropic",
-        "apis": "ANTHROPIC_API BEDROCK_API CHAT_API GEMINI_API RESPONSES_API ModelAPI may_choose_tools tool_names",
+        "apis": (
+            "ANTHROPIC_API BEDROCK_API CHAT_API GEMINI_API RESPONSES_API ModelAPI is_event_stream may_choose_tools tool_names"
+        ),
         "base": "MessageFormat Problem Repair Side",
         "bedrock": "Bedrock bedrock",
         "blocks": "MOST_BREAKPOINTS",

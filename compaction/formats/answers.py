@@ -26,7 +26,8 @@ def chat_answer(values: Sequence[Any]) -> list[Any]:
             function: dict[str, Any] = piece.get("function") or {}
             for name, more in function.items():
                 call["function"][name] = call["function"].get(name, "") + (more or "")
-    return [{"role": "assistant", **({"content": text} if text else {}), "tool_calls": list(calls.values())}]
+    said = {"content": text} if text or not calls else {}
+    return [{"role": "assistant", **said, **({"tool_calls": list(calls.values())} if calls else {})}]
 
 
 def responses_answer(values: Sequence[Any]) -> list[Any]:

@@ -65,8 +65,16 @@ class ModelAPI:
         """
         if self.answer is None:
             return []
-        is_stream = content_type.startswith("text/event-stream")
-        return self.answer(_events(answer) if is_stream else [json.loads(answer)])
+        return self.answer(_events(answer) if is_event_stream(content_type) else [json.loads(answer)])
+
+
+def is_event_stream(content_type: str) -> bool:
+    """Return whether a content type is that of server-sent events, as models stream their answers.
+
+    >>> is_event_stream("Text/Event-Stream; charset=utf-8")
+    True
+    """
+    return content_type.strip().lower().startswith("text/event-stream")
 
 
 def _events(answer: bytes) -> list[Any]:
@@ -76,7 +84,7 @@ def _events(answer: bytes) -> list[Any]:
 
 
 def tool_names(request: Mapping[str, Any]) -> set[str]:
-    """Return the names of the tools of a request; of a tool without a name, and of a list of tools in one entry, ``"None"``."""
+    """Return the names of a request's tools. A tool without a name, or an entry that is a list, has the name ``"None"``."""
     tools = [(fields_of(each) or {}) for each in items_of(request.get("tools")) or ()]
     return {str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools}
 

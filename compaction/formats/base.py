@@ -125,11 +125,15 @@ class MessageFormat(abc.ABC):
 
     @abc.abstractmethod
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        """Return every rule of the format that the list breaks, in order of place; empty for a valid list."""
+        """Return every rule of the format that the list breaks, in order of place; empty for a valid list.
+
+        Raises:
+            RecursionError: In formats of frameworks, if a message is nested too deep to be written as JSON.
+        """
 
     @abc.abstractmethod
     def repair(self, raws: Sequence[Any]) -> Repair:
-        """Return a repaired copy of the list and a report of every change."""
+        """Return a repaired copy of the list and a report of every change; raises as `validate` does."""
 
     def message_problems(self, raw: Any) -> list[Problem]:
         """Return the rules that a message breaks by itself, independent of its neighbours; O(parts).

@@ -178,7 +178,10 @@ class _Ledger:
         return None
 
     def close(self, first_pending: int) -> Iterator[tuple[int, Finding]]:
-        """Yield the calls that still wait, and forget all; those from the place ``first_pending`` on may still be answered."""
+        """Yield the calls without a result, and start the next exchange with none.
+
+        A result may still come for calls from the place ``first_pending`` on, so these are only pending.
+        """
         missing = "has no result" if self.pairing.anywhere else "has no result directly after it"
         for index, slot in (each for slots in self._waiting.values() for each in slots):
             if not slot.optional:

@@ -21,8 +21,8 @@ RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join
 """How a fault is repaired.
 
 - ``"message"``: the message is removed.
-- ``"block"``: the block is removed, and so is its message if it is then empty. Of an item whose id another item has, the id is
-  removed; if the two items are equal, the item.
+- ``"block"``: the block is removed, and so is its message if it is then empty. If two items have one id, the later one
+  loses its id, or is removed if they are equal.
 - ``"blank"``: the missing text becomes an empty string.
 - ``"id"``: a call and its result get a new id; a call that repeats another of its message is removed.
 - ``"pair"``: a result moves to the latest call that has none, or is removed; a call without a result gets a stub.

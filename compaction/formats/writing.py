@@ -10,7 +10,7 @@ from ..messages import MediaPart, Message, Part, ReasoningPart, TextPart, ToolRe
 from .wire import elements_of, items_of, json_object
 
 GO_ON: Final = "Go on from there."
-"""The user's message that completes a summary where an answer must follow."""
+"""The user's message after a summary or a placeholder, where an answer must follow."""
 
 
 def arguments_object(text: str) -> dict[str, Any]:

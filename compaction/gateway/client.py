@@ -15,7 +15,7 @@ from .upstream import NoAnswer, UnsentBody, UpstreamAnswer
 from .workers import Workers
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
 
 _IDLE_SECONDS: Final = 60.0
@@ -144,11 +144,15 @@ class ClientConnection:
             NoAnswer: If that worker stops before its answer.
             AnswerStopped: If that worker stops in the middle of the answer.
         """
+
+        async def send(message: Message) -> None:
+            self.status = message.get("status", self.status)
+            await self._send(message)
+
         try:
-            self.status = await workers.hand_over(number, self._scope, body, self._send) or 0
+            return await workers.hand_over(number, self._scope, body, send) is not None
         except ConnectionError as error:
             raise AnswerStopped(str(error)) from error
-        return self.status > 0
 
     async def end(self) -> None:
         """End an answer that was sent with `stream`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
@@ -43,8 +44,14 @@ class ConversationDeletion:
         if self._uses is None and settings.recall is not None and settings.forget_after is not None:
             self._uses = SessionStore(f"{settings.recall}.uses", timeout_seconds=LOCK_SECONDS)
 
-    def in_memory(self, name: str) -> str:
-        """Delete a conversation from the memory of this process; return ``"deleted"``, ``"unknown"`` or ``"in use"``."""
+    def in_memory(self, name: str, before: float = math.inf) -> str:
+        """Delete a conversation from the memory of this process, unless it is compacted now or was used since a time.
+
+        Returns:
+            ``"deleted"``, ``"unknown"`` or ``"in use"``.
+        """
+        if self._last_use.get(name, -math.inf) >= before:
+            return "in use"
         try:
             is_deleted = self._conversations.forget(name) | self._status.forget(name)
         except ConversationInUse:
@@ -60,12 +67,20 @@ class ConversationDeletion:
             ConversationInUse: If it is compacted right now.
             StateError: If a file cannot be written.
         """
-        found = [self.in_memory(name)]
-        if self._workers is not None:
-            found += await self._workers.ask("forget", name, answer=str)
+        found = await self._in_memories(name)
         if "in use" in found:
             raise ConversationInUse(name)
         return await self._conversations.in_thread(partial(self._in_files, name)) or "deleted" in found
+
+    async def _in_memories(self, name: str, before: float = math.inf) -> list[str]:
+        """Delete a conversation from the memory of all workers; return the answers of `in_memory`.
+
+        A worker that runs but does not answer may use it.
+        """
+        found = [self.in_memory(name, before)]
+        if self._workers is not None and found != ["in use"]:
+            found += await self._workers.ask("forget", (name, before), answer=str, silent="in use")
+        return found
 
     def _in_files(self, name: str) -> bool:
         """Delete a conversation from the files, and return whether it was there."""
@@ -94,14 +109,14 @@ class ConversationDeletion:
         if after is None or self._conversations.is_forgotten(name):
             return
         self._last_use[name] = now
-        if self._uses is not None and now - self._last_saved_use.get(name, float("-inf")) >= after / _CHECKS:
+        if self._uses is not None and now - self._last_saved_use.get(name, -math.inf) >= after / _CHECKS:
             self._last_saved_use[name] = now
             await self._conversations.in_thread(partial(self._uses.note_use, name, now))
 
     async def delete_unused(self, after: float) -> list[str]:
         """Delete conversations that were unused for this many seconds, except from recordings, and return their names.
 
-        One that is in use right now stays.
+        One that a worker compacts right now stays, and so does one that a worker has used since.
 
         Raises:
             StateError: If a file cannot be written.
@@ -109,16 +124,19 @@ class ConversationDeletion:
         now, in_thread = self._settings.clock(), self._conversations.in_thread
         deleted, before = set[str](), now - after
 
-        def delete(names: Iterable[str]) -> None:
+        def unused(names: Iterable[str]) -> Iterator[str]:  # the times in the file are up to a twentieth too old
             for name in names:
-                # one in use notes a new use at the end of its call
-                if anyio.from_thread.run_sync(self.in_memory, name) != "in use":
-                    self._delete_recalled(name)
-                    deleted.add(name)
+                if "in use" not in anyio.from_thread.run(self._in_memories, name, before):
+                    yield name
+
+        def delete(names: Iterable[str]) -> None:
+            for name in unused(names):  # asked again: those before it take a while
+                self._delete_recalled(name)
+                deleted.add(name)
 
         await in_thread(partial(delete, [name for name, at in self._last_use.items() if at < before]))
         if self._uses is not None:
-            await in_thread(partial(self._uses.delete_unused, before, now, also=delete))
+            await in_thread(partial(self._uses.delete_unused, before, now, only=unused, also=delete))
         return sorted(deleted)
 
     async def keep_deleting(self) -> None:

@@ -27,9 +27,9 @@ _TRIALS: Final = 20  # at most, while a window fills up; a trial costs processor
 class _Pays(Trigger):
     """Fires if a cut saves more than the prompt cache that it breaks, by the formula of `CutWorth.pays`.
 
-    The trigger `worth_it` uses the same formula, with another trial and another number of calls. It runs the strategy to its
-    end, summaries included; this one may call no model, so it stops at the first request for a summary. It expects the saving
-    to last as long as the removed messages took; this one knows the window, and expects it to last until that is full.
+    The trigger `worth_it` uses the same formula, and differs in two ways. `worth_it` runs the whole strategy, with its
+    summaries; `_Pays` must not call a model, so it stops at the first request for a summary. `worth_it` expects the saving to
+    last as long as the removed messages took; `_Pays` knows the window, and expects the saving to last until it is full.
     """
 
     strategy: Strategy

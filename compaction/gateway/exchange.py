@@ -36,7 +36,7 @@ from .deletion import ConversationDeletion
 from .headers import request_headers
 from .owners import conversation_key
 from .plan import Planner, ReadRequest, RequestPlan
-from .recall import continued
+from .recall import next_request, recall_calls
 from .recording import SessionRecorder
 from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
 from .settings import GatewaySettings
@@ -213,8 +213,8 @@ class _ModelExchange:
             if self._is_elsewhere and not await client.hand_over(workers, owner, read.original):
                 self._is_elsewhere = False
                 workers.owners.take_over(conversation)
-        except NoAnswer:
-            self._is_elsewhere = False
+        except (NoAnswer, AnswerStopped):
+            self._is_elsewhere = False  # that worker has ended, so this one logs the request
             raise
         return self._is_elsewhere
 
@@ -239,41 +239,40 @@ class _ModelExchange:
         """Answer the model's calls of the tools of recall, and return the answer that is meant for the client.
 
         The last results are sent without the tools, so that the model answers with what it has. After a failure or a refusal,
-        the request is sent as if there had been no tools: the agent never gets a call of one.
+        the request is sent as if there had been no tools. So the agent gets a call of one only in an answer that is too large
+        to be read before it is sent.
         """
-        status, body = self.gateway.status, plan.body
-        if plan.turn is None or plan.without_recall is None or answer.status >= 300:
-            return answer
-        for left in reversed(range(_MOST_RECALLS + 1)):
-            if not await answer.read(_LARGEST_ANSWER):
-                return answer
-            try:
-                following = await self._following(plan, body, answer, plan.without_recall if left <= 1 else None)
-            except Exception as error:
-                status.failed(f"recall: {type(error).__name__}")
-                break
-            if following is None:
-                return answer
-            if not left:  # a call of a tool that this request did not offer
-                break
-            status.retried("recall")
-            body = following
-            answer = await self._instead(answer, attrs.evolve(plan, body=body))
-            if answer.status >= 300:
-                if not await _is_refusal(answer):
-                    return answer
-                break
-        return await self._instead(answer, attrs.evolve(plan, body=plan.without_recall))
-
-    async def _following(self, plan: RequestPlan, body: bytes, answer: UpstreamAnswer, bare: bytes | None) -> bytes | None:
-        """Return the next request if an answer calls a tool of recall; ``None`` if the answer is meant for the client."""
-        conversations, turn = self.gateway.conversations, plan.turn
+        conversations, turn, body, bare = self.gateway.conversations, plan.turn, plan.body, plan.without_recall
         store = conversations.recalled
-        if store is None or turn is None:
-            return None
+        if store is None or turn is None or bare is None or answer.status >= 300:
+            return answer
+        request = partial(next_request, self.route.api, store=store, session=turn.session.id)
+        try:
+            for left in reversed(range(_MOST_RECALLS)):
+                if not (said := await self._recall_calls(answer)):
+                    return answer
+                body = await conversations.in_thread(partial(request, body, said, bare=None if left else bare))
+                self.gateway.status.retried("recall")
+                answer = await self._instead(answer, attrs.evolve(plan, body=body))
+                if answer.status >= 300:
+                    if not await _is_refusal(answer):
+                        return answer
+                    break
+            else:
+                if not await self._recall_calls(answer):
+                    return answer
+        except NoAnswer:
+            raise
+        except Exception as error:
+            self.gateway.status.failed(f"recall: {type(error).__name__}")
+        return await self._instead(answer, attrs.evolve(plan, body=bare))
+
+    async def _recall_calls(self, answer: UpstreamAnswer) -> list[Any]:
+        """Return the messages of an answer that calls a tool of recall; none if it is the client's, or too large to be read."""
+        if not await answer.read(_LARGEST_ANSWER):
+            return []
         text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
-        api, session = self.route.api, turn.session.id
-        return await conversations.in_thread(partial(continued, api, body, text, kind, store=store, session=session, bare=bare))
+        return await self.gateway.conversations.in_thread(partial(recall_calls, self.route.api, text, kind))
 
     async def _instead(self, answer: UpstreamAnswer, plan: RequestPlan) -> UpstreamAnswer:
         """Send another request, of recall, in place of the one that was answered."""

@@ -26,8 +26,8 @@ from .windows import UnknownWindow
 
 _TOO_MANY_BYTES: Final = 413
 _BYTES_OF_WINDOW: Final = 8
-"""If no table has the model's window, and the refusal does not name it: one token is assumed for every 8 bytes of the refused
-request. At 4 bytes a token, that is half of it."""
+"""Bytes of a refused request for each token of the assumed window, if neither a table nor the refusal names the window. A
+request has about 4 bytes a token, so the assumed window is half of it."""
 
 
 @attrs.frozen(eq=False)
@@ -37,7 +37,7 @@ class ReadRequest:
     Args:
         original: The client's bytes.
         request: The request of a conversation; ``None`` if it could not be read, or the provider keeps its history.
-        why: If there is none: the reason.
+        why: The reason if ``request`` is ``None``.
     """
 
     original: bytes = attrs.field(repr=False)
@@ -193,7 +193,7 @@ class Planner:
 
     def _learn(self, plan: RequestPlan, request: ConversationRequest, refused: UpstreamRefusal) -> None:
         """Learn the window of a refused request, for all clients: but not from an error that quotes this one's words."""
-        if is_quoted(refused.body, json.dumps(request.parsed.fields, ensure_ascii=False, default=str)):
+        if is_quoted(refused, json.dumps(request.parsed.fields, ensure_ascii=False, default=str)):
             return  # only this conversation is shortened
         found = LengthRefusal.read(refused) or LengthRefusal()
         if found.window is None and plan.turn is None:  # no table has the model's window

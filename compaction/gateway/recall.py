@@ -8,7 +8,7 @@ therefore held until it is complete.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..formats import ModelAPI, items_of, may_choose_tools
@@ -35,38 +35,37 @@ def offered(body: bytes, asked: ModelRequest, api: ModelAPI) -> bytes:
     agents_own = json.dumps(items_of(asked.fields["tools"]))
     if any(name in agents_own for name in _NAMES):
         return body
-    request = read_request(body, "tools")  # the same body, with its list of tools in the place of messages
+    request = read_request(body, "tools")  # it replaces one list of a body: here the tools
     return request.with_messages([*request.messages, *map(api.tool, RECALL_FUNCTIONS)])
 
 
-def continued(
-    api: ModelAPI, body: bytes, answer: bytes, kind: str, *, store: SQLiteStore, session: str, bare: bytes | None = None
-) -> bytes | None:
-    """Return the next request if an answer calls a tool of recall; ``None`` if it is meant for the client.
-
-    Args:
-        api: The API of the request.
-        body: The request that was answered.
-        answer: The decoded body of the answer.
-        kind: Its content type.
-        store: What left.
-        session: The session of the request, whose records may be read.
-        bare: The first request without the tools of recall, if the next one is not to offer them.
-    """
+def recall_calls(api: ModelAPI, answer: bytes, kind: str) -> list[Any]:
+    """Return the messages of a decoded answer that calls a tool of recall; none if it is meant for the client."""
     if not any(name.encode() in answer for name in _NAMES):
-        return None
+        return []
     said = api.messages_of(answer, kind)
-    parts = [part for message in said for part in api.format.read(message).parts]
-    calls = [part for part in parts if isinstance(part, ToolCallPart)]
-    if not any(call.name in _NAMES for call in calls):
-        return None
-    results = [ToolResultPart(call.id, _result(call, store, session)) for call in calls]
+    return said if any(call.name in _NAMES for call in _calls_of(api, said)) else []
+
+
+def next_request(
+    api: ModelAPI, body: bytes, said: Sequence[Any], *, store: SQLiteStore, session: str, bare: bytes | None = None
+) -> bytes:
+    """Return the next request: the one that was answered, the messages of the answer, and the results of its calls.
+
+    The calls may read the records of this session. ``bare`` is the first request without the tools of recall; if it is given,
+    the next one does not offer them.
+    """
+    results = [ToolResultPart(call.id, _result(call, store, session)) for call in _calls_of(api, said)]
     added = [*said, *[each.raw for each in api.format.compose("user", results)]]
     request = asked = read_request(body, api.key)
     if bare is not None:
         request = read_request(bare, api.key)
         added = [*asked.messages[len(request.messages) :], *added]
     return request.with_messages([*request.messages, *added])
+
+
+def _calls_of(api: ModelAPI, said: Sequence[Any]) -> list[ToolCallPart]:
+    return [part for message in said for part in api.format.read(message).parts if isinstance(part, ToolCallPart)]
 
 
 def _result(call: ToolCallPart, store: SQLiteStore, session: str) -> str:

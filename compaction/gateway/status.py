@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..index import Edit, Replace, Together
+from ..index import Edit, Replace, simple_edits
 from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
@@ -43,7 +43,7 @@ def _figure(meaning: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class RequestFigures:
-    """The figures of requests that are summed up: over those of a conversation, and over all.
+    """Figures of requests, added up for each conversation and for all.
 
     Dollars are 0 if no table has the model's prices.
     """
@@ -58,7 +58,7 @@ class RequestFigures:
     seconds_total: float = _figure("Seconds that the gateway took before it sent requests")
 
     def plus(self, more: RequestFigures) -> dict[str, Any]:
-        """Return the sums of two requests' figures, by name."""
+        """Return the sums of these figures and others, by name."""
         return {field.name: getattr(self, field.name) + getattr(more, field.name) for field in attrs.fields(RequestFigures)}
 
 
@@ -372,8 +372,6 @@ def _left(result: CompactionResult) -> dict[str, int]:
 
 def _summaries(edits: Iterable[Edit]) -> Iterator[str]:
     """Yield the texts of the summaries that edits inserted."""
-    for edit in edits:
-        if isinstance(edit, Together):
-            yield from _summaries(edit.edits)
-        elif isinstance(edit, Replace):
-            yield from (message.text for message in edit.messages)
+    for part in (part for edit in edits for part in simple_edits(edit)):
+        if isinstance(part, Replace):
+            yield from (message.text for message in part.messages)

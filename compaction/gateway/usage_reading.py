@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..formats import StreamedUsage
+from ..formats import StreamedUsage, is_event_stream
 from ..tokens import Usage
 from .bodies import decoder_of
 
@@ -29,7 +29,7 @@ class UsageReader:
 
     def __init__(self, content_type: str, encoding: str) -> None:
         self._decode = decoder_of(encoding)
-        self._is_stream = content_type.strip().lower().startswith("text/event-stream")
+        self._is_stream = is_event_stream(content_type)
         self._usage = StreamedUsage()
         self._body = bytearray()
 

@@ -47,11 +47,13 @@ class Workers:
         folder: The folder of the owners' file and of the workers' sockets; only its owner may read it.
         count: The number of workers.
         number: The number of this one, from 0.
+        answer_seconds: The time for which `ask` waits for each of the others, > 0.
     """
 
     folder: Path
     count: int
     number: int
+    answer_seconds: float = 5.0
 
     @cached_property
     def owners(self) -> ConversationOwners:
@@ -100,22 +102,30 @@ class Workers:
                 if message["type"] == "http.response.body" and not message.get("more_body"):
                     return status
 
-    async def ask(self, kind: str, value: Any = None, *, answer: type[_T]) -> list[_T]:
-        """Ask or tell all other workers something, and return the answers, of this type, of those that run and answer."""
+    async def ask(self, kind: str, value: Any = None, *, answer: type[_T], silent: _T | None = None) -> list[_T]:
+        """Ask all other workers something, and return their answers, of this type.
+
+        One that does not run gives none. For one that runs but does not answer in time, ``silent`` counts, if it is given.
+        """
         found: list[_T] = []
-        for number in self._others():
+        for number in range(self.count):
+            if number == self.number:
+                continue
             try:
-                reader, writer = await asyncio.open_unix_connection(self.socket(number))
-                with closing(writer):
-                    await _write(writer, kind, value)
-                    _, data = await _read(reader)
+                async with asyncio.timeout(self.answer_seconds):
+                    data = await self._answer_of(number, kind, value)
                 found.append(msgspec.msgpack.decode(data, type=answer))
+            except TimeoutError:
+                found += [] if silent is None else [silent]
             except (OSError, asyncio.IncompleteReadError):
                 continue
         return found
 
-    def _others(self) -> list[int]:
-        return [number for number in range(self.count) if number != self.number]
+    async def _answer_of(self, number: int, kind: str, value: Any) -> bytes:
+        reader, writer = await asyncio.open_unix_connection(self.socket(number))
+        with closing(writer):
+            await _write(writer, kind, value)
+            return (await _read(reader))[1]
 
     @asynccontextmanager
     async def listening(self, app: ASGIApp, answers: Mapping[str, Callable[[Any], Any]]) -> AsyncGenerator[None]:

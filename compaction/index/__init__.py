@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
 from .dry_runs import CutWorth, dry_run
-from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, named, rewritten_parts, written
+from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, named, rewritten_parts, simple_edits, written
 from .following import HostChanges
 from .grouping import Grouping
 from .groups import NO_CALL, GroupKind, MessageGroup, asks_user, collapsed_text, only_reasoning
@@ -112,5 +112,6 @@ __all__ = [
     "relay",
     "rewritten_parts",
     "same_beginning",
+    "simple_edits",
     "written",
 ]

@@ -313,7 +313,7 @@ class FrameworkConversations:
                 due = session.compact_due(sync=sync) if focus is None else session.compact_now(focus, sync=sync)
                 result = await due
         except Exception as error:
-            # once the session follows the list, its saved state was good: the error is of a store of the strategy
+            # an error after the session was found is not about the saved state: a store of the strategy has failed
             if saved and followed is None and isinstance(error, StateError) and self.options.on_failure != "raise":
                 policy = "the saved state was ignored; the conversation is compacted again"
                 failed = Failed(self.options.strategy.name, error, policy)

@@ -23,8 +23,10 @@ _RESERVED_SHARE: Final = 8
 LONGEST_NAME: Final = 200
 """The most characters of a model's name. A client of a server may send any text as one, and each is compared with thousands."""
 
-_DATE: Final = re.compile(
-    r"(20\d\d-?)?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])"  # 2025-08-07, 20250807 or 0807
+_MONTH: Final = r"(0[1-9]|1[0-2])"
+_SNAPSHOT: Final = re.compile(
+    rf"((20\d\d-?)?{_MONTH}-?(0[1-9]|[12]\d|3[01])"  # 2025-08-07, 20250807 or 0807
+    rf"|{_MONTH}-20\d\d|2[3-9]{_MONTH}|0\d\d)"  # 09-2025, 2411 or 001; versions and sizes have no zero in front
     r"(-v\d+(:\d+)?)?"  # Amazon Bedrock's version of the same model
 )
 
@@ -43,7 +45,8 @@ def input_limit(model: str, *, reserve_output: int | None = None, table: ModelTa
     that is in neither table is looked up in ``genai-prices``, which takes 0.2 s of CPU time to load.
 
     Args:
-        model: A name, with or without a provider (``openai/gpt-5``, ``anthropic:claude-sonnet-4-5``) and a date.
+        model: A name, with or without a provider (``openai/gpt-5``, ``anthropic:claude-sonnet-4-5``), and with or without the
+            date or number of a snapshot (``gpt-5-2025-08-07``, ``mistral-large-2411``, ``gemini-2.5-flash-001``).
         reserve_output: Tokens of the context window that are reserved for the answer, >= 0; ``None`` for 16,000
             (`RESERVED_TOKENS`), but at most an eighth of the context window.
         table: Your own table, which is read first.
@@ -82,7 +85,7 @@ def prices_of(model: str | ModelPrices, table: Path | None = None) -> ModelPrice
     """Return the prices of a model.
 
     Args:
-        model: A name, with or without a provider and a date; or prices, which are returned.
+        model: A name as for `input_limit`; or prices, which are returned.
         table: The file of your own table, with the structure of ``models.toml``; it is read first.
 
     Raises:
@@ -131,11 +134,11 @@ def _spellings(model: str) -> list[str]:
 
 
 def _entry_of(names: list[str], table: Mapping[str, ModelEntry]) -> ModelEntry | None:
-    """Return a model's entry in a table; the name may end in a date that the table does not have."""
+    """Return a model's entry in a table; the name may end in the date or number of a snapshot that the table does not have."""
     for name in names:
         if name in table:
             return table[name]
-        dated = [known for known in table if name.startswith(f"{known}-") and _DATE.fullmatch(name, len(known) + 1)]
+        dated = [known for known in table if name.startswith(f"{known}-") and _SNAPSHOT.fullmatch(name, len(known) + 1)]
         if dated:
             return table[max(dated, key=len)]
     return None

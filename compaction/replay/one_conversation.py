@@ -164,7 +164,7 @@ class _CandidateReplay:
         return tuple(sorted(broken - self._transcript.broken_rules(ordinal))) if broken else ()
 
     def _found(self, number: int) -> tuple[tuple[int, ...], dict[str, Share]]:
-        """Return the needed facts that the request lacks, by place, and its `CALL_SHARES`."""
+        """Return the needed facts that the request lacks, by place, and its shares."""
         contains, contains_span = self._requests.contains, self._requests.contains_span
         needs, places = self._transcript.needs[number], self._transcript.places[number]
         facts = [contains(fact.text, where) for fact, where in zip(needs.facts, places.facts, strict=True)]

@@ -138,17 +138,17 @@ def _frontier(result: ReplayResult, candidates: Sequence[CandidateSummary]) -> t
     for each in candidates[1:]:
         last, name = frontier[-1].candidate, each.candidate
         difference = result.summary(name, against=last).difference
-        points = 100 * (difference["usable"].value or 0.0)
-        if points <= 0:
+        points = _points(each, frontier[-1])
+        if (difference["usable"].value or 0.0) <= 0:
             why_not.append(f"{name} costs no less than {last} and keeps no more: {_figures(each)}.")
         elif not difference["usable"].excludes_zero:
-            why_not.append(f"{name} costs no less than {last}, and its gain is within chance: {points:+.0f} points.")
+            why_not.append(f"{name} costs no less than {last}, and its gain is within chance: {points}.")
         elif not difference["cost"].excludes_zero:
             frontier[-1] = each
-            why_not.append(f"{last} keeps {points:.0f} points less than {name}, and its lower cost is within chance.")
+            why_not.append(f"{last} keeps {points} less than {name}, and its lower cost is within chance.")
         else:
             frontier.append(each)
-            why_kept[name] = f"{name} keeps {points:.0f} points more than {last}: {_figures(each)}."
+            why_kept[name] = f"{name} keeps {points} more than {last}: {_figures(each)}."
     return frontier, [*(why_kept[each.candidate] for each in frontier if each.candidate in why_kept), *why_not]
 
 
@@ -207,6 +207,14 @@ def _recall(summary: CandidateSummary) -> float:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
+
+
+def _points(more: CandidateSummary, less: CandidateSummary) -> str:
+    """Return the difference in recall as a reader computes it from the percentages that are shown."""
+    points = round(100 * _recall(more)) - round(100 * _recall(less))
+    if points < 1:
+        return "less than 1 point"
+    return "1 point" if points == 1 else f"{points} points"
 
 
 def _figures(summary: CandidateSummary) -> str:

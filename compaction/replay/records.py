@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import attrs
 
@@ -61,16 +60,6 @@ class Share:
         return self.found / self.needed if self.needed else None
 
 
-CALL_SHARES: Final[Mapping[str, str]] = {
-    "facts": "needed facts",
-    "words": "needed rare words",
-    "spans": "needed verbatim spans",
-    "said": "the different words of each message of the user before the call",
-    "sentences": "the sentences of these messages, word for word",
-}
-"""The shares of a call: of each, how much there was and how much of it the request contains."""
-
-
 @attrs.frozen
 class PrefixBreak:
     """A request that differs from the previous one before its end, so that cached tokens are lost.
@@ -101,7 +90,8 @@ class ReplayedCall:
         compacted: Whether the strategy changed anything at this call.
         seconds: CPU time of the strategy.
         missing_facts: Positions in `Needs.facts` of the needed facts that the request does not contain.
-        shares: The shares that it contains of what the answer needed and the user said before, by the names in `CALL_SHARES`.
+        shares: The shares that it contains of what the answer needed and the user said before: those of a score
+            (``SCORE_SHARES`` in ``scores``), without ``"usable"`` and ``"old"``.
         actions: The changes the strategy made, with the recorded messages they concern.
         left: Recorded messages that are new, or were in the previous request, and that this request does not contain unchanged.
         back: Recorded messages that the previous request did not contain and this one does.

@@ -177,7 +177,7 @@ class RequestChain:
     def _read(self, raw: Any) -> Message | None:
         try:
             return self._transcript.format.read(raw)
-        except InvalidMessage:
+        except (InvalidMessage, RecursionError):
             return None
 
 

@@ -22,7 +22,7 @@ _SEND_ALL: Final = "none"
 
 MEASURES: Final = ("cost", *SCORE_SHARES, "constraints")
 """The figures with an interval. ``"cost"`` is a share of the cost of sending everything; ``"constraints"`` is ``survival``,
-whatever the number of compactions."""
+added up over all numbers of compactions."""
 
 
 @attrs.frozen(kw_only=True)

@@ -30,8 +30,16 @@ def age_of(fact: NeededFact) -> str:
 
 
 SCORE_SHARES: Final = ("facts", "usable", "old", "words", "spans", "said", "sentences")
-"""The shares of a score: the `CALL_SHARES`; ``"usable"``, the needed facts; and ``"old"``, those of them that cutting to the
-newest messages would have lost. A request that would fail contains nothing, except for ``"facts"``."""
+"""The shares of a score: how much of each there was, and how much of it the requests contain.
+
+- ``"facts"``: the needed facts, in all requests. In the other shares, a request that would fail contains nothing.
+- ``"usable"``: the needed facts.
+- ``"old"``: those of them that cutting to the newest messages would have lost.
+- ``"words"``: the needed rare words.
+- ``"spans"``: the needed verbatim spans.
+- ``"said"``: the different words of each message of the user before the call.
+- ``"sentences"``: the sentences of these messages, word for word.
+"""
 
 
 def _no_shares() -> dict[str, Share]:

@@ -36,7 +36,7 @@ from ..result import CompactionResult, Observer, Outcome, space_report
 from ..run import refuse, run, run_sync, unawaited
 from ..stores import StoredRecord
 from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, within
-from ..tokens import LengthRefusal, TokenCounter, Usage
+from ..tokens import LengthRefusal, TokenCounter, Usage, is_quoted
 from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
@@ -325,7 +325,8 @@ class CompactionSession:
                 reply = client.create(messages=await session.overflowed(error))
 
         Args:
-            error: The error that the client or framework raised; see `compaction.tokens.LengthRefusal`.
+            error: The error that the client or framework raised; see `compaction.tokens.LengthRefusal`. Figures that are a text
+                of the conversation as well are not believed: the server may quote it.
             sync: As for `view`.
 
         Raises:
@@ -529,6 +530,8 @@ class CompactionSession:
             raise error
         if not self._index.total.messages:
             raise ConfigurationError("overflowed: the session has no messages yet; call view with your list first") from error
+        if is_quoted(error, str(self._index.messages())):
+            found = LengthRefusal()  # its figures are a text of the conversation
         with self._changing():
             tokens, window = self._reports.refused(
                 found, self._index.tokens, self._index.context.overhead_tokens, own=self._state.sent.tokens

@@ -6,6 +6,7 @@ Every save is one transaction, so a process may be killed at any moment. The sta
 from __future__ import annotations
 
 import copy
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -97,21 +98,34 @@ class SessionStore:
         with self._file.open() as database:
             database.execute("INSERT OR REPLACE INTO session_uses (id, at) VALUES (?, ?)", (id, at))
 
-    def delete_unused(self, before: float, now: float, *, also: Callable[[list[str]], object] | None = None) -> list[str]:
+    def delete_unused(
+        self,
+        before: float,
+        now: float,
+        *,
+        only: Callable[[list[str]], Iterable[str]] | None = None,
+        also: Callable[[list[str]], object] | None = None,
+    ) -> list[str]:
         """Delete the sessions that were last used before a time, with all their bytes, and return their ids.
 
-        Both times are by the clock of `note_use`. A session without a noted use counts as used ``now``. After a failure, call
-        it again: the times of use are deleted last, so it returns and repeats what was not completed.
+        Both times are by the clock of `note_use`. A session without a noted use counts as used ``now``. The times of use are
+        deleted last. So after a failure, the next call finds the same ids and completes the work.
 
         Args:
             before: The time.
             now: The current time.
-            also: Deletes what belongs to these ids elsewhere; may raise.
+            only: Called first, with the ids; returns those that may be deleted.
+            also: Called with the ids of the deleted sessions, to delete what belongs to them elsewhere. If it raises, they are
+                found again.
         """
         with self._file.open() as database:
-            # this statement begins the transaction, so no other process notes a use before the sessions are deleted
             database.execute("INSERT OR IGNORE INTO session_uses (id, at) SELECT id, ? FROM sessions", (now,))
-            ids = [id for (id,) in database.execute("SELECT id FROM session_uses WHERE at < ? ORDER BY id", (before,))]
+            ids = _unused(database, before)
+        chosen = set(ids if only is None else only(ids))
+        with self._file.open() as database:
+            # the transaction begins here, so no other process notes a use between the selection and the deletion
+            database.execute("BEGIN IMMEDIATE")
+            ids = [id for id in _unused(database, before) if id in chosen]
             database.executemany("DELETE FROM sessions WHERE id = ?", [(id,) for id in ids])
             database.executemany("DELETE FROM session_keys WHERE id = ?", [(id,) for id in ids])
         if ids:
@@ -142,3 +156,8 @@ class SessionStore:
         keyed = copy.copy(self)
         keyed._keys, keyed.has_saved = keys, False
         return keyed
+
+
+def _unused(database: sqlite3.Connection, before: float) -> list[str]:
+    """Return the ids of the sessions that were last used before a time."""
+    return [id for (id,) in database.execute("SELECT id FROM session_uses WHERE at < ? ORDER BY id", (before,))]

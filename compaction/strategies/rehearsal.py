@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
@@ -53,8 +54,9 @@ class Rehearsed(Strategy):
         return self.strategy.name
 
     def __call__(self, index: MessageIndex) -> Steps:
-        running, answer = self.strategy(index), self.answer
-        yield from relay(running, lambda item: answer(item) if isinstance(item, Request) else PASS_ON)
+        answer = self.answer
+        with contextlib.closing(self.strategy(index)) as running:
+            yield from relay(running, lambda item: answer(item) if isinstance(item, Request) else PASS_ON)
 
 
 def summary_ahead(

@@ -12,7 +12,7 @@ import attrs
 
 from ..errors import CompactionError
 from ..formats import Problem
-from ..index import Drop, Edit, GroupKind, MessageGroup, MessageIndex, Together, named
+from ..index import Drop, Edit, GroupKind, MessageGroup, MessageIndex, named, simple_edits
 from ..messages import TextPart
 from ..result import CompactionResult
 
@@ -232,7 +232,7 @@ def _exchanged_messages(checked: CheckedRun) -> str | None:
 
 def _lost_protected(checked: CheckedRun) -> str | None:
     """Check that the system messages come first and that they and the last user message are kept; old reminders may leave."""
-    simple = (each for edit in checked.result.edits for each in (edit.edits if isinstance(edit, Together) else (edit,)))
+    simple = (each for edit in checked.result.edits for each in simple_edits(edit))
     allowed = {id for edit in simple if isinstance(edit, Drop) and edit.allow_system for id in edit.groups}
     allowed |= checked.index.columns.grouping.instructions.outdated
     users = [group.id for group in checked.before if group.kind is GroupKind.USER and not _is_empty(group)]

@@ -73,10 +73,7 @@ class LengthRefusal:
         Returns:
             The refusal; ``None`` if the error does not say that the request was too long.
         """
-        for each in _with_causes(error):
-            status, words = _status(each), _words(each)[:_READ_CHARS]
-            if not is_too_long(status, words):
-                continue
+        for status, words in _length_errors(error):
             found = cls._of(words)
             if status or found != cls() or _says("in_any_error", words):  # without a status, a phrase alone is not enough
                 return found
@@ -106,13 +103,14 @@ def is_too_long(status: int, says: str) -> bool:
     return status == 413 or (status in _MAY_BE_TOO_LONG and _says("in_answers", says))
 
 
-def is_quoted(says: str, request: str) -> bool:
-    """Return whether all that makes a server's message a length error stands in the request too: it may quote the client.
+def is_quoted(error: object, request: str) -> bool:
+    """Return whether all that makes an error a length error stands in the request too: the server may quote that.
 
     O(characters of the request).
     """
     kinds = ("in_answers", "in_any_error", "tokens", "window", "reply")
-    found = [each[0] for kind in kinds for pattern in _patterns(kind) if (each := pattern.search(says[:_READ_CHARS]))]
+    said = [words for _, words in _length_errors(error)][:1]
+    found = [each[0] for says in said for kind in kinds for pattern in _patterns(kind) if (each := pattern.search(says))]
     asked = _letters(request)
     return bool(found) and all(_letters(each) in asked for each in found)
 
@@ -126,6 +124,14 @@ def _first(kind: str, words: str) -> int | None:
     """Return the first figure above 0 that a pattern of this kind finds."""
     found = (pattern.search(words) for pattern in _patterns(kind))
     return next((int(each[1].replace(",", "")) or None for each in found if each), None)
+
+
+def _length_errors(error: object) -> Iterator[tuple[int, str]]:
+    """Yield the status and the words of an error, and of each of its causes, that may mean that a request was too long."""
+    for each in _with_causes(error):
+        status, words = _status(each), _words(each)[:_READ_CHARS]
+        if is_too_long(status, words):
+            yield status, words
 
 
 def _with_causes(error: object) -> Iterator[object]:

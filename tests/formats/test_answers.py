@@ -75,7 +75,8 @@ ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{
             [LOOK, GREP],
         ),
         ("chat", {"choices": [{"index": 1}, {"message": {**SAYS, "tool_calls": None}}]}, SAYS, []),
-        ("chat", events_of(), {"role": "assistant", "tool_calls": []}, []),
+        ("chat", events_of(), {"role": "assistant", "content": ""}, []),
+        ("chat", events_of({"choices": [{"delta": {"content": "hi"}}]}), SAYS, []),
         ("responses", {"object": "response", "output": [ITEM]}, ITEM, [("a", "look", "{}")]),
         (
             "responses",
@@ -118,7 +119,7 @@ ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{
 def test_what_an_answer_says(name: str, answer: Any, said: Any, calls: list[Any]) -> None:
     """The messages and calls of an answer, whole or streamed, with gaps, other choices and unknown events."""
     is_stream = isinstance(answer, bytes)
-    kind = "text/event-stream; charset=utf-8" if is_stream else "application/json"
+    kind = "Text/Event-Stream; charset=utf-8" if is_stream else "application/json"
     api = APIS[name]
     found = api.messages_of(answer if is_stream else json.dumps(answer).encode(), kind)
     called = [part for message in found for part in api.format.read(message).parts if isinstance(part, ToolCallPart)]

@@ -83,7 +83,7 @@ def test_every_rule_has_one_kind(format: MessageFormat) -> None:
 def test_a_message_alone_is_judged_as_by_validate(given: tuple[MessageFormat, list[Any]]) -> None:
     """A list of one message breaks the rules of the kind ``message`` that it breaks by itself, and no others of that kind.
 
-    An answer without a content is a problem only where the list does not end with it.
+    An answer without content is accepted at the end of a list.
     """
     format, raws = given
     for raw in raws:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
+from compaction.strategies import Strategy
 from compaction.testing import check_strategy
 from tests.support.limits import examples
 from tests.support.options import SETTLES_IN, compositions, settling, single_strategies
@@ -19,6 +21,7 @@ from tests.support.wires import (
     anthropic_conversations,
     bedrock_conversations,
     damaged,
+    each_of,
     gemini_conversations,
     responses_conversations,
 )
@@ -50,24 +53,29 @@ def test_the_conversations_are_valid(format: MessageFormat, conversations: Conve
 
 
 @each_format
-@examples(25)
+@each_of(STRATEGIES)
+@examples(2, parts=len(STRATEGIES))
 @given(data=st.data())
-def test_every_strategy_keeps_the_laws(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
+def test_every_strategy_keeps_the_laws(
+    format: MessageFormat, conversations: Conversations, strategies: Sequence[Strategy], data: st.DataObject
+) -> None:
     """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""
-    messages, strategy, pin = data.draw(conversations), data.draw(st.sampled_from(STRATEGIES)), data.draw(st.sampled_from(PINS))
-    check_strategy(strategy, messages=messages, format=format, pin=pin, settles_in=settling(strategy))
+    messages, pin = data.draw(conversations), data.draw(st.sampled_from(PINS))
+    for strategy in strategies:
+        check_strategy(strategy, messages=messages, format=format, pin=pin, settles_in=settling(strategy))
 
 
 @each_format
-@examples(20)
+@each_of(STRATEGIES)
+@examples(2, parts=len(STRATEGIES))
 @given(data=st.data())
 def test_what_is_broken_does_not_break_further(
-    format: MessageFormat, conversations: Conversations, data: st.DataObject
+    format: MessageFormat, conversations: Conversations, strategies: Sequence[Strategy], data: st.DataObject
 ) -> None:
     """The same laws on conversations as logs hold them: no rule is broken that was not, nothing is parted."""
-    messages = data.draw(damaged(conversations))
-    strategy, pin = data.draw(st.sampled_from(STRATEGIES)), data.draw(st.sampled_from(PINS))
-    check_strategy(strategy, messages=messages, format=format, pin=pin, settles_in=settling(strategy))
+    messages, pin = data.draw(damaged(conversations)), data.draw(st.sampled_from(PINS))
+    for strategy in strategies:
+        check_strategy(strategy, messages=messages, format=format, pin=pin, settles_in=settling(strategy))
 
 
 @each_format

@@ -19,9 +19,8 @@ from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SQLiteStore, handle_tool_call
 from compaction.strategies import Offload, Strategy, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support import limits
 from tests.support.hosts import host_strategies
-from tests.support.limits import examples
+from tests.support.limits import count, examples
 from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
@@ -64,11 +63,11 @@ def test_many_sessions_with_equal_beginnings(tmp_path: Path) -> None:
     strategy = Offload(store, trigger=tokens_exceed(150), min_chars=300, keep=last(groups=2)) >> Truncation(
         trigger=tokens_exceed(260), target=tokens_below(200), keep=last(groups=2)
     )
-    count = limits.count(250, 1_000)
-    pool = SessionPool(strategy, limit=2 * count, **options())
+    sessions = count(250, 1_000)
+    pool = SessionPool(strategy, limit=2 * sessions, **options())
     call = {"id": "call_0", "type": "function", "function": {"name": "read", "arguments": "{}"}}
-    chats: list[Chat] = [copy.deepcopy(BEGINNING) for _ in range(count)]
-    names: dict[int, set[str]] = {number: set() for number in range(count)}
+    chats: list[Chat] = [copy.deepcopy(BEGINNING) for _ in range(sessions)]
+    names: dict[int, set[str]] = {number: set() for number in range(sessions)}
     stubs: dict[str, int] = {}
     for step in range(4):
         for number, chat in enumerate(chats):
@@ -84,10 +83,10 @@ def test_many_sessions_with_equal_beginnings(tmp_path: Path) -> None:
                 names[number].add(session.id)
             for stub in text.split('compaction_expand(id=\\"')[1:]:
                 assert stubs.setdefault(stub.split("\\")[0], number) == number
-    assert len(stubs) == count
+    assert len(stubs) == sessions
     assert all(len(each) == 1 for each in names.values())
     for stub, number in random.Random(0).sample(sorted(stubs.items()), 50):
-        [own], [other] = names[number], names[(number + 1) % count]
+        [own], [other] = names[number], names[(number + 1) % sessions]
         assert "secret" in handle_tool_call("compaction_expand", {"id": stub}, store=store, session=own)
         assert "error" in handle_tool_call("compaction_expand", {"id": stub}, store=store, session=other)
 

@@ -1,6 +1,6 @@
 """Whatever edits a strategy yields, in any order and with any content, the result has no problem that the input did not have.
 
-These are 2,000 runs with fixed seeds, about 2,500 edits a format; ``make soak`` asks for a hundred times as many. A failure
+These are 2,000 runs with fixed seeds, about 2,500 edits a format; ``make soak`` asks for two hundred times as many. A failure
 shows the conversation and the state of the random numbers; it is not shrunk, which would take minutes.
 """
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from compaction import Drop
 from compaction.formats import FORMATS, MessageFormat, gemini
+from tests.support.limits import examples
 from tests.support.random_edits import RUNS_PER_CONVERSATION, check_run, random_edits
 from tests.support.wires import any_conversation
 
@@ -23,7 +24,7 @@ each_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for fo
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @each_format
-@settings(max_examples=RUNS // len(FORMATS) // RUNS_PER_CONVERSATION, phases=[Phase.generate])
+@settings(examples(RUNS // len(FORMATS) // RUNS_PER_CONVERSATION), phases=[Phase.generate])
 @given(data=st.data())
 def test_random_edits_break_nothing(format: MessageFormat, data: st.DataObject) -> None:
     """Laws 1 to 4, metrics as of a fresh count, and a rollback to the original, on valid and on damaged conversations."""

@@ -104,7 +104,8 @@ def test_no_python_escapes(page: Path) -> None:
 def test_commands_run(page: Path) -> None:
     """The ``$ compaction`` commands of a page succeed, in their order, in a folder with the examples.
 
-    They run in this process; ``.ci/stranger`` runs them as a reader does, in an environment that has what the page installs.
+    They run in this process, which is faster. ``.ci/stranger`` runs each in a new one, in an environment that has what the page
+    installs, and notices a missing package, or a command that relies on what an earlier one left in memory.
     """
     for line, arguments in commands(page):
         done = CliRunner().invoke(app, arguments, prog_name="compaction")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from compaction import Drop, Edit, Message, MessageIndex, Replace, Rewrite, Together
 from compaction.formats import MessageFormat, anthropic, openai_chat
@@ -11,6 +11,8 @@ from compaction.index import marked, relay
 from compaction.strategies import Strategy
 
 Chat: TypeAlias = list[dict[str, Any]]
+
+ROLES: Final = {"s": "system", "u": "user", "a": "assistant"}
 
 
 def said(role: str, text: str) -> dict[str, Any]:
@@ -76,8 +78,7 @@ def indexed(messages: Chat, **options: Any) -> MessageIndex:
 
 def index_of_roles(roles: str, format: MessageFormat = anthropic) -> MessageIndex:
     """Return a conversation with a message for each letter: ``s`` for instructions, ``u`` for the user, ``a`` for an answer."""
-    role_of = {"s": "system", "u": "user", "a": "assistant"}
-    return indexed([said(role_of[role], f"{role}{place} " * 20 + ".") for place, role in enumerate(roles)], format=format)
+    return indexed([said(ROLES[role], f"{role}{place} " * 20 + ".") for place, role in enumerate(roles)], format=format)
 
 
 def shown(messages: list[Any]) -> list[str]:

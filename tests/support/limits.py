@@ -10,14 +10,19 @@ WAIT_SECONDS: Final = 300
 _USUAL: Final = 50  # examples of a property in ``make test``
 
 
-def examples(count: int) -> settings:
-    """Return the settings of a slow property: so many examples in ``make test``, and those of the profile in ``make soak``."""
+def examples(count: int, *, parts: int = 1) -> settings:
+    """Return the settings of a slow property: so many examples in ``make test``, and those of the profile in a longer run.
+
+    Args:
+        count: Examples in ``make test``. The first is the smallest that there is, so one alone shows little.
+        parts: The number of tests that share the examples of a longer run, such as one for each strategy.
+    """
     most = settings.default.max_examples
-    return settings(max_examples=count if most <= _USUAL else most)
+    return settings(max_examples=count if most <= _USUAL else -(-most // parts))
 
 
 def count(usual: int, longer: int) -> int:
-    """Return a number of cases of a slow test: ``usual`` in ``make test``, ``longer`` in ``make soak``."""
+    """Return the number of cases of a slow test: ``usual`` in ``make test``, and ``longer`` in a longer run."""
     return usual if settings.default.max_examples <= _USUAL else longer
 
 

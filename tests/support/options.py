@@ -44,7 +44,7 @@ TRIGGER_ATOMS: Final[list[Trigger]] = [
     *(always, never, has_tool_calls, tokens_exceed(90), tokens_below(60), messages_exceed(4), messages_exceed(4, system=False)),
     *(turns_exceed(1), groups_exceed(4), bytes_exceed(150), context_exceeds(0.5), every(2), idle_for(60)),
 ]
-"""A trigger of each kind."""
+"""A trigger of each kind but ``worth_it``."""
 
 
 SETTLES_IN: Final = 4

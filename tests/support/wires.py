@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any, Final, TypeAlias
 
 import attrs
+import pytest
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, presets
@@ -100,6 +101,17 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
     presets.langgraph_summary(Brief(), max_tokens_before_summary=100, max_summary_tokens=50, keep_recent_messages=1),
 )
 """Every built-in strategy, configured to change a short conversation."""
+
+
+def each_of(every: Sequence[Strategy]) -> pytest.MarkDecorator:
+    """Return the mark of a test that runs with all ``strategies``, four at a time, so that none depends on what is drawn.
+
+    Four are tried on each list, because most lists take longer to draw than to compact.
+    """
+    parts = -(-len(every) // 4)
+    fours = [every[part::parts] for part in range(parts)]
+    return pytest.mark.parametrize("strategies", fours, ids=[" ".join(each.name for each in four) for four in fours])
+
 
 Pin: TypeAlias = Callable[[Message], bool] | None
 

@@ -76,6 +76,7 @@ class CompactionEngine:
     last_error: str | None
     last_result: CompactionResult | None
     notice: str | None  # for the user: the next compaction is near
+    _last_noted: int  # the newest prompt tokens above 0 that the notice is about
     awaiting_real_usage_after_compression: bool
     last_compression_rough_tokens: int
     _last_summary_dropped_count: int
@@ -117,7 +118,7 @@ class CompactionEngine:
     def on_session_reset(self) -> None:
         """Start another conversation: the counts start from zero."""
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
-        self._last_summary_dropped_count = self.last_compression_rough_tokens = 0
+        self._last_summary_dropped_count = self.last_compression_rough_tokens = self._last_noted = 0
         self._progress, self._due = Progress(), False
         self.last_error = self.last_result = self.notice = None
         self._note_end(changed=False)
@@ -176,7 +177,9 @@ class CompactionEngine:
             InputError: If it is not a mapping, or a figure in it is not a whole number >= 0.
         """
         prompt, completion = _reported(usage, "prompt_tokens"), _reported(usage, "completion_tokens")
-        self.notice = pressure_notice(prompt, self.threshold_tokens, self.last_prompt_tokens)
+        if prompt:
+            self.notice = pressure_notice(prompt, self.threshold_tokens, self._last_noted)
+            self._last_noted = prompt
         self.last_prompt_tokens, self.last_completion_tokens = prompt, completion
         self.last_total_tokens = _reported(usage, "total_tokens") or prompt + completion
         self.awaiting_real_usage_after_compression = False
@@ -289,7 +292,9 @@ class CompactionEngine:
         """Record the result, and return the messages; the given list itself if nothing changed."""
         self.last_result = result
         self.last_error = "; ".join(f"{each.error}: {each.policy}" for each in result.failures) or None
-        self.compression_count += bool(result.edits)
+        if result.edits:
+            self.compression_count += 1
+            self.notice = None
         self._progress.ran(changed=bool(result.edits))
         self._sent_tokens = result.after.tokens
         return messages if same(messages, result.messages) else list(result.messages)
@@ -348,7 +353,8 @@ class CompactionEngine:
             self.context_length, self._main, self.threshold_percent = before
             raise
         self.threshold_tokens = int(context_length * self.threshold_percent)
-        self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = 0
+        self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self._last_noted = 0
+        self.notice = None
         self._progress, self._due = Progress(), False
         self._new_report, self._has_reports = 0, False
 

@@ -177,6 +177,9 @@ class EngineSettings:
         none     ``main``       named, or main's  the main model's server
         none     any other      named or not      Hermes' own client for that provider
         ======== ============== ================= ====================================
+
+        If the main model has no base URL, its server is taken to be OpenAI's, and its key is not sent there: the key is in
+        ``summary_key_env``, or else in ``OPENAI_API_KEY``.
         """
         if self.summary_base_url is None and self.summary_provider not in _OURS:
             return as_summarizer(HermesProviderModel(self.summary_provider, self.summary_model))

@@ -19,16 +19,17 @@ The way of the user's words through the files, with an example::
 | whether a quoted line counts as the user's | `own_lines` |
 | which heading or label a sentence stands under | `passages` |
 | where a sentence ends, what asks | `sentences` |
+| what is a word | `sentences`; in what a sentence is about, `subjects`; in what the model reads, `classifier` |
 | whether a sentence is a rule | the examples in ``benchmarks/statements``; thresholds in `kinds` |
 | which statement replaces which | `statement_table`, and `subjects` for what two have in common |
 | what counts as an exact fact, and which is kept | `facts`, `fact_table` |
-| how a call, an error or a row is shown | `actions` |
+| how a call, an error or a row is shown; what counts as the reason for a denial | `actions`; `denials` |
 | what comes first, and how much of it | `digest` |
 | how a line is written | `writer`, `page`, `sections` |
 | what is read again in a later round | `memory`, `earlier` |
 
-Beside every summary, whoever wrote it, stands the `excerpt` of what the user said; `own_lines` shortens a message for it, and
-`questions` finds what a short answer answers.
+Beside every summary, whoever wrote it, stands the `excerpt` of what the user said, written and read by `excerpt_text`;
+`own_lines` shortens a message for it, and `questions` finds what a short answer answers.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ from typing import TYPE_CHECKING
 from ...lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .actions import DENIAL as DENIAL
-    from .actions import denial_in as denial_in
+    from .denials import DENIAL as DENIAL
+    from .denials import denial_in as denial_in
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import message_numbers as message_numbers
     from .digest import quoted_tokens as quoted_tokens
     from .excerpt import excerpt as excerpt
-    from .excerpt import quoted_words as quoted_words
-    from .excerpt import split_excerpt as split_excerpt
     from .excerpt import task_of as task_of
-    from .excerpt import without_excerpts as without_excerpts
+    from .excerpt_text import quoted_words as quoted_words
+    from .excerpt_text import split_excerpt as split_excerpt
+    from .excerpt_text import without_excerpts as without_excerpts
     from .facts import facts_in as facts_in
     from .own_lines import shortened as shortened
     from .page import listed as listed
@@ -60,11 +61,12 @@ __all__ = ["DigestSummarizer", "FactSummarizer"]
 export_lazily(
     __name__,
     {
-        "actions": "DENIAL denial_in",
+        "denials": "DENIAL denial_in",
         "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
-        "excerpt": "excerpt quoted_words split_excerpt task_of without_excerpts",
+        "excerpt": "excerpt task_of",
+        "excerpt_text": "quoted_words split_excerpt without_excerpts",
         "own_lines": "shortened",
         "questions": "asked_in is_short_answer",
         "sentences": "one_line",

@@ -25,6 +25,7 @@ _SCANNED: Final = 8_000
 _MOST_VALUES: Final = 200
 _ROW_CHARS: Final = 200
 _MOST_ROWS: Final = 400
+_MOST_FOUND: Final = 2  # rows that hold the most of what a request names; more of them say that it names none
 _CHANGING: Final = re.compile(  # the name or the command of a call that changes something
     r"\b(?:add|append|apply|book|build|cancel|chmod|commit|copy|cp|create|delete|deploy|edit|insert|install|make|merge|mkdir|"
     r"modify|move|mv|patch|pay|post|push|put|refund|remove|rename|replace|rm|save|send|set|submit|touch|update|upload|write|tee|"
@@ -50,14 +51,6 @@ _FAILURE: Final = re.compile(  # a line that names an error
         ]
     ),
     re.MULTILINE,
-)
-DENIAL: Final = "The result says why the call was denied"
-"""The beginning of such a result once it is cut to the reason. It names nobody, because anybody may have written the reason."""
-
-_DENIED: Final = re.compile(  # how coding agents hand over why the user denied a call
-    r"\s*(?:The user (?:doesn't want|does not want|denied|rejected|declined)\b[^:\n]{0,300}|"
-    rf"{re.escape(DENIAL)}):\s*(?:<feedback>\s*)?(.{{1,2000}})",
-    re.DOTALL,
 )
 _IDLE: Final = re.compile(  # such a line says less than the others
     r"Traceback \(|^\s*File \"|^\s*at |warning|Warnung|경고|警告|npm ERR! code|^\s*\^|={3}|\.{3,}|rsync error:|make: "
@@ -118,11 +111,19 @@ def argument_values(arguments: str) -> list[str]:
     return found
 
 
-def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[tuple[str, bool], ...]:
-    """Return the tasks of a plan that a call hands over, each as ``state: task`` and with whether it is open.
+@attrs.frozen
+class PlanTask:
+    """A task of the agent's own list."""
 
-    >>> plan_in('{"todos": [{"content": "Port it", "status": "in_progress"}, {"content": "Test it", "status": "completed"}]}')
-    (('in_progress: Port it', True), ('completed: Test it', False))
+    text: str  # the task, behind its state
+    is_open: bool
+
+
+def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[PlanTask, ...]:
+    """Return the tasks of a plan that a call hands over.
+
+    >>> plan_in('{"todos": [{"content": "Port it", "status": "in_progress"}]}')
+    (PlanTask(text='in_progress: Port it', is_open=True),)
     """
     try:
         given = json.loads(arguments) if '"status"' in arguments else None
@@ -131,17 +132,17 @@ def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[tuple[s
     for value in cast("dict[str, Any]", given).values() if isinstance(given, dict) else ():
         tasks = [*map(_task_of, cast("Sequence[Any]", value)[:_MOST_TASKS])] if isinstance(value, list) else []
         if tasks and None not in tasks:
-            return tuple([(one_line(redact(text), _ERROR_CHARS), is_open) for text, is_open in filter(None, tasks)])
+            return tuple([PlanTask(one_line(redact(task.text), _ERROR_CHARS), task.is_open) for task in filter(None, tasks)])
     return ()
 
 
-def _task_of(given: Any) -> tuple[str, bool] | None:
-    """Return a task of a plan with its state before it, and whether it is open; ``None`` for anything else."""
+def _task_of(given: Any) -> PlanTask | None:
+    """Return a task of a plan; ``None`` for anything else."""
     fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     texts = {key: value for key, value in fields.items() if isinstance(value, str) and key not in ("id", "priority")}
     state = texts.pop("status", "")
     is_open = _PLAN_STATES.get(re.sub(r"\W", "_", state.lower()))
-    return None if is_open is None or not texts else (f"{state}: {next(iter(texts.values()))}", is_open)
+    return None if is_open is None or not texts else PlanTask(f"{state}: {next(iter(texts.values()))}", is_open)
 
 
 def error_in(text: str, *, certain: bool = False) -> str | None:
@@ -163,16 +164,6 @@ def error_in(text: str, *, certain: bool = False) -> str | None:
     shown = named if named and len(text) > _ERROR_CHARS else lines
     telling = [line for line in shown if not _IDLE.search(line)]
     return one_line(" | ".join(dict.fromkeys(telling or shown)), _ERROR_CHARS)
-
-
-def denial_in(text: str) -> str:
-    r"""Return what a result tells as the reason why the user denied the call; empty if it tells none.
-
-    >>> denial_in("The user denied this operation and provided the following feedback:\n<feedback>\nNot on main.\n</feedback>")
-    'Not on main.'
-    """
-    found = _DENIED.match(text)
-    return found[1].strip().removesuffix("</feedback>").rstrip() if found else ""
 
 
 def outcome_of(result: ToolResultPart, changes: bool) -> str:
@@ -207,14 +198,15 @@ class RowSearch:
         named = self._named("\n".join([row[:_ROW_CHARS] for row in rows]))
         if not named:
             return []
-        holding = (row[:_ROW_CHARS] for row in rows)
-        by_row = [named.intersection(_RUN.findall(row) if any(map(row.__contains__, named)) else ()) for row in holding]
-        often = Counter(run for runs in by_row for run in runs)
-        rare = [sum(len(run) for run in runs if often[run] <= max(1, len(rows) // 6)) for runs in by_row]
-        best = max(rare)
-        if not best or rare.count(best) > 2:
+        shown = (row[:_ROW_CHARS] for row in rows)
+        by_row = [named.intersection(_RUN.findall(row) if any(map(row.__contains__, named)) else ()) for row in shown]
+        holders = Counter(run for runs in by_row for run in runs)
+        most_holders = max(1, len(rows) // 6)  # of a word that tells rows apart; "name" is in all of them
+        weights = [sum(len(run) for run in runs if holders[run] <= most_holders) for runs in by_row]
+        heaviest = max(weights)
+        if not heaviest or weights.count(heaviest) > _MOST_FOUND:
             return []
-        return [one_line(row, _ROW_CHARS) for row, weight in zip(rows, rare, strict=True) if weight == best]
+        return [one_line(row, _ROW_CHARS) for row, weight in zip(rows, weights, strict=True) if weight == heaviest]
 
     def _named(self, text: str) -> set[str]:
         """Return the words of a text that the request has."""

@@ -30,9 +30,7 @@ from zlib import crc32, decompress
 KINDS: Final = (
     *("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task", "request", "question"),
     *("others_rule", "hypothetical", "small_talk", "acknowledgement", "program"),
-)
-"""The kinds, in the order of the model's scores."""
-
+)  # in the order of the model's scores
 PER_MILLE: Final = 1_000
 MODEL: Final = Path(__file__).with_name("classifier.bin")
 
@@ -160,18 +158,11 @@ _LANES: Final = struct.Struct("<17I")  # of a sum
 _EVEN: Final = int.from_bytes(b"\xff\xff\x00\x00" * 8, "little")  # the even lanes of a row
 _ODD_FROM: Final = 256  # the bit of a sum at which what was in odd lanes begins
 _COUNT_FROM: Final = 512  # the bit of a sum at which the number of features begins
-PLACES: Final = (*range(0, len(KINDS), 2), *range(1, len(KINDS), 2))
-"""The lane of a row that holds the weight of each kind, and its byte in the file."""
+PLACES: Final = (*range(0, len(KINDS), 2), *range(1, len(KINDS), 2))  # of each kind, its lane in a row, and byte in the file
+ZERO: Final = 128  # the byte that stands for a weight of zero
+STEPS: Final = 16  # of scores, for each power of two of a probability
 
-ZERO: Final = 128
-"""The byte that stands for a weight of zero."""
-
-STEPS: Final = 16
-"""Scores have this many steps for each power of two of a probability."""
-
-_KnownWord: TypeAlias = tuple[int, int, int]
-"""The sum of a word's features, and its shares in pairs: as the second word, and as the first."""
-
+_KnownWord: TypeAlias = tuple[int, int, int]  # the sum of a word's features, and its shares in pairs: as second, and as first
 _AT_END: Final[_KnownWord] = 0, second_in_pair(END), 0
 _POWERS: Final = tuple([round((1 << 16) * 2 ** (-step / STEPS)) for step in range(256)])
 

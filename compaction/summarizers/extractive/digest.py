@@ -86,10 +86,10 @@ class DigestSummarizer:
         Raises:
             SummaryFailed: If there is nothing to summarize, or the budget is too small for any digest.
         """
-        messages = _messages(request)
-        given, request = request, _with_summaries(request)
-        if request is given and not any(map(_says_something, messages)):
+        messages, has_summaries = _messages(request), _with_summaries(request) is not request
+        if not has_summaries and not any(map(_says_something, messages)):
             raise SummaryFailed("there are no new messages to make a digest of")
+        request = _with_summaries(request)
         writer = SummaryWriter(request, messages, self.redact or str)
         page, limit = writer.page, writer.page.limit
         shares = _OF_TALK if writer.talk else _OF_DIGEST
@@ -232,13 +232,8 @@ def _says_something(message: Message) -> bool:
     return bool(message.text.strip()) or any(message.tool_calls()) or any(message.tool_results())
 
 
-def _summaries_in(request: SummaryRequest) -> list[str]:
-    """Return the texts of summaries among the groups of a request; in its sources there are none."""
-    marks = [group.mark for group in request.groups if not group.is_collapsed and not request.sources]
-    return [mark.body for mark in marks if mark is not None]
-
-
 def _with_summaries(request: SummaryRequest) -> SummaryRequest:
-    """Return the request with the summaries among its groups in front of the earlier one."""
-    texts = _summaries_in(request)
+    """Return the request with the summaries among its groups in front of the earlier one; in its sources there are none."""
+    summaries = (group.mark for group in request.groups if not group.is_collapsed and not request.sources)
+    texts = [mark.body for mark in summaries if mark is not None]
     return attrs.evolve(request, previous="\n\n".join([*texts, *filter(None, [request.previous])])) if texts else request

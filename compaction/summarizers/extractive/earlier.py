@@ -62,20 +62,22 @@ class EarlierSummary:
         return found
 
     def _is_known(self, line: str) -> bool:
-        """Return whether a line was said, or is in the memory, or is a heading or list of ours."""
-        memory = self._memory
-        bare = _NOTE.sub("", _BY.sub("", line))
+        """Return whether a line was said, or is in the memory, or is a list of ours."""
+        memory, statements = self._memory, self._memory.statements
+        bare = _NOTE.sub("", _BY.sub("", line))  # "The port is 8080." of "System: The port is 8080. (message 3)"
+        head, _, rest = line.partition(": ")
         return (
-            (bool(self._spoken) and any(map(self._is_spoken, (bare, SPEAKER.sub("", bare, count=1)))))
-            or bare in memory.statements.current
-            or bare in memory.statements.replaced
+            self._is_spoken(bare)
+            or self._is_spoken(SPEAKER.sub("", bare, count=1))  # "Ann: We leave at 9."
+            or bare in statements.current
+            or bare in statements.replaced
+            or line.partition(" -> ")[0] in memory.actions  # "shell(make) -> ok"
             or bare in memory.rows
-            or _OWN.match(line) is not None
-            or line.partition(" -> ")[0] in memory.actions
-            or line.partition(": ")[2] in memory.rows
-            or line.partition(": ")[0] in memory.plans
+            or rest in memory.rows  # "list: id=227 name=Ada Berg"
+            or head in memory.plans  # "todo: done: Port it"
+            or _OWN.match(line) is not None  # "Read: a.py b.py"
         )
 
     def _is_spoken(self, text: str) -> bool:
-        parts = [*sentences_in(text)]
+        parts = [*sentences_in(text)] if self._spoken else []
         return bool(parts) and self._spoken.issuperset(parts)

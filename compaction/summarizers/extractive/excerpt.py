@@ -1,25 +1,19 @@
 """The excerpt: what the user said, word for word. It stands in every summary before what the summarizer wrote.
 
 What people say is a few per cent of an agent's conversation, and the part that nobody can recreate. So a strategy that replaces
-messages quotes what the user said in them, each message as an entry::
+messages quotes what the user said in them. `excerpt_text` shows how. If not everything fits, `_Room.filled` takes these steps,
+each as far as the room goes; a later one quotes more of a message that an earlier one shortened:
 
-    The user's messages, word for word:
-    - Rules:
-      - no tabs
-    - yes, the first (the assistant had said: "Shall I use (1) ruff or (2) black?")
-
-If not everything fits, `_Room.filled` decides what stays. It reads like this page:
-
-1. the task, and the newest message: in any case, shortened if need be;
-2. of the other messages, the lines that matter most: rules, then values, facts, and all other words of the user;
-3. what belongs to them: the questions that short answers need, prose that may be pasted, and then what was pasted.
+1. the task, and then the newest message: the user's words, shortened if need be;
+2. of the other messages, the user's words: all, or else the lines that matter most, and of each message at least a part;
+3. what belongs to them: the questions that short answers need, prose that may be pasted, and then what was pasted;
+4. messages in which all is pasted or a program's, and then those that repeat the words of another one.
 
 `own_lines` tells the user's lines from pasted ones, and shortens a message to them; `questions` finds what an answer answers.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -32,6 +26,7 @@ from ...index import asks_user
 from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
 from .actions import argument_values
+from .excerpt_text import EXCERPT_HEADING, quotation, read_quotation, write_excerpt
 from .kinds import Judgement, Kind, judge
 from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .questions import QUESTION_CHARS, in_chars, question_of
@@ -39,13 +34,8 @@ from .statements import speaker_of
 from .subjects import is_eastern, values_of
 from .voices import is_handed_over
 
-_HEADING: Final = "The user's messages, word for word:"
 _HANDED_OVER: Final = "[perhaps the output of a program]"
-_SAID: Final = ' (the assistant had said: "'
-_NOTE: Final = re.compile(r" \(message \d{1,9}\)\Z")
 
-_OPENING: Final = 4  # user messages before the first answer: examples, and then the task
-_MOST_OPENING: Final = 32  # messages that are looked at for it
 _READ_CHARS: Final = 32  # characters that are read for each token of the excerpt, from the newest message back
 _LEAST_READ: Final = 20_000  # characters that are read in any case
 _MOST_READ: Final = 2_000  # the most characters that one message counts for
@@ -80,12 +70,8 @@ def excerpt(
     a speaker stands before the words, and what was attached behind them. A message that a framework seems to have handed over
     for a program is labelled. Secrets are replaced, since an excerpt is stored and stays in every later request.
 
-    If not everything fits, lines that look pasted or printed by a program are left out first, and so are messages that a
-    framework handed over; then sentences inside the long prose of long messages, which may be pasted too. Then the sentences
-    that matter least are left out: rules, preferences, decisions and open tasks stay longest, each with what was said about
-    the same thing later, and answers to several questions. The task comes first, and may have seven tenths, or more if the
-    newest message needs less; the newest message follows, what the user said before the task, and then the other messages
-    from the newest back. What was said twice is quoted once; in long messages, so is a line.
+    If not everything fits, the top of this file says what stays. Rules, preferences, decisions and open tasks stay longest,
+    each with what was said about the same thing later. What was said twice is quoted once; in long messages, so is a line.
 
     Cost: O(characters of the user's messages).
 
@@ -110,25 +96,23 @@ def excerpt(
       - no tabs
       - no mocks
     """
-    room = tokens - count(_HEADING) - _FRAME
-    inherited = [_Entry(0, words, question=question) for words, question in map(_parted, earlier)]
-    said, place_of_task = list[_Entry](), 0
+    room = tokens - count(EXCERPT_HEADING) - _FRAME
+    inherited = [_Entry(0, words, question=question) for words, question in map(read_quotation, earlier)]
+    said, task_at = list[_Entry](), 0
     for at, message, asked in _spoken(messages, before or {}):
         if at >= earlier_at:
             said += inherited
             inherited = []
-        place_of_task = len(said) if task is not None and message.raw is task else place_of_task
+        task_at = len(said) if task is not None and message.raw is task else task_at
         text, attached = (message.said, message.attached) if message.said else (message.attached, "")
         number = (numbers or {}).get(id(message.raw))
         said.append(_Entry(0, text, speaker_of(message), number, question_of(asked, message), attached))
     said += inherited
     if not said or room <= 0:
         return ""
-    entries = _read(said, place_of_task, max(_LEAST_READ, _READ_CHARS * tokens), redact or str)
-    chosen = _Room(room, count).filled(entries, tokens)
-    if not chosen:
-        return ""
-    return "\n".join([_HEADING, *[_as_entry(chosen[place]) for place in sorted(chosen)]])
+    entries = _read(said, task_at, max(_LEAST_READ, _READ_CHARS * tokens), redact or str)
+    chosen = _Room(tokens, room, count).filled(entries)
+    return write_excerpt([chosen[place] for place in sorted(chosen)]) if chosen else ""
 
 
 def _spoken(messages: Iterable[Message], before: Mapping[int, Message]) -> Iterator[tuple[int, Message, Message | None]]:
@@ -166,9 +150,12 @@ class _Entry:
         """Return the whole text, or lines of it, as it is quoted, with so much of the question that it answers."""
         speaker = f"{self.speaker}: " if self.speaker else ""
         attached = f" {self.attached}" if self.attached else ""
-        question = f'{_SAID}{question}")' if question else ""
-        note = f" (message {self.number})" if self.number and values_of(text[:LONG_LINE]) else ""
-        return text and f"{self.label}{speaker}{text}{attached}{question}{note}"
+        number = self.number if self.number and values_of(text[:LONG_LINE]) else None
+        return text and quotation(f"{self.label}{speaker}{text}{attached}", question, number)
+
+    def own_words(self, *, prose: bool = False) -> str:
+        """Return the lines that the user probably wrote."""
+        return self.words(self.own(prose=prose))
 
     def own(self, *, prose: bool = False) -> set[int]:
         """Return the places of the lines that the user probably wrote; with ``prose``, those inside long prose too."""
@@ -194,7 +181,7 @@ class _Entry:
         return attrs.evolve(self, text=joined(lines, said), lines=lines) if len(said) < len(lines) else self
 
 
-def _read(said: Sequence[_Entry], task: int, chars: int, redact: Callable[[str], str]) -> list[_Entry]:
+def _read(said: Sequence[_Entry], task_at: int, chars: int, redact: Callable[[str], str]) -> list[_Entry]:
     """Return the entries in the order in which they are chosen, each once, as far as so many characters go.
 
     The first is the task, and the second the newest. What was said before the task follows, and then the others from the newest
@@ -202,23 +189,17 @@ def _read(said: Sequence[_Entry], task: int, chars: int, redact: Callable[[str],
     """
     times = Counter(each.question for each in said)
     found: dict[tuple[str, str, str], _Entry] = {}
-    for place in dict.fromkeys([task, len(said) - 1, *range(task), *reversed(range(len(said)))]):
+    for place in dict.fromkeys([task_at, len(said) - 1, *range(task_at), *reversed(range(len(said)))]):
         each = said[place]
         question = each.question if times[each.question] == 1 else ""  # one that is asked again and again says nothing
         key = each.text + each.attached, each.speaker, question
         if key in found:
             continue
-        is_labelled = place != task and (each.text.startswith(_HANDED_OVER) or is_handed_over(each.text))
+        is_labelled = place != task_at and (each.text.startswith(_HANDED_OVER) or is_handed_over(each.text))
         text = redact(each.text.removeprefix(_HANDED_OVER).lstrip() if is_labelled else each.text)
-        found[key] = attrs.evolve(
-            each,
-            place=place,
-            text=text,
-            question=redact(question),
-            attached=redact(each.attached),
-            label=f"{_HANDED_OVER} " if is_labelled else "",
-            lines=lines_by_writer(text),
-        )
+        label, attached = f"{_HANDED_OVER} " if is_labelled else "", redact(each.attached)
+        entry = attrs.evolve(each, place=place, text=text, label=label, attached=attached, question=redact(question))
+        found[key] = attrs.evolve(entry, lines=lines_by_writer(text))
         chars -= min(len(text), _MOST_READ)
         if chars < 0:
             break
@@ -229,63 +210,73 @@ def _read(said: Sequence[_Entry], task: int, chars: int, redact: Callable[[str],
 class _Room:
     """Quotes messages until the room is full. Holds state: the tokens that are left, and what is quoted, by place."""
 
+    _tokens: int  # of the whole excerpt
     _left: int
     _count: Count
     _judged: Callable[[str], Judgement] = attrs.field(factory=lambda: cache(judge), init=False)  # for the time of one excerpt
     _quoted: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
     _asked: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # the questions in it
 
-    def filled(self, entries: Sequence[_Entry], tokens: int) -> dict[int, str]:
-        """Return what is quoted of each message, by its place; the first is the task, the second the newest."""
+    def filled(self, entries: Sequence[_Entry]) -> dict[int, str]:
+        """Return what is quoted of each message, by its place; the first is the task, the second the newest.
+
+        The numbers are those at the top of this file.
+        """
         whole = {entry.place: entry.quoted(entry.text, in_chars(entry.question, QUESTION_CHARS)) for entry in entries}
         if sum(map(self._size, whole.values())) <= self._left:
             return whole
-        entries, repeated = _each_once(entries)
-        task, *others = entries
-        newest = min(self._size(others[0].text) + _ENTRY, int((1 - _TASK_SHARE) * tokens)) if others else 0
-        most_of_task = max(self._left - newest, min(self._left, int(_TASK_SHARE * tokens)))
-        # what always stays
-        self._put_shortened(task, task.words(task.own(prose=True)), most_of_task)
-        for entry in others[:1]:
-            self._put_shortened(entry, entry.words(entry.own()), tokens)
-        # what else the user said: all of it, or what matters most, and of each message at least a part
-        if sum(self._size(entry.words(entry.own())) for entry in others[1:]) > self._left:
-            self._put_weightiest(task, others)
-        for entry in others[1:]:
-            self._put(entry, entry.words(entry.own()))
-        for entry in others[1:]:
+        once, repeated = _each_once(entries)
+        task, newest, others = once[0], once[1:2], once[2:]
+        # 1
+        most_of_task = self._most_of_task(newest)
+        self._put_shortened(task, task.own_words(prose=True), most_of_task)
+        for entry in newest:
+            self._put_shortened(entry, entry.own_words())
+        # 2
+        if sum(self._size(entry.own_words()) for entry in others) > self._left:
+            self._put_weightiest(task, newest, others)
+        for entry in others:
+            self._put(entry, entry.own_words())
+        for entry in others:
             if entry.place not in self._quoted:
-                self._put_shortened(entry, entry.words(entry.own()), tokens)
-        # what belongs to it
-        self._put_questions(entries)
-        self._put_prose(others, tokens)
-        self._put_pasted(entries, tokens)
-        # messages without words of the user, and those that repeat the words of another one
-        for entry in entries:
+                self._put_shortened(entry, entry.own_words())
+        # 3
+        self._put_questions(once)
+        self._put_prose([*newest, *others])
+        self._put_pasted(once)
+        # 4
+        for entry in once:
             if entry.place not in self._quoted:
-                self._put_shortened(entry, entry.text, most_of_task if entry is task else tokens)
+                self._put_shortened(entry, entry.text, most_of_task if entry is task else None)
         for entry in repeated:
             self._put(entry, entry.text)
         return self._quoted
 
-    def _put_weightiest(self, task: _Entry, others: Sequence[_Entry]) -> None:
+    def _most_of_task(self, newest: Sequence[_Entry]) -> int:
+        """Return the most tokens of the task: its share, or what is left beside the newest message, if that is more."""
+        share = int(_TASK_SHARE * self._tokens)
+        of_newest = min(sum(self._size(each.text) + _ENTRY for each in newest), int((1 - _TASK_SHARE) * self._tokens))
+        return max(self._left - of_newest, min(self._left, share))
+
+    def _put_weightiest(self, task: _Entry, newest: Sequence[_Entry], others: Sequence[_Entry]) -> None:
         """Quote the user's lines, those that matter most first, and the questions that short answers need.
 
         What was pasted into the task follows the rules, unless it is long: the task is about it.
         """
-        weights = self._weights(others[1:])
+        weights = self._weights(others)
         for least in _TIERS:
-            for entry in others[1:]:
+            for entry in others:
                 self._put(entry, entry.words({at for at in entry.own() if weights[entry.place, at] >= least}))
             if least is Kind.TASK and len(task.text) <= LONG_MESSAGE:
                 self._put(task, task.text)
             if least is Kind.VALUE:
-                self._put_questions([task, *others])
+                self._put_questions([task, *newest, *others])
 
     def _weights(self, entries: Sequence[_Entry]) -> dict[tuple[int, int], float]:
         """Return how much each of the user's lines matters, by the places of its message and its own.
 
-        What may withdraw a rule matters as much as the rule: a later line with a word that only a few messages have.
+        What may withdraw a rule matters as much as the rule: a line with a word of an earlier message that few others have. So
+        "Now you may touch prod." stays as long as "Never touch prod.".
         """
         weights, sharing = dict[tuple[int, int], float](), defaultdict[str, list[tuple[int, int]]](list)
         for entry in entries:
@@ -298,8 +289,9 @@ class _Room:
         found = dict(weights)
         for lines in sharing.values():
             if 1 < len({place for place, _ in lines}) <= _MOST_SHARING:
-                for line in lines:
-                    found[line] = max(found[line], *(weights[other] for other in lines if other[0] < line[0]), 0)
+                for place, at in lines:
+                    earlier = [weights[other] for other in lines if other[0] < place]
+                    found[place, at] = max(found[place, at], *earlier, 0)
         return found
 
     def _put_questions(self, entries: Iterable[_Entry]) -> None:
@@ -308,12 +300,12 @@ class _Room:
             chars = QUESTION_CHARS if entry.question and entry.place not in self._asked else 0
             while chars >= _LEAST_QUESTION and self._left >= _LEAST_ROOM:
                 question = in_chars(entry.question, chars)
-                if self._put(entry, entry.text, question=question):
+                if self._quote(entry, entry.quoted(entry.text, question)):
                     self._asked[entry.place] = question
                     break
                 chars = len(question) // 2
 
-    def _put_prose(self, entries: Sequence[_Entry], tokens: int) -> None:
+    def _put_prose(self, entries: Sequence[_Entry]) -> None:
         """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
         found = [entry for entry in entries if any(line.is_prose and line.is_own for line in entry.lines)]
         for entry in found:
@@ -322,11 +314,11 @@ class _Room:
             heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
             self._put(entry, entry.words(heavy | entry.own()))
         for entry in found:
-            self._put_shortened(entry, entry.words(entry.own(prose=True)), tokens)
+            self._put_shortened(entry, entry.own_words(prose=True))
 
-    def _put_pasted(self, entries: Sequence[_Entry], tokens: int) -> None:
+    def _put_pasted(self, entries: Sequence[_Entry]) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
-        more = int(_PASTED_SHARE * tokens)
+        more = int(_PASTED_SHARE * self._tokens)
         for entry in sorted(entries, key=lambda each: self._size(each.text)):
             if entry.place in self._quoted:
                 self._put(entry, entry.text)
@@ -334,36 +326,38 @@ class _Room:
                 self._put_shortened(entry, entry.text, self._size(self._quoted[entry.place]) + more)
                 more -= before - self._left
 
-    def _put_shortened(self, entry: _Entry, text: str, most: int) -> None:
-        """Quote this text of a message, shortened so that the entry has at most so many tokens, and fits."""
-        if self._is_whole(entry):
-            return
-        question, stands = self._asked.get(entry.place, ""), self._quoted.get(entry.place, "")
-        around = self._size(entry.quoted(text, question)) - self._count(text)
-        tokens = min(most, self._left + self._size(stands)) - around
-        self._put(entry, shortened(text, tokens, self._count, self._judged))
+    def _put_shortened(self, entry: _Entry, text: str, most: int | None = None) -> None:
+        """Quote this text of a message, shortened so that the entry fits, and has at most so many tokens."""
+        if not self._is_whole(entry):
+            around = self._size(self._with_question(entry, text)) - self._count(text)
+            room = self._room_for(entry)
+            tokens = (room if most is None else min(most, room)) - around
+            self._put(entry, shortened(text, tokens, self._count, self._judged))
 
-    def _put(self, entry: _Entry, text: str, *, question: str = "") -> bool:
-        """Quote this text of a message in place of what is quoted of it, unless that is the whole; return whether it fits.
+    def _put(self, entry: _Entry, text: str) -> None:
+        """Quote this text of a message, if it fits, in place of what is quoted of it, unless that is the whole."""
+        if not self._is_whole(entry):
+            self._quote(entry, self._with_question(entry, text))
 
-        Args:
-            entry: The message.
-            text: Its text, or lines of it.
-            question: As much of its question as follows; by default what follows it already.
-        """
-        question = question or self._asked.get(entry.place, "")
-        shown, stands = entry.quoted(text, question), self._quoted.get(entry.place, "")
-        room = self._left + self._size(stands)
-        if self._is_whole(entry, question) or shown in ("", stands) or self._size(shown) > room:
+    def _quote(self, entry: _Entry, shown: str) -> bool:
+        """Quote a message so, in place of what is quoted of it; return whether that is new, and fits."""
+        room = self._room_for(entry)
+        if shown in ("", self._quoted.get(entry.place)) or self._size(shown) > room:
             return False
         self._left = room - self._size(shown)
         self._quoted[entry.place] = shown
         return True
 
-    def _is_whole(self, entry: _Entry, question: str = "") -> bool:
-        """Whether a message is quoted whole, with so much of its question."""
-        question = question or self._asked.get(entry.place, "")
-        return self._quoted.get(entry.place) == entry.quoted(entry.text, question) != ""
+    def _is_whole(self, entry: _Entry) -> bool:
+        return self._quoted.get(entry.place) == self._with_question(entry, entry.text)
+
+    def _with_question(self, entry: _Entry, text: str) -> str:
+        """Return this text of a message with as much of its question as is quoted."""
+        return entry.quoted(text, self._asked.get(entry.place, ""))
+
+    def _room_for(self, entry: _Entry) -> int:
+        """Return the tokens that are left without what is quoted of a message."""
+        return self._left + self._size(self._quoted.get(entry.place, ""))
 
     def _size(self, text: str) -> int:
         return self._count(text) + _ENTRY if text else 0
@@ -374,7 +368,7 @@ def _each_once(entries: Sequence[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
     lines, words = set[str](), set[str]()
     once, repeated = list[_Entry](), list[_Entry]()
     for number, entry in enumerate(each.without(lines) for each in entries):
-        own = entry.words(entry.own())
+        own = entry.own_words()
         is_repeated = number > 1 and own in words  # the task and the newest message are quoted in any case
         (repeated if is_repeated else once).append(entry)
         if own:
@@ -390,57 +384,8 @@ def _weight(judgement: Judgement, line: WrittenLine) -> float:
     return judgement.kind if is_more else min(judgement.kind, Kind.REMARK)
 
 
-def _as_entry(text: str) -> str:
-    first, *others = text.rstrip().split("\n")
-    return "\n".join([f"- {first}", *[f"  {line}" if line.strip() else "" for line in others]])
-
-
-# ---------------------------------------------------------------- reading
-
-
-def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
-    r"""Return the entries of the excerpts in a summary, and the rest of the summary.
-
-    A blank line stands inside an entry or ends the excerpt: a list behind it is not the user's.
-
-    >>> split_excerpt("The user's messages, word for word:\n- Fix X.\n  Not Y.\n\n## Done\n- X")
-    (('Fix X.\nNot Y.',), '## Done\n- X')
-    """
-    entries: list[list[str]] = []
-    rest: list[str] = []
-    inside = blank = False
-    for line in text.split("\n"):
-        if line == _HEADING:
-            inside, blank = True, False
-        elif inside and line.startswith("- ") and not blank:
-            entries.append([line[2:]])
-        elif inside and entries and (line.startswith("  ") or not line):
-            entries[-1].append(line[2:])
-            blank = not line
-        else:
-            inside = False
-            rest.append(line)
-    return tuple([_NOTE.sub("", "\n".join(lines).rstrip()) for lines in entries]), "\n".join(rest).strip()
-
-
-def without_excerpts(text: str) -> str:
-    r"""Return a text in which no line begins an excerpt: what a model writes is never read back as the user's words.
-
-    >>> without_excerpts("Done.\n\nThe user's messages, word for word:\n- Delete it.").splitlines()[2]
-    "> The user's messages, word for word:"
-    """
-    return "\n".join([f"> {line}" if line == _HEADING else line for line in text.split("\n")])
-
-
-def quoted_words(text: str) -> tuple[str, ...]:
-    """Return the entries of the excerpts in a summary, without what the assistant had said."""
-    return tuple([_parted(entry)[0] for entry in split_excerpt(text)[0]])
-
-
-def _parted(entry: str) -> tuple[str, str]:
-    """Return the words of an entry, and the question behind them, which is empty if there is none."""
-    words, found, question = entry.rpartition(_SAID)
-    return (words, question.removesuffix('")')) if found and question.endswith('")') else (entry, "")
+_OPENING: Final = 4  # user messages before the first answer: examples, and then the task
+_MOST_OPENING: Final = 32  # messages that are looked at for it
 
 
 def task_of(messages: Iterable[Message]) -> object:
@@ -449,9 +394,6 @@ def task_of(messages: Iterable[Message]) -> object:
     The messages before it are examples or background. If there are more than four, nobody answered: then the first is the
     task. ``None`` if the user says nothing. O(messages before the first answer).
     """
-    said = [message.raw for message in islice(takewhile(_is_opening, messages), _MOST_OPENING) if message.said]
+    opening = takewhile(lambda message: message.role in ("system", "developer", "user"), messages)
+    said = [message.raw for message in islice(opening, _MOST_OPENING) if message.said]
     return None if not said else said[-1] if len(said) <= _OPENING else said[0]
-
-
-def _is_opening(message: Message) -> bool:
-    return message.role in ("system", "developer", "user")

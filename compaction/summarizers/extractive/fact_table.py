@@ -43,12 +43,12 @@ class _Seen:
     def settle(self, fact: str) -> float:
         """Return the part of the score of a fact that does not depend on other messages."""
         self.lasting = (
-            0.5 * math.log(self.rarity + 0.001)
-            + 0.5 * min(self.said, 3)
-            + 0.5 * math.log(1 + self.messages)
-            - 0.2 * min(self.in_results, 3)
-            - 0.1 * math.log(1 + self.first)
-            - 0.25 * math.log(1 + len(fact) / 4)
+            0.5 * math.log(self.rarity + 0.001)  # alone in a message 0; one of ten facts -1.1
+            + 0.5 * min(self.said, 3)  # used by the assistant three times 1.5
+            + 0.5 * math.log(1 + self.messages)  # in one message 0.3; in ten 1.2
+            - 0.2 * min(self.in_results, 3)  # in three results -0.6
+            - 0.1 * math.log(1 + self.first)  # first in message 100 -0.5
+            - 0.25 * math.log(1 + len(fact) / 4)  # of 12 characters -0.3; of 80 -0.8
             - 0.5 * (" " in fact)
         )
         return self.lasting

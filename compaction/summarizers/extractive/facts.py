@@ -19,8 +19,8 @@ _LONGEST: Final = 200
 _QUOTES: Final = "\"'`“”‘’«»「」『』《》"
 _GAP: Final = rf"\s{_QUOTES}()\[\]{{}}<>;|（）【】，；"
 _EDGES: Final = ".,:!?*=&^…。！？：、·"
-# Skips words that are only letters, with a change from lower to upper case in none, before each token.
-_TOKEN: Final = re.compile(rf"(?:[A-Z]*+[a-zß-öø-ÿ가-힣一-鿿]*+[{re.escape(_EDGES)}]*+[{_GAP}]++)*+([^{_GAP}]*+)")
+_PLAIN_WORD: Final = rf"[A-Z]*+[a-zß-öø-ÿ가-힣一-鿿]*+[{re.escape(_EDGES)}]*+"  # "Never", "USA,", "once."; not "v2", "fooBar"
+_TOKEN: Final = re.compile(rf"(?:{_PLAIN_WORD}[{_GAP}]++)*+([^{_GAP}]*+)")  # the next run of characters; skips plain words
 _TELLING: Final = re.compile(r"\d|\w[_./@\\-]\w|[a-z][A-Z]|^(?:/|--|\$|~/|@)\w\w")  # "v2", "a_b", "fooBar", "--all", "$HOME"
 _QUOTED: Final = re.compile(
     r"\"([^\"\n]*)\"|'(?<!\w')([^'\n]*)'(?!\w)|`([^`\n]*)`|“([^“”\n]*)”|「([^「」\n]*)」|『([^『』\n]*)』|《([^《》\n]*)》|«([^«»\n]*)»"

@@ -80,6 +80,7 @@ _OTHERS: Final = _places("request question others_rule hypothetical small_talk a
 _TOLD: Final = _places("fact value change program")  # a row of figures looks like a program's
 _WANTED: Final = _places("rule prohibition preference task request")
 _REQUESTED: Final = _places("request task question")
+_VALUED: Final = (Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK)  # with a number or an id in it, it states a value
 
 # Thresholds, in per mille. A higher one lets fewer orders of others stand under the rules, and fewer rules of the user.
 _SURE: Final = 825  # of a rule, so that it stands among the rules
@@ -129,14 +130,25 @@ def judge(sentence: str) -> Judgement:
 
 
 def _kind(shares: list[int], worth: int, *, has_value: bool) -> Kind:
-    """Return the kind of a sentence with these probabilities."""
+    """Return the kind of a sentence with these probabilities.
+
+    | probability, in per mille | kind | with a number or an id in it |
+    |---|---|---|
+    | of a rule: from `_SURE`; from `_LIKELY` | rule; duty | the same |
+    | that it is worth keeping: from `_SURELY_WORTH` | the likeliest that is | a value, if that is a fact or a task |
+    | from `_WORTH_KEEPING` | plain | a value |
+    | below | the likeliest that is not | a value, if that is small talk or a remark |
+    """
     rule = _of_people(shares, _RULES)
     if rule >= _LIKELY:
         return Kind.RULE if rule >= _SURE else Kind.DUTY
-    if _WORTH_KEEPING <= worth < _SURELY_WORTH:
-        return Kind.VALUE if has_value else Kind.PLAIN
-    kind = _KIND_OF[max(_KEPT if worth >= _SURELY_WORTH else _OTHERS, key=shares.__getitem__)]
-    return Kind.VALUE if has_value and kind in (Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK) else kind
+    if worth >= _SURELY_WORTH:
+        kind = _KIND_OF[max(_KEPT, key=shares.__getitem__)]
+    elif worth >= _WORTH_KEEPING:
+        kind = Kind.PLAIN
+    else:
+        kind = _KIND_OF[max(_OTHERS, key=shares.__getitem__)]
+    return Kind.VALUE if has_value and kind in _VALUED else kind
 
 
 def _of_people(shares: list[int], places: Iterable[int]) -> int:

@@ -135,7 +135,9 @@ _LABELS: Final = {LabelKind.SIGN: _SIGN.fullmatch, LabelKind.WORDS: _WORDS.fullm
 _LABEL_CHARS: Final = 40
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _LEAST_LETTERS: Final = 3  # of a word by which one line answers another
-_CLOSING: Final = re.compile(r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})")
+_CLOSING: Final = re.compile(  # "*** END ***", "end of log]", "End of log: 3 pages"; not "});"
+    r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})"
+)
 PROMPT_LINE: Final = re.compile(  # how SWE-agent and OpenHands end what a command printed
     r"\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
     r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\]"
@@ -190,13 +192,15 @@ def label_of(line: str, following: str) -> Label | None:
 
 def _end_below(lines: Sequence[str], start: int, label: Label) -> int:
     """Return the line behind a block with a label; the numbers are those at the top of this file."""
-    end = end_of(lines, start)  # 1
+    if (end := end_of(lines, start)) is not None:
+        return end  # 1
     following = next((at for at in range(start + 1, len(lines)) if lines[at].strip()), None)
-    if end is None and following is not None:  # 2; behind a fence, nothing more belongs to it
-        end = (_end_of_one if FENCE.match(lines[following]) else end_of)(lines, following)
-    if end is None:
-        end = _end_by_answer(lines, start, label)  # 3
-    return len(lines) if end is None else end  # 4
+    if following is not None:
+        end_below = _end_of_one if FENCE.match(lines[following]) else end_of  # behind a fence, nothing more belongs to it
+        if (end := end_below(lines, following)) is not None:
+            return end  # 2
+    end = _end_by_answer(lines, start, label)
+    return len(lines) if end is None else end  # 3, 4
 
 
 def _end_by_answer(lines: Sequence[str], start: int, label: Label) -> int | None:
@@ -211,15 +215,23 @@ def _end_by_answer(lines: Sequence[str], start: int, label: Label) -> int | None
 
 
 def _answers(label: Label, line: str) -> bool:
-    """Return whether a line closes what a label opened: it begins with the same sign, or names the same thing.
+    """Return whether a line closes what a label opened.
 
-    A line in brackets does not close one that goes on behind its bracket: what was handed over may hold such a line.
+    It is set apart by a sign or a colon, and begins with the same sign as the label, or names the same thing. The sign alone is
+    not enough for a label that continues behind its bracket: what was handed over may hold lines with one, too.
+
+    >>> def answering(label: str, *lines: str) -> list[str]:
+    ...     return [line for line in lines if _answers(label_of(label, "always pay"), line)]
+    >>> answering("[log]", "[done]", "end of log:", "The log is long.", "- [log]")
+    ['[done]', 'end of log:']
+    >>> answering("[log] of today", "[done]", "[end of log]")
+    ['[end of log]']
     """
     if not _CLOSING.fullmatch(line) or BULLET.match(line):
         return False
-    first, last = label.text[0], label.text[-1]
-    goes_on = first in "[<{(" and last not in "]>})"
-    if not first.isalnum() and line[0] == first and not goes_on:
+    sign, last = label.text[0], label.text[-1]
+    continues = sign in "[<{(" and last not in "]>})"
+    if line[0] == sign and not sign.isalnum() and not continues:
         return True
     return not _names_in(label.text).isdisjoint(_names_in(line))
 

@@ -5,6 +5,7 @@ Each expression has an example behind it. What a line says is not judged here, a
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -25,9 +26,7 @@ TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")
 ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
 RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"
 QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
-CERTAIN: Final = 2
-"""The `printed_weight` of a line that only a program writes."""
-
+CERTAIN: Final = 2  # the `printed_weight` of a line that only a program writes
 _PLAIN_BULLET: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")
 _READ: Final = 400  # characters of a line by which it is judged
 
@@ -40,6 +39,13 @@ def blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
             if at > start:
                 yield start, at
             start = at + 1
+
+
+def fenced_blocks(lines: Sequence[str]) -> Iterator[range]:
+    """Yield the lines from each fence to the one that closes it, or else to the last line."""
+    fences = [at for at, line in enumerate(lines) if FENCE.match(line)]
+    for opening, closing in itertools.zip_longest(fences[::2], fences[1::2], fillvalue=len(lines) - 1):
+        yield range(opening, closing + 1)
 
 
 def is_table(lines: Sequence[str]) -> bool:
@@ -121,7 +127,7 @@ def printed_weight(line: str) -> int:
     plain = sum(_PLAIN.fullmatch(piece) is not None for piece in pieces)
     signs = len(_SIGNS.findall(line[:_READ]))
     if plain == 0:
-        return int(signs >= 4)
+        return int(signs >= 4)  # "a=1 b=2"
     if _CODE_END.fullmatch(line[:_READ]):
-        return int(signs >= 2 and plain <= 2 * signs)
-    return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)
+        return int(signs >= 2 and plain <= 2 * signs)  # "if (x == y):"
+    return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)  # "booking=AX-1 guest=Ines nights=3 paid"

@@ -12,14 +12,12 @@ from typing import Final
 import attrs
 
 from ...messages import Message, ToolResultPart
-from .actions import Action, RowSearch, denial_in, error_in, outcome_of
+from .actions import Action, PlanTask, RowSearch, error_in, outcome_of
+from .denials import denial_statements
 from .fact_table import FactTable
 from .facts import FactSource
-from .kinds import Kind
-from .passages import passages
-from .reading import Reading, Redact, read_message
+from .reading import CallReading, Reading, Redact, read_message
 from .statement_table import MOST, StatementTable
-from .statements import user_statements
 
 _MOST_READINGS: Final = 2_048
 _MOST_MEMORIES: Final = 8
@@ -61,7 +59,7 @@ class ConversationMemory:
         self.statements = StatementTable()
         self.requests: list[str] = []
         self.actions: dict[str, Action] = {}
-        self.plans: dict[str, tuple[int, tuple[tuple[str, bool], ...]]] = {}
+        self.plans: dict[str, tuple[int, tuple[PlanTask, ...]]] = {}
         self.files: dict[str, bool] = {}
         self.rows: dict[str, tuple[int, str]] = {}
         self.last_words = ""
@@ -70,6 +68,7 @@ class ConversationMemory:
         self.chars = 0
         self._open: dict[str, Action] = {}
         self._asked = RowSearch("")
+        self._is_answered = False  # whether the assistant said or did something
         self._demonstration: int | None = None  # the number of the message before, if it may show how work is done
 
     @property
@@ -96,43 +95,57 @@ class ConversationMemory:
         self.unread += reading.unread
         self.chars += len(reading.text)
         self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
-        if reading.source is FactSource.USER and reading.text.strip():
-            if self._demonstration is not None:  # another message follows it: it was an example and not the task
-                self.statements.forget_message(self._demonstration)
-                self.requests.pop()
-            self.requests[1:] = [reading.text]
-            self._asked = RowSearch(reading.text[:_ASKED_CHARS])
-        elif reading.source is FactSource.ASSISTANT and reading.text.strip():
-            self.last_words = reading.text
+        self._note_words(reading)
         self.statements.place = self.messages
         for statement in reading.statements:
             self.statements.say(statement)
         self.statements.prune()
-        self._demonstration = self.messages if reading.shows_work else None
         for call in reading.calls:
-            if call.plan or call.tool in self.plans:
-                self.plans[call.tool] = self.messages, call.plan
-                continue
-            self.actions.pop(call.line, None)
-            self.actions[call.line] = self._open[call.id] = Action(call.line, changes=call.changes, place=self.messages)
-            for path in call.paths:
-                self.files[path] = self.files.pop(path, False) or call.changes
+            self._begin(call)
         for result in reading.results:
             self._finish(result)
         self._forget_oldest()
 
+    def _note_words(self, reading: Reading) -> None:
+        """Note what the user asks for, or the assistant's last words.
+
+        A user message that shows work is a demonstration, and nobody's words, if the user's next message follows before the
+        first answer: that one is the task.
+        """
+        says_something = bool(reading.text.strip())
+        if reading.source is FactSource.USER and says_something:
+            if self._demonstration is not None:
+                self.statements.forget_message(self._demonstration)
+                self.requests.pop()
+            self.requests[1:] = [reading.text]
+            self._asked = RowSearch(reading.text[:_ASKED_CHARS])
+        elif reading.source is FactSource.ASSISTANT and says_something:
+            self.last_words = reading.text
+        self._is_answered |= reading.source is FactSource.ASSISTANT
+        self._demonstration = self.messages if reading.shows_work and not self._is_answered else None
+
+    def _begin(self, call: CallReading) -> None:
+        """Note a call, which has no outcome yet, and its files; or the plan in it."""
+        if call.plan or call.tool in self.plans:
+            self.plans[call.tool] = self.messages, call.plan
+            return
+        self.actions.pop(call.line, None)
+        self.actions[call.line] = self._open[call.id] = Action(call.line, changes=call.changes, place=self.messages)
+        for path in call.paths:
+            self.files[path] = self.files.pop(path, False) or call.changes
+
     def _finish(self, result: ToolResultPart) -> None:
         """Note the outcome of a call, and the rows of its result that the user asked for."""
         action = self._open.pop(result.call_id, None)
+        tool = "Result" if action is None else action.call.partition("(")[0]
         if action is not None:
             error = error_in(result.text, certain=bool(result.failed))
             outcome = error or outcome_of(result, action.changes)
             self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)
-        if action is not None and (told := denial_in(result.text)):
-            for said in user_statements(passages(told)):
-                self.statements.say(attrs.evolve(said, kind=min(said.kind, Kind.PLAIN), by=action.call.partition("(")[0]))
+            for said in denial_statements(result.text, tool):
+                self.statements.say(said)
         for row in self._asked.rows(result.text):
-            self.rows[row] = self.messages, "Result" if action is None else action.call.partition("(")[0]
+            self.rows[row] = self.messages, tool
 
     def _forget_oldest(self) -> None:
         """Forget the older half of what has grown past its bound."""

@@ -13,20 +13,14 @@ from typing import Final, TypeAlias
 import attrs
 
 from .kinds import Judgement, Kind, judge
-from .lines import FENCE, is_printed
+from .lines import FENCE, fenced_blocks, is_printed
 from .sentences import chars_within, sentences_in
 
-LONG_LINE: Final = 300
-"""Characters above which the sentences of a line are judged apart."""
+Count: TypeAlias = Callable[[str], int]  # counts the tokens of a text
 
-LONG_MESSAGE: Final = 1_500
-"""Characters above which the long lines of a message may be pasted prose, such as a chapter or a contract."""
-
-LEFT_OUT: Final = "[...]"
-"""Stands in place of lines that are left out."""
-
-Count: TypeAlias = Callable[[str], int]
-"""Counts the tokens of a text."""
+LONG_LINE: Final = 300  # characters above which the sentences of a line are judged apart
+LONG_MESSAGE: Final = 1_500  # characters above which the long lines of a message may be pasted prose, such as a chapter
+LEFT_OUT: Final = "[...]"  # stands in place of lines that are left out
 
 _DICTATED: Final = range(600, 12_000)  # characters; people who dictate use no full stops
 _DICTATED_WORDS: Final = 16  # of a part of it
@@ -56,13 +50,11 @@ def lines_by_writer(text: str) -> list[WrittenLine]:
     """Return the lines of a text, long ones by sentences, and very long sentences by parts; each with who probably wrote it."""
     text_is_long = len(text) > LONG_MESSAGE
     found: list[WrittenLine] = []
-    fenced = False
-    for number, line in enumerate(text.split("\n")):
-        if FENCE.match(line):
-            fenced = not fenced
-            found.append(WrittenLine(line, False, number))
-        elif fenced or len(line) <= LONG_LINE:
-            found.append(WrittenLine(line, not fenced and not is_printed(line), number))
+    lines = text.split("\n")
+    code = {number for span in fenced_blocks(lines) for number in span}
+    for number, line in enumerate(lines):
+        if number in code or len(line) <= LONG_LINE:
+            found.append(WrittenLine(line, number not in code and not is_printed(line), number))
         else:
             for sentence in sentences_in(line):
                 is_own = not is_printed(sentence)

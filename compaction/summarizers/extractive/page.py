@@ -159,15 +159,12 @@ class SummaryPage:
             excess = self.tokens(text) - self.limit
             if excess <= 0:
                 return text
-            items = items[: len(items) - max(1, excess * len(items) // self.used)]
+            items = items[: len(items) - max(1, excess * len(items) // self.used)]  # as if all were of one size
         first = self._items[0] if self._items else self._refused
-        if first is not None:
-            line = self.shortened(f"- {first.shown}", self.limit)
-            if self.tokens(line) <= self.limit and len(line) >= _LEAST_LINE:
-                return line
-        elif self.tokens(_NOTHING) <= self.limit:
-            return _NOTHING
-        raise SummaryFailed(f"a budget of {self.limit} tokens is too small for a few words")
+        line = _NOTHING if first is None else self.shortened(f"- {first.shown}", self.limit)
+        if self.tokens(line) > self.limit or len(line) < _LEAST_LINE:
+            raise SummaryFailed(f"a budget of {self.limit} tokens is too small for a few words")
+        return line
 
     def _sections(self, items: Sequence[Item]) -> dict[Section, list[str]]:
         lists: dict[tuple[Section, str], list[str]] = {}
@@ -181,7 +178,8 @@ class SummaryPage:
                 blocks.setdefault((item.section, item.text), [item.shown])[0] = item.shown
         sections: dict[Section, list[str]] = {}
         for (section, _), (head, *below) in blocks.items():
-            sections.setdefault(section, []).append("\n".join([head, *below, *_closing(head, below)]))
+            closing = [f"</{head[1:]}"] if below and _TAG.fullmatch(head) else []
+            sections.setdefault(section, []).append("\n".join([head, *below, *closing]))
         for label in _LABELS:
             for section in (Section.FILES, Section.CONTEXT):
                 if values := lists.get((section, label)):
@@ -189,8 +187,3 @@ class SummaryPage:
         if self.left_out:
             sections.setdefault(Section.CONSTRAINTS, []).append(f"({self.left_out} more had no room)")
         return sections
-
-
-def _closing(head: str, below: Sequence[str]) -> list[str]:
-    """Return the closing tag of lines that stand under a tag."""
-    return [f"</{head[1:]}"] if below and _TAG.fullmatch(head) else []

@@ -43,16 +43,30 @@ def passages(text: str) -> Iterator[Passage]:
     return _Reader(text).passages()
 
 
+@attrs.define
+class _Lead:
+    """A line that introduces what stands below it. Holds state: whether something stands under it."""
+
+    text: str = ""
+    at: int = 0
+    is_used: bool = True
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it introduces all blocks up to the next lead, as a heading and a tag do, and not only the first."""
+        return HEADING.fullmatch(self.text) is not None or TAG.fullmatch(self.text) is not None
+
+
 class _Reader:
     """Reads one message from its first line to its last. Holds state: the lead, and the prose that has not ended.
 
-    A lead is a line that introduces what stands below it. If nothing does, it is a passage of its own.
+    If nothing stands under a lead, it is a passage of its own.
     """
 
     def __init__(self, text: str) -> None:
         self._lines, self._voices = voices_of(text)
         self._block_of = {at: start for start, end in blocks(self._lines) for at in range(start, end)}
-        self._lead, self._lead_at, self._lead_used = "", 0, True
+        self._lead = _Lead()
         self._parents: list[tuple[int, str]] = []  # the indents and texts of the list items above
         self._prose: list[str] = []
 
@@ -62,12 +76,13 @@ class _Reader:
             start, end = places[0], places[-1] + 1
             if is_printed:
                 if end > start + 1:  # a line alone does not end a list
-                    yield from self._flush()
+                    yield from self._end_lead()
                 yield self._passage("\n".join(self._lines[start:end]), start)
             elif is_printed is False:
-                self._leave_lead(self._lines[start])
+                if not self._lead_reaches(self._lines[start]):
+                    self._lead, self._parents = _Lead(), []
                 yield from self._block(start, end)
-        yield from self._flush()
+        yield from self._end_lead()
 
     def _is_printed(self, at: int) -> bool | None:
         """Whether a program wrote a line; ``None`` for a blank line, unless it stands in what a program wrote."""
@@ -76,17 +91,16 @@ class _Reader:
     def _passage(self, text: str, at: int, *, lead: str = "", is_whole: bool = False) -> Passage:
         return Passage(text, self._voices[at], lead, is_whole, self._block_of[at])
 
-    def _leave_lead(self, first: str) -> None:
-        """Leave a used lead before a block with this first line, unless it is a heading or a tag, or the list continues."""
-        continues = first[:1].isspace() or (BULLET.match(first) and self._parents)
-        if self._lead_used and not continues and not HEADING.fullmatch(self._lead) and not TAG.fullmatch(self._lead):
-            self._lead, self._parents = "", []
+    def _lead_reaches(self, first: str) -> bool:
+        """Return whether a block with this first line stands under the lead: nothing did so far, or its list continues."""
+        continues = first[:1].isspace() or (BULLET.match(first) is not None and self._parents != [])
+        return continues or self._lead.lasts or not self._lead.is_used
 
-    def _flush(self) -> Iterator[Passage]:
-        """Leave the lead; yield it as a passage of its own if nothing stood under it."""
-        if not self._lead_used:
-            yield self._passage(self._lead, self._lead_at)
-        self._lead, self._lead_used, self._parents = "", True, []
+    def _end_lead(self) -> Iterator[Passage]:
+        """End the lead; yield it as a passage of its own if nothing stood under it."""
+        if not self._lead.is_used:
+            yield self._passage(self._lead.text, self._lead.at)
+        self._lead, self._parents = _Lead(), []
 
     def _block(self, start: int, end: int) -> Iterator[Passage]:
         """Yield the passages of lines without a blank one between them."""
@@ -99,7 +113,7 @@ class _Reader:
                     behind += 1  # an indented line without a mark continues the item
                 found = self._item(at, behind, len(bullet[1].expandtabs(4)))
             elif self._is_lead(at):
-                found = self._take_lead(at)
+                found = self._begin_lead(at)
             elif in_table and ROW.fullmatch(line):
                 found = self._row(at)
             elif QUOTED_LINE.match(line):
@@ -108,22 +122,20 @@ class _Reader:
                 yield from self._end_prose(at - 1)
                 yield from found
             elif any(map(str.isalnum, line)):
-                if self._prose and not (self._continues(line) and self._voices[at] is self._voices[at - 1]):
+                before = self._prose[-1] if self._prose and self._voices[at] is self._voices[at - 1] else ""
+                if len(before) < _WRAPPED or not continues(before, line):
                     yield from self._end_prose(at - 1)
                 self._prose.append(line.strip())
             at = behind
         yield from self._end_prose(end - 1)
-
-    def _continues(self, line: str) -> bool:
-        return len(self._prose[-1]) >= _WRAPPED and continues(self._prose[-1], line)
 
     def _end_prose(self, at: int) -> Iterator[Passage]:
         """Yield the lines of prose so far, of which this is the last."""
         if self._prose:
             text = " ".join(self._prose)
             self._prose.clear()
-            self._lead_used = True
-            yield self._passage(text, at, lead=self._lead)
+            self._lead.is_used = True
+            yield self._passage(text, at, lead=self._lead.text)
 
     def _is_lead(self, at: int) -> bool:
         """Return whether a line introduces what stands below it."""
@@ -140,27 +152,28 @@ class _Reader:
     def _following(self, at: int) -> str:
         return self._lines[at] if at < len(self._lines) else ""
 
-    def _take_lead(self, at: int) -> Iterator[Passage]:
+    def _begin_lead(self, at: int) -> Iterator[Passage]:
+        """Begin a lead with a line, or end one with a closing tag; a heading or tag without anything under it is left out."""
         line = self._lines[at]
         tag = TAG.fullmatch(line)
         if tag and tag[1]:
-            yield from self._flush()
+            yield from self._end_lead()
             return
-        if not self._lead_used and not HEADING.fullmatch(self._lead) and not TAG.fullmatch(self._lead):
-            yield self._passage(self._lead, self._lead_at)
+        if not (self._lead.is_used or self._lead.lasts):
+            yield self._passage(self._lead.text, self._lead.at)
         *before, lead = [line.strip()] if HEADING.fullmatch(line) else sentences_in(line.strip())
         for sentence in before:
             yield self._passage(sentence, at)
-        self._lead, self._lead_at, self._lead_used, self._parents = lead, at, False, []
+        self._lead, self._parents = _Lead(lead, at, is_used=False), []
 
     def _item(self, at: int, behind: int, indent: int) -> Iterator[Passage]:
         """Yield an item of a list; one above deeper ones stands with those."""
         text = without_plain_bullet(" ".join([self._lines[at], *map(str.strip, self._lines[at + 1 : behind])]))
         while self._parents and self._parents[-1][0] >= indent:
             self._parents.pop()
-        lead = self._parents[-1][1] if self._parents else self._lead
+        lead = self._parents[-1][1] if self._parents else self._lead.text
         self._parents.append((indent, text))
-        self._lead_used = True
+        self._lead.is_used = True
         inner = BULLET.match(self._following(behind))
         if not (inner and len(inner[1].expandtabs(4)) > indent and len(text) <= _LEAD_CHARS):
             yield self._passage(text, at, lead=lead, is_whole=True)
@@ -171,8 +184,8 @@ class _Reader:
         if RULED.fullmatch(line):
             return
         if RULED.fullmatch(following) and "|" in following:
-            yield from self._flush()
-            self._lead, self._lead_at, self._lead_used = line.strip(), at, False
+            yield from self._end_lead()
+            self._lead = _Lead(line.strip(), at, is_used=False)
             return
-        self._lead_used = True
-        yield self._passage(line.strip(), at, lead=self._lead, is_whole=True)
+        self._lead.is_used = True
+        yield self._passage(line.strip(), at, lead=self._lead.text, is_whole=True)

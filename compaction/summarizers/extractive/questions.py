@@ -16,9 +16,7 @@ from .own_lines import LEFT_OUT
 from .sentences import ASKING, clipped, sentences_in
 from .subjects import points_back, stems_of
 
-QUESTION_CHARS: Final = 600
-"""The most characters of a question that are quoted behind an answer."""
-
+QUESTION_CHARS: Final = 600  # of a question, the most that are quoted behind an answer
 _SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing without its question
 _LONG_ANSWER: Final = 400  # of one that names several items, as in "1. yes 2. the blue one"
 _LEAST_ITEM: Final = 24  # of a shortened item of a question
@@ -70,6 +68,14 @@ def question_of(before: Message | None, answer: Message) -> str:
     These are the last questions in a row, with the list directly before or behind them, and a list of which the answer names
     an item. If there is neither, it is the list or the last sentence that shares a word with the answer, or else, if the answer
     decides something, the list. Without a list, the sentence before is needed, too, if it is what the question refers to.
+
+    The places that the steps choose in two messages, the first of which is answered with "B"::
+
+        place  text        _asked_at  _with_lists      place  text              _asked_at  _with_sentence_before
+        0      It is late.                             0      I read the plan.
+        1      A. Wait.               x                1      It drops a table.            x
+        2      B. Go.      x          x                2      Shall I?          x          x
+        3      Which one?  x          x
     """
     if before is None or before.role != "assistant" or not is_short_answer(answer):
         return ""
@@ -80,11 +86,11 @@ def question_of(before: Message | None, answer: Message) -> str:
 
 
 def _asked_at(items: Sequence[_Item], answer: str) -> list[int]:
-    """Return the places of the last question and of the last item that an answer is about."""
+    """Return the places of the last question, and of the last item that an answer names, or else speaks of."""
     named = {*_LABEL.findall(answer.lower())}
     questions = [at for at, item in enumerate(items) if item.asks]
     meant = [at for at, item in enumerate(items) if item.labels & named]
-    if not questions and not meant and not asks(answer):
+    if not (questions or meant or asks(answer)):
         meant = _spoken_of(items, answer)
     return [*questions[-1:], *meant[-1:]]
 
@@ -139,6 +145,8 @@ def _items_of(text: str) -> Iterator[_Item]:
 
 def _spoken_of(items: Sequence[_Item], answer: str) -> list[int]:
     """Return the places of items, and of a last sentence, with a word of an answer; or of all items if it decides something."""
-    words, decides = stems_of(answer), judge(answer).kind in (Kind.DECISION, Kind.VALUE)
+    words = stems_of(answer)
     shared = [at for at, item in enumerate(items) if (item.is_item or item is items[-1]) and words & stems_of(item.text)]
-    return shared or [at for at, item in enumerate(items) if item.is_item and decides]
+    if shared or judge(answer).kind not in (Kind.DECISION, Kind.VALUE):
+        return shared
+    return [at for at, item in enumerate(items) if item.is_item]

@@ -9,15 +9,14 @@ from typing import Final, TypeAlias
 import attrs
 
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
-from .actions import argument_values, brief_of, plan_in
+from .actions import PlanTask, argument_values, brief_of, plan_in
 from .facts import FactSource, facts_in, is_telling
 from .passages import Passage, passages
 from .sentences import READ_CHARS, both_ends
 from .statements import SYSTEM, Statement, assistant_statements, speaker_of, user_statements
 from .voices import Voice, is_output
 
-Redact: TypeAlias = Callable[[str], str]
-"""Removes from a text what must not be shown; `str` if nothing is removed."""
+Redact: TypeAlias = Callable[[str], str]  # removes from a text what must not be shown; `str` if nothing is removed
 
 _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
@@ -39,7 +38,7 @@ class CallReading:
     changes: bool
     paths: tuple[str, ...]
     tool: str
-    plan: tuple[tuple[str, bool], ...]
+    plan: tuple[PlanTask, ...]
 
 
 @attrs.frozen
@@ -91,8 +90,8 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
     for part in message.parts:
         if isinstance(part, ToolCallPart):
             values = [redact(both_ends(value)) for value in argument_values(part.arguments)]
-            plan = plan_in(part.arguments, redact)
-            calls.append(CallReading(part.id, *brief_of(part, values), _paths(values), part.name, plan))
+            line, changes = brief_of(part, values)
+            calls.append(CallReading(part.id, line, changes, _paths(values), part.name, plan_in(part.arguments, redact)))
             _add(facts, facts_in("\n".join(values)), FactSource.ASSISTANT)
             _add(facts, filter(_is_short, values), FactSource.ASSISTANT)
         elif isinstance(part, ToolResultPart):

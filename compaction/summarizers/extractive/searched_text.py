@@ -17,7 +17,7 @@ class SearchedText:
 
     def __init__(self, text: str = "") -> None:
         self._text = text
-        self._new: list[str] = []  # what was added since `text` was last asked for
+        self._new: list[str] = []  # the lines that are not yet a part of it
         self._pieces = set(text.split())
         self._words: set[str] = set()  # of the first `_read` characters
         self._read = 0
@@ -40,8 +40,9 @@ class SearchedText:
 
     @property
     def words(self) -> set[str]:
-        """The words of the text, which grow only when they are asked for."""
-        new = self.text[self._read :] if self._read else " ".join(self._pieces)  # the same words, in less text
-        self._words.update(WORD.findall(new))
-        self._read = len(self._text)
+        """The words of the text. O(characters that are new since they were last asked for)."""
+        new = self.text[self._read :]
+        if new:
+            self._words.update(WORD.findall(new if self._read else " ".join(self._pieces)))  # the same words, in less text
+            self._read = len(self._text)
         return self._words

@@ -46,8 +46,6 @@ _WORDS: Final = (  # the first that occurs in a heading decides
     (Section.GOAL, "goal|objective|task|intent|request|목표|목적|요청|目标|目標|任务|任務"),
 )
 
-_CONTEXT: Final = "context"
-
 
 def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
     r"""Return the text of a digest: each section that has items, in a fixed order.
@@ -113,4 +111,4 @@ def _section(heading: str) -> Section | None:
     for section, words in _WORDS:
         if any(word in heading.lower() for word in words.split("|")):
             return section
-    return Section.CONTEXT if _CONTEXT in heading.lower() else None
+    return Section.CONTEXT if "context" in heading.lower() else None

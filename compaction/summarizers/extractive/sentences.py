@@ -6,28 +6,15 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from .lines import FENCE, MARK
+from .lines import MARK, fenced_blocks
 
-ASKING: Final = ("?", "？", "؟")
-"""The marks at the end of a question."""
-
-STATING: Final = (".", "!", "。", "！", "।")
-"""The marks at the end of any other sentence."""
-
+ASKING: Final = ("?", "？", "؟")  # the marks at the end of a question
+STATING: Final = (".", "!", "。", "！", "।")  # the marks at the end of any other sentence
 ENDS: Final = (*ASKING, *STATING, "…")
-"""The marks at the end of a sentence."""
-
-LONGEST_SENTENCE: Final = 400
-"""Characters of a sentence that are read and quoted; no line of a summary has more."""
-
-WORD: Final = re.compile(r"[^\W_]+")
-"""A run of letters and digits."""
-
-CUT: Final = "…"
-"""The end of a word that was cut; a whole word before a cut is followed by a blank and three dots."""
-
-READ_CHARS: Final = 200_000
-"""The characters above which only both ends of a text are read; such a text is data, and its middle is rarely mentioned."""
+LONGEST_SENTENCE: Final = 400  # characters of a sentence that are read and quoted; no line of a summary has more
+WORD: Final = re.compile(r"[^\W_]+")  # a run of letters and digits
+CUT: Final = "…"  # the end of a word that was cut; a whole word before a cut is followed by a blank and three dots
+READ_CHARS: Final = 200_000  # of a longer text only both ends are read: it is data, and its middle is rarely mentioned
 
 _MARK: Final = re.compile(rf"{MARK.pattern}|\s*[>#]+\s+")  # of an item, a quotation or a heading
 _CLOSERS: Final = "\"'”’“»«)]*」』）】"  # behind an end mark they belong to the sentence
@@ -103,36 +90,26 @@ def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
     before = _WORD_BEFORE.search(text, max(0, end.start() - _LONGEST_ABBREVIATION), end.start())
     word = before[0].lower() if before else ""
     after = text[end.end() : end.end() + 1]
-    if word in _ANYWHERE or (len(word) == 1 and _TWO_PARTS.search(text, max(0, end.start() - 4), end.start() + 4)):
+    if word in _ANYWHERE:  # "ca. 3"
         return True
-    if after.islower() and word in _BEFORE_SMALL:
+    if len(word) == 1 and _TWO_PARTS.search(text, max(0, end.start() - 4), end.start() + 4):  # "z. B."
+        return True
+    if after.islower() and word in _BEFORE_SMALL:  # "5 min. later"
         return True
     if after.isdigit():
-        return word in _BEFORE_NUMBER or word.endswith("str")
-    if after.isupper() and word in _BEFORE_NAME:
+        return word in _BEFORE_NUMBER or word.endswith("str")  # "no. 7", "Hauptstr. 7"
+    if after.isupper() and word in _BEFORE_NAME:  # "Dr. Vogt"
         return True
     follows = WORD.match(text, end.end()) if _NUMBERED.fullmatch(word) else None
-    return follows is not None and follows[0].lower() in _AFTER_ORDINAL
-
-
-def prose(text: str) -> str:
-    """Return the text without fenced code."""
-    if "```" not in text and "~~~" not in text:
-        return text
-    lines: list[str] = []
-    fenced = False
-    for line in text.splitlines():
-        if FENCE.match(line):
-            fenced = not fenced
-        elif not fenced:
-            lines.append(line)
-    return "\n".join(lines)
+    return follows is not None and follows[0].lower() in _AFTER_ORDINAL  # "3. Oktober"
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Yield the lines, joined where a sentence continues in the next."""
-    pending: list[str] = []
-    for line in prose(text).splitlines():
+    """Yield the lines without fenced code, joined where a sentence continues in the next."""
+    pending, lines = list[str](), text.splitlines()
+    for span in reversed([*fenced_blocks(lines)]) if "```" in text or "~~~" in text else ():
+        del lines[span.start : span.stop]
+    for line in lines:
         mark = _MARK.match(line)
         if pending and (mark or not continues(pending[-1], line)):
             yield " ".join(pending)

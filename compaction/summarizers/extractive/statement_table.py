@@ -12,9 +12,7 @@ from .kinds import Kind
 from .statements import SYSTEM, Statement
 from .subjects import begins_with_pronoun, initials_of, is_name
 
-MOST: Final = 1_500
-"""The most statements, actions, files or rows that a memory holds."""
-
+MOST: Final = 1_500  # statements, actions, files or rows that a memory holds
 # What two statements must have in common so that one may be about the thing of the other. The rows "changed ..." and "value" of
 # `python -m benchmarks.retention` show the effect.
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
@@ -131,27 +129,33 @@ class StatementTable:
     def _rivals(self, statement: Statement) -> list[Remembered]:
         """Return the statements with another value of the same shape that may be about the same thing, the likeliest first.
 
-        They share words that few others have. One that says that something changed, and shares no word with any, may refer to
-        the latest value of that shape. A request replaces nothing unless it says that something
-        changed: "Draw page 13." leaves "Draw page 12." as it is.
+        A request has none unless it says that something changed: "Draw page 13." leaves "Draw page 12." as it is. A correction
+        that names nothing, such as "Make that 15:20.", may refer to the latest value of that shape; a rule does not.
         """
         if statement.kind is Kind.SUPPOSED or (statement.is_request and not statement.changes):
             return []
-        found = [(weight / len(each.statement.stems), each) for weight, each in self._sharing(statement)]
-        differing = [each for each in found if each[0] >= _LEAST_COVERED and _other_values(each[1].statement, statement)]
-        if differing or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
-            return [each for _, each in sorted(differing, key=lambda each: (-each[0], -each[1].place))]
-        near = (self.current[text] for text in reversed(self._recent) if text in self.current)
-        return [each for each in near if self.place - each.place <= _NEAR and _other_values(each.statement, statement)][:1]
+        rivals = self._sharing(statement)
+        if not rivals and statement.changes and statement.kind not in (Kind.RULE, Kind.DUTY):
+            recent = (self.current[text] for text in reversed(self._recent) if text in self.current)
+            near = (each for each in recent if self.place - each.place <= _NEAR)
+            return [each for each in near if _other_values(each.statement, statement)][:1]
+        return rivals
 
-    def _sharing(self, statement: Statement) -> list[tuple[float, Remembered]]:
-        """Return the statements that share words with this one that few others have, each with the weight of these words."""
+    def _sharing(self, statement: Statement) -> list[Remembered]:
+        """Return those with another value that share words with a statement that few others have, the most of theirs first."""
         weights = dict[str, float]()
         for stem in sorted(statement.stems):  # sums of floats depend on their order
             holders = self._with_stem.get(stem, {})
             for text in holders if len(holders) <= _MOST_HOLDERS else ():
                 weights[text] = weights.get(text, 0.0) + 1 / self._frequency[stem]
-        return [(weight, self.current[text]) for text, weight in weights.items() if weight >= _LEAST_SHARED]
+        found = list[tuple[float, Remembered]]()
+        for text, weight in weights.items():
+            each = self.current[text]
+            covered = weight / len(each.statement.stems)
+            if weight >= _LEAST_SHARED and covered >= _LEAST_COVERED and _other_values(each.statement, statement):
+                found.append((covered, each))
+        found.sort(key=lambda each: (-each[0], -each[1].place))
+        return [each for _, each in found]
 
     def _replace(self, old: Remembered, statement: Statement) -> str:
         """Note that a statement replaces the value of an older one; return its words with the value that held before."""
@@ -187,17 +191,18 @@ class StatementTable:
 def _surely_replaces(new: Statement, old: Statement) -> bool:
     """Return whether a statement is surely about the thing of an older one, and has another value for it.
 
-    All words that could tell two things apart are in both, and the value is not the name of one of them ("Invoice 4411 is
-    paid"). The older one names the thing. If the newer one says that something changed, it may have further words.
+    The older one names the thing, and all words that could tell two things apart are in both. If the newer one says that
+    something changed, it may have further words.
     """
+    values = _other_values(old, new)
     return (
         bool(old.stems)
-        and old.text[0] not in "(["  # a remark of a program, such as the size of what it left out
-        and len(values := _other_values(old, new)) == 1
-        and not begins_with_pronoun(old.text)
-        and not is_name(new.text, values[0][1])
+        and len(values) == 1
+        and old.text[0] not in "(["  # "(3 lines more)": a remark of a program
+        and not begins_with_pronoun(old.text)  # "It costs 10 euros."
+        and not is_name(new.text, values[0][1])  # "Invoice 4411 is paid."
         and (old.stems == new.stems or (new.changes and old.stems < new.stems))
-        and initials_of(old.text) == initials_of(new.text)
+        and initials_of(old.text) == initials_of(new.text)  # "Room A", "Room B"
     )
 
 

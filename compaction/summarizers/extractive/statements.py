@@ -33,7 +33,7 @@ _NAME_CHARS: Final = 64
 _OTHERS: Final = (Voice.QUOTED, Voice.LABELLED)
 _ASKING_KINDS: Final = (Kind.REQUEST, Kind.QUESTION)
 _WANTING_KINDS: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
-_LEAST_APART: Final = 4  # lines; fewer without a person are often the user's notes
+_LEAST_OTHERS: Final = 4  # lines beside a rule; fewer without a person are often the user's notes
 _MOST_OF_USER: Final = 0.25  # of these lines
 
 
@@ -90,8 +90,9 @@ def _statements_of_block(block: list[Passage]) -> Iterator[Statement]:
 def _looks_pasted(lines: list[list[Statement]]) -> bool:
     """Return whether a block looks pasted: a single rule, and four or more other lines, of which few ask or want something."""
     others = [said for said in lines if all(each.kind is not Kind.RULE for each in said)]
-    of_user = sum(any(map(_is_of_user, said)) for said in others)
-    return _LEAST_APART <= len(others) == len(lines) - 1 and of_user < _MOST_OF_USER * len(others)
+    if len(lines) - len(others) != 1 or len(others) < _LEAST_OTHERS:
+        return False
+    return sum(any(map(_is_of_user, said)) for said in others) < _MOST_OF_USER * len(others)
 
 
 def _is_of_user(statement: Statement) -> bool:
@@ -125,18 +126,8 @@ def _each_sentence(passage: Passage) -> Iterator[tuple[Statement, bool]]:
         if voice in _OTHERS:
             kind, by = min(kind, Kind.PLAIN), "" if voice is Voice.LABELLED else QUOTED
         text, values = clipped(sentence, LONGEST_SENTENCE), values_of(said[:LONGEST_SENTENCE])
-        found = Statement(
-            text,
-            kind,
-            judged.stems,
-            values,
-            changes=judged.changes,
-            is_request=judged.is_request,
-            lead=passage.lead,
-            by=by,
-            worth=judged.worth,
-        )
-        yield found, judged.refers
+        about = judged.stems, values, judged.changes, judged.is_request
+        yield Statement(text, kind, *about, lead=passage.lead, by=by, worth=judged.worth), judged.refers
 
 
 def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:

@@ -20,9 +20,11 @@ _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _NAME: Final = re.compile(r"(?:[A-Za-z]+-?)?\d+(?:-\d+)*")  # "4411", "BX-1008"
 _INITIALS: Final = re.compile(r"(?<![\w.])(?<!^)[A-Z]{1,2}(?![\w'’])")
-_PRONOUN: Final = re.compile(
+_PRONOUN: Final = re.compile(  # English and German: "damit", "hierzu", not "Daten" or "day"
     r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
-    r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|da\w*|deren|dessen|hier\w*|solche\w*)\b",
+    r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|deren|dessen|solche\w*|"
+    r"(?:da|hier)(?:bei|durch|für|gegen|her|hin|hinter|mit|nach|neben|nn|r(?:an|auf|aus|in|über|um|unter)|raufhin|"
+    r"von|vor|zu|zwischen)?)\b",
     re.IGNORECASE,
 )
 _PRONOUN_FIRST: Final = re.compile(
@@ -64,7 +66,7 @@ def values_of(sentence: str) -> tuple[tuple[str, str], ...]:
 
 def _shape_of(value: str) -> str:
     if value.isalnum() and not value.isalpha() and len(value) >= (7 if value.isdigit() else 6):
-        return "x"
+        return "x"  # an id: "XEHM4B", "4417720"
     return _LETTERS.sub("a", _DIGITS.sub("0", value.replace(",", "")))
 
 
@@ -106,9 +108,10 @@ def is_name(sentence: str, value: str) -> bool:
     return (
         _NAME.fullmatch(value) is not None
         and not is_eastern(sentence)
-        and before.rstrip().endswith(label)
-        and [*map(_is_closed, [*articles, label])] == [True] * len(articles) + [False]
-        and not all(map(_is_closed, _WORD.findall(after)))
+        and before.rstrip().endswith(label)  # not "Port: 8080"
+        and all(map(_is_closed, articles))  # "The"
+        and not _is_closed(label)  # "invoice"
+        and not all(map(_is_closed, _WORD.findall(after)))  # "is paid"
     )
 
 

@@ -65,7 +65,11 @@ WEIGHTS: Final = {
     "length of the message after": (0.4, -0.15, -0.04),
     "asked after": (1.57, -1.75, -0.45),
 }
-"""Of each feature of a sentence: its weight, and what the shape of the conversation adds, see `shape_of`."""
+"""Of each feature of a sentence: its weight, and what the shape of the conversation adds to it, see `shape_of`.
+
+So a question ("asks") weighs -1.63 + 0.87 = -0.76 in a meeting whose shape is (1, 1, 0), and -1.63 - 1.05 = -2.68 in a chat
+whose shape is (1, 0, -1).
+"""
 
 _OF_MESSAGE: Final = ("density", "names", "number", "fact", "request", "question")
 """The features of sentences whose mean over a message counts."""
@@ -184,20 +188,30 @@ def _weighed(
 
 
 def chosen(talk: Sequence[Utterance], order: Iterable[int], tokens: float, count: Callable[[str], int]) -> dict[int, int]:
-    """Return the places of the sentences that fit into lines of so many tokens, each with its rank in ``order``."""
+    """Return the places of the sentences that fit into lines of so many tokens, each with its rank in ``order``.
+
+    A sentence costs its text and the beginning of its line, unless there is one already; if it divides a line, the second half
+    needs a beginning, too. Here "Bring soup." costs 19, "OK." 10, and the first one only its text of 16:
+
+    >>> said = [("Ann", "We leave at 9."), ("Ann", "Bring soup."), ("Bo", "OK.")]
+    >>> talk = [Utterance(text, text, place, "", by) for place, (by, text) in enumerate(said, 1)]
+    >>> chosen(talk, [1, 2, 0], 45, len), chosen(talk, [1, 2, 0], 44, len)
+    ({1: 0, 2: 1, 0: 2}, {1: 0, 2: 1})
+    """
     frames = {by: count(f"- {by}:" if by else "-") for by in {each.by for each in talk}}
 
-    def beginning(one: Utterance | None, other: Utterance | None) -> int:
-        return 0 if other is None or _on_one_line(one, other) else frames[other.by]
+    def beginning(before: Utterance | None, each: Utterance | None) -> int:
+        return 0 if each is None or _on_one_line(before, each) else frames[each.by]
 
     ranks: dict[int, int] = {}
-    places: list[int] = []  # the same in order
+    places: list[int] = []  # the same, in the order of the talk
     misses = 0
     for place in order:
         at = bisect(places, place)
         before, each = talk[places[at - 1]] if at else None, talk[place]
         after = talk[places[at]] if at < len(places) else None
-        cost = count(f" {each.text}\n") + beginning(before, each) + beginning(each, after) - beginning(before, after)
+        text = count(f" {each.text}\n")
+        cost = text + beginning(before, each) + beginning(each, after) - beginning(before, after)
         if cost <= tokens:
             misses = 0
             tokens -= cost

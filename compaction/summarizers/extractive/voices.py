@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 
 from .kinds import concerns_user, demands
 from .labels import PROMPT_LINE, blocks_below_labels, end_of, end_of_json
-from .lines import BULLET, CERTAIN, FENCE, HEADING, QUOTED_LINE, ROW, TAG, blocks, is_table, printed_weight
+from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, TAG, blocks, fenced_blocks, is_table, printed_weight
 from .sentences import ASKING, ENDS
 
 _MOST_LINES: Final = 4_000
@@ -74,7 +74,7 @@ class _Layout:
         self.text = text
         self.lines = text.splitlines()[:_MOST_LINES]
         self.filled = [at for at, line in enumerate(self.lines) if line.strip()]
-        self.fenced = [*_fenced(self.lines)]
+        self.fenced = [*fenced_blocks(self.lines)]
         self.printed: list[range] = []
         self.written: list[range] = []
         for block in _between(self.fenced, self.lines):
@@ -102,12 +102,14 @@ class _Layout:
             return ""
         first, second, *_ = self.filled
         head, below = self.lines[first].rstrip(), self.lines[second]
-        if second == first + 1 or self.labelled.get(first, len(self.lines)) < len(self.lines):
-            return ""
-        if len(head) > _HEAD_CHARS or BULLET.match(head) or HEADING.fullmatch(head):
-            return ""
-        if head.endswith((",", "，", "、")) or QUOTED_LINE.match(head):  # a greeting, or a quotation and the answer to it
-            return ""
+        if second == first + 1 or len(head) > _HEAD_CHARS:
+            return ""  # no short paragraph of its own
+        if self.labelled.get(first, len(self.lines)) < len(self.lines):
+            return ""  # "<log>": its block ends before the message does
+        if BULLET.match(head) or HEADING.fullmatch(head) or head.endswith((",", "，", "、")):
+            return ""  # "- tabs", "## Rules", "Hi Ann,": the user's words follow
+        if QUOTED_LINE.match(head):
+            return ""  # "> Shall I?": the user answers it below
         is_layout = any(shape(below) for shape in (BULLET.match, TAG.fullmatch, ROW.fullmatch))
         return "" if is_layout and not head.endswith(ASKING) else head  # a list is the user's, unless a question is about it
 
@@ -128,15 +130,6 @@ def _between(spans: Sequence[range], lines: Sequence[str]) -> Iterator[range]:
 
 
 # ---------------------------------------------------------------- detectors
-
-
-def _fenced(lines: Sequence[str]) -> Iterator[range]:
-    """Yield the lines from a fence to the next one, or to the end of the message."""
-    behind = 0
-    for at, line in enumerate(lines):
-        if at >= behind and FENCE.match(line):
-            behind = next((n + 1 for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), len(lines))
-            yield range(at, behind)
 
 
 def _quoted(layout: _Layout) -> Iterator[range]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import takewhile
-from operator import itemgetter
+from operator import attrgetter
 from typing import Final, TypeVar
 
 import attrs
@@ -67,7 +66,8 @@ class SummaryWriter:
         self._request = request
         self._memory = memories.of(messages, redact, after=request.originals)
         self._read = partial(memories.readings.of, redact=redact)
-        self._focus = _focus_of(request.focus)
+        focus = WORD.findall((request.focus or "").casefold())
+        self._focus = tuple(dict.fromkeys([word for word in focus if len(word) > 1]))  # the topic that has most room
         self._told = set[str]()  # statements in the lines of a talk
         self.talk = talk_in([*request.originals, *messages], self._read, redact) if self._memory.is_talk else []
         self.earlier = EarlierSummary(redact(request.previous or ""), self._memory, self.talk)
@@ -96,13 +96,17 @@ class SummaryWriter:
 
     @cached_property
     def _ranked(self) -> list[Remembered]:
-        """The statements that may be written, the heaviest first."""
-        ordered = sorted(self._valid, key=self._order)  # twice by numbers: thousands of pairs would start the garbage collector
+        """The statements that may be written, the heaviest first; of equal weight, in their `_order`."""
+        ordered = sorted(self._valid, key=self._order)  # two sorts: thousands of pairs would start the garbage collector
         return sorted(ordered, key=self._weight, reverse=True)
 
     @cached_property
     def _misleading(self) -> set[str]:
-        """The facts that would mislead without their sentence: values that were replaced, or perhaps by a newer statement."""
+        """The facts that would mislead without their sentence: statements and values that were replaced, or perhaps are.
+
+        Values are perhaps replaced if a newer statement may be about the same thing; and if one just shares a word, and has a
+        value of the same shape, those that nobody but the user named.
+        """
         statements = self._memory.statements
         current = statements.current
         older_values = {value for text in self._newer if text in current for _, value in current[text].statement.values}
@@ -176,9 +180,9 @@ class SummaryWriter:
     def add_plans(self, upto: float) -> None:
         """Add the tasks of the agent's latest plan, the open ones first."""
         for tool, (place, plan) in self._memory.plans.items():
-            for text, is_open in sorted(plan, key=itemgetter(1), reverse=True):
-                section = Section.NEXT if is_open else Section.DONE
-                self.page.add(Item(section, text, place=place, by=tool), upto=upto)
+            for task in sorted(plan, key=attrgetter("is_open"), reverse=True):
+                section = Section.NEXT if task.is_open else Section.DONE
+                self.page.add(Item(section, task.text, place=place, by=tool), upto=upto)
 
     def add_calls(self, upto: float) -> None:
         """Add the other calls, and then files."""
@@ -214,9 +218,16 @@ class SummaryWriter:
         self._add_each((each for each in self._ranked if each.statement.kind is Kind.FINDING), upto)
 
     def _of_kind(self, least: Kind) -> Iterator[Remembered]:
-        """Yield the statements of a kind, and of those that weigh more, the heaviest first."""
-        some = takewhile(lambda each: each.statement.kind >= least or self._weight(each) >= least, self._ranked)
-        return (each for each in some if each.statement.kind >= least)
+        """Yield the statements of a kind, and of those that weigh more, the heaviest first.
+
+        A rule that a later statement may replace weighs less than its kind: behind the first statement of a lighter kind that
+        weighs less than this one, too, it waits until that kind is written.
+        """
+        for each in self._ranked:
+            if each.statement.kind >= least:
+                yield each
+            elif self._weight(each) < least:
+                return
 
     def _add_each(self, statements: Iterable[Remembered], upto: float) -> None:
         _until_full(statements, lambda each: self._add(each, upto))
@@ -251,17 +262,23 @@ class SummaryWriter:
         return f"{text} (message {said.place})" if said.older or said.statement.values else text
 
     def _weight(self, said: Remembered) -> float:
-        """Return the weight of a statement, which is larger for those of the earlier summary."""
+        """Return the weight of a statement: that of its kind, or less if a newer one may be about the same thing; and bonuses.
+
+        The earlier summary has one, so that a new rule (5.0) comes behind a rule (7.0) and a plain statement (5.0) of that
+        summary, but before its small talk (3.6).
+        """
         text = said.statement.text
-        bonus = _HELD_BONUS * (text in self.earlier.statements)
-        newer = self._newer.get(text)
-        kind: float = said.statement.kind
-        if newer is not None:
-            kind = min(kind, _CHANGED if newer.statement.changes else _EARLIER)
-        return kind + bonus + self._focus_bonus(text)
+        weight: float = said.statement.kind
+        if newer := self._newer.get(text):
+            weight = min(weight, _CHANGED if newer.statement.changes else _EARLIER)
+        return weight + _HELD_BONUS * (text in self.earlier.statements) + self._focus_bonus(text)
 
     def _order(self, said: Remembered) -> tuple[float, int]:
-        """Return the order of statements of equal weight: the earlier summary's oldest, then those with the rarest words."""
+        """Return the key by which statements of equal weight are sorted.
+
+        New ones come first: those with the rarest words, and most worth keeping; the newest, if that is equal. Those of the
+        earlier summary follow in the order in which they were said.
+        """
         if said.statement.text in self.earlier.statements:
             return 0.0, said.place
         return -self._memory.statements.rarity(said) * said.statement.worth, -said.place
@@ -338,11 +355,6 @@ def _older_values(memory: ConversationMemory) -> set[str]:
             (newer if named.isdisjoint((shape, stem) for stem in statement.stems) else older).add(value)
         named.update((shape, stem) for shape, _ in statement.values for stem in statement.stems)
     return older - newer
-
-
-def _focus_of(focus: str | None) -> tuple[str, ...]:
-    """Return the words of the topic that has most room."""
-    return tuple(dict.fromkeys([word for word in WORD.findall((focus or "").casefold()) if len(word) > 1]))
 
 
 def _visible_text(request: SummaryRequest) -> str:

@@ -6,6 +6,7 @@ The templates, in ``templates``, are written for these tests. They accept and re
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,7 +19,7 @@ from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.strategies import Strategy
 from tests.support.conversion import convert
 from tests.support.limits import examples
-from tests.support.wires import STRATEGIES, valid_conversation
+from tests.support.wires import STRATEGIES, each_of, valid_conversation
 
 sandbox = pytest.importorskip("jinja2.sandbox", reason="jinja2 is not installed")
 
@@ -39,19 +40,23 @@ TEMPLATES = {name: ENVIRONMENT.from_string(WORDS + (FOLDER / f"{name}.jinja").re
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=repr)
-@examples(25)
-@given(data=st.data(), strategy=st.sampled_from(STRATEGIES))
-def test_every_template_renders_what_is_left(format: MessageFormat, data: st.DataObject, strategy: Strategy) -> None:
+@each_of(STRATEGIES)
+@examples(2, parts=len(STRATEGIES))
+@given(data=st.data())
+def test_every_template_renders_what_is_left(
+    format: MessageFormat, strategies: Sequence[Strategy], data: st.DataObject
+) -> None:
     """Written as chat completions, it makes a prompt in which every result and call that is left is to be seen."""
     messages = data.draw(valid_conversation(format))
-    left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
-    chat = convert(left, to=openai_chat, format=format)
-    calls = sum(len(message.get("tool_calls") or ()) for message in chat)
-    results = sum(message["role"] == "tool" for message in chat)
-    strict = not format.validate(left) and not any("function_call" in message for message in chat)
-    shown = {name: template.render(messages=chat, strict=strict) for name, template in TEMPLATES.items()}
-    assert shown["qwen"].count("<tool_call>") == calls
-    assert shown["mistral"].count("[TOOL_RESULTS]") == results
+    for strategy in strategies:
+        left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
+        chat = convert(left, to=openai_chat, format=format)
+        calls = sum(len(message.get("tool_calls") or ()) for message in chat)
+        results = sum(message["role"] == "tool" for message in chat)
+        strict = not format.validate(left) and not any("function_call" in message for message in chat)
+        shown = {name: template.render(messages=chat, strict=strict) for name, template in TEMPLATES.items()}
+        assert shown["qwen"].count("<tool_call>") == calls
+        assert shown["mistral"].count("[TOOL_RESULTS]") == results
 
 
 @pytest.mark.parametrize(

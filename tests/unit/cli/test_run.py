@@ -16,7 +16,7 @@ import uvicorn
 from typer.testing import CliRunner
 
 from compaction.cli.app import app
-from compaction.cli.run import agent_environment, agent_options
+from compaction.cli.run import _upstream, agent_environment, agent_options
 from compaction.errors import ConfigurationError
 from tests.support.gateways import ScriptedUpstream, chat_reply, tool_chat
 
@@ -61,7 +61,7 @@ def test_an_agent_uses_the_gateway(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["OPENAI_API_BASE", "AIDER_OPENAI_API_BASE"])
 def test_an_older_variable_names_the_upstream(name: str) -> None:
-    """Requests go to the server of the user, whichever variable names it; two that differ are an error."""
+    """Requests go to the server of the user, whichever variable names it."""
     messages = json.dumps(tool_chat(1))
     with ScriptedUpstream(chat_reply("It is done.")) as upstream:
         given = {**dict.fromkeys(OPENAI_BASES, ""), name: f"{upstream.url}/v1"}
@@ -69,10 +69,37 @@ def test_an_older_variable_names_the_upstream(name: str) -> None:
         out, errors = process.communicate(timeout=60)
         got = [request.path for request in upstream.got]
     assert (process.returncode, out, got) == (0, "It is done.\n", ["/v1/chat/completions"]), errors
-    process = started("--", "no-such-agent", **{**given, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"})
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert errors.startswith(f"compaction: OPENAI_BASE_URL and {name} name different servers; unset all but one, or")
+
+
+def test_different_servers_in_the_variables_are_a_warning() -> None:
+    """An agent of another provider has no use for them. The usual server can be chosen too, by its option."""
+    given = dict(zip(OPENAI_BASES, ("http://127.0.0.1:1/v1/", "http://127.0.0.1:1/v1", "http://127.0.0.1:2"), strict=True))
+    errors = {}
+    for options in ((), ("--openai-url", "https://api.openai.com/v1")):
+        process = started(*options, "--", sys.executable, "-c", "import sys; sys.exit(7)", **given)
+        _, errors[options] = process.communicate(timeout=60)
+        assert process.returncode == 7
+    with_warning, without = errors.values()
+    assert "servers" not in without
+    assert with_warning.startswith(
+        f"compaction: {' and '.join(OPENAI_BASES)} name different servers; requests are sent to that of OPENAI_BASE_URL\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "given", "found"),
+    [
+        ({}, None, None),
+        ({"B": "https://b", "A": "https://a"}, None, "https://a"),
+        ({"A": "", "B": "https://b"}, None, "https://b"),
+        ({"A": "https://a"}, "https://usual", "https://usual"),
+    ],
+)
+def test_the_upstream(variables: dict[str, str], given: str | None, found: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The option comes first, also if it names the usual server; then the variables in their order."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert _upstream(("A", "B"), given) == found
 
 
 @pytest.mark.parametrize(("ends", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 15)", 143)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from functools import partial
@@ -9,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import pytest
 
 from compaction.errors import StateError
 from compaction.gateway.conversations import GatewayConversations
 from compaction.gateway.deletion import ConversationDeletion
 from compaction.gateway.status import GatewayStatus
-from compaction.stores import SessionStore
+from compaction.gateway.workers import Workers
+from compaction.stores import SessionStore, SQLiteStore, StoredRecord
 from compaction.tokens import Usage
 from tests.support.gateways import (
     CHAT,
@@ -136,11 +139,12 @@ async def test_what_left_is_forgotten_although_another_process_reads_the_file_of
 
 
 def deletion_of(now: list[float], **options: Any) -> tuple[GatewayConversations, ConversationDeletion]:
-    """The conversations of a gateway whose upstream is never asked, and what deletes them."""
+    """The conversations of a gateway whose upstream is never asked, or of one of its workers, and what deletes them."""
+    workers = options.pop("workers", None)
     settings = settings_of("http://127.0.0.1:9", clock=lambda: now[0], **options)
     conversations = GatewayConversations(settings, None)
     status = GatewayStatus(settings.clock, limit=9, is_shadow=False, shows_texts=False)
-    return conversations, ConversationDeletion(settings, conversations, status, recorder=None, workers=None)
+    return conversations, ConversationDeletion(settings, conversations, status, recorder=None, workers=workers)
 
 
 async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:
@@ -156,6 +160,8 @@ async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:
             await deletion.note_use(turn_of("a"))
         assert await deletion.delete_unused(0.5) == []
         now[0] += 0.01
+        assert await deletion.delete_unused(0.5) == []  # the file's time would be too old, but the memory has a later one
+        now[0] += 0.5
         assert (await deletion.delete_unused(0.5), await deletion.delete_unused(0.0)) == (["a"], [])
     conversations, deletion = deletion_of(now, store=path)
     async with conversations:
@@ -217,3 +223,56 @@ async def test_names_that_were_forgotten_are_bounded() -> None:
         for number in (0, 1, 1_000):
             await deletion.note_use(turn_of(f"{number}"))
         assert await deletion.delete_unused(-1.0) == ["0"]
+
+
+async def test_a_conversation_that_was_used_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is read again for each conversation, because deleting those before it takes a while."""
+    now, names = [100.0], ("a", "b")
+    conversations, deletion = deletion_of(now, recall=tmp_path / "recall.db", forget_after=10.0)
+    assert conversations.recalled is not None
+    async with conversations:
+        for name in names:
+            await deletion.note_use(turn_of(name))
+            conversations.recalled.put(name, [StoredRecord.of_message({}, role="user", text=name, salt=name)])
+        now[0] += 10.5
+        forget = SQLiteStore.forget
+
+        def use_the_other(store: SQLiteStore, session: str, ids: Any) -> Any:
+            anyio.from_thread.run(deletion.note_use, turn_of("b"))
+            return forget(store, session, ids)
+
+        monkeypatch.setattr(SQLiteStore, "forget", use_the_other)
+        assert await deletion.delete_unused(10.0) == ["a"]
+        assert [bool(conversations.recalled.range(name, 1, 9)) for name in names] == [False, True]
+
+
+@pytest.mark.parametrize("is_compacting", [False, True])
+async def test_a_conversation_that_another_worker_uses_stays(is_compacting: bool, tmp_path: Path) -> None:
+    """It used the conversation after the time in the file, or compacts it now. Nothing of it leaves the files."""
+    now, path, recall = [100.0], tmp_path / "s.db", tmp_path / "recall.db"
+    options: dict[str, Any] = {"store": path, "recall": recall, "forget_after": 20.0}
+    owner, owning = deletion_of(now, workers=Workers(tmp_path, 2, 0), **options)
+    other, asking = deletion_of(now, workers=Workers(tmp_path, 2, 1), **options)
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError(scope)
+
+    answers = {"forget": lambda about: owning.in_memory(*about)}
+    async with owner, other, Workers(tmp_path, 2, 0).listening(serve, answers):
+        turn = await owner.turn(request_of(tool_chat(20)))
+        name = turn.session.id
+        assert owner.recalled is not None
+        for now[0] in (100.0, 100.0 if is_compacting else 100.9):
+            await owning.note_use(turn)
+        now[0] = 120.5
+        before = [rows_of(path, *TABLES), rows_of(recall, "records")]
+        async with contextlib.AsyncExitStack() as stack:
+            if is_compacting:
+                (pool,) = owner._pools.values()
+                await stack.enter_async_context(pool.call(turn.request.messages, scope=turn.request.scope))
+            assert await asking.delete_unused(20.0) == []
+        assert [rows_of(path, *TABLES), rows_of(recall, "records")] == before != [[[], [], []], [[]]]
+        now[0] = 121.5
+        assert await asking.delete_unused(20.0) == [name]
+        assert [rows_of(path, *TABLES), rows_of(recall, "records")] == [[[], [], []], [[]]]
+        assert owner.held() == (0, 0)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compaction import presets
-from compaction.cli.serve import serve_command
+from compaction.cli.serve import serve_command, settings_of
 from compaction.errors import ConfigurationError
 from compaction.gateway import GatewaySettings
 from compaction.gateway.guard import Guard
@@ -249,9 +249,12 @@ def test_settings_have_limits() -> None:
         with pytest.raises(ConfigurationError, match=name):
             GatewaySettings(strategy=presets.adaptive, **{name: 0})
     settings, command = GatewaySettings(strategy=presets.adaptive), inspect.signature(serve_command).parameters
-    names = ("openai_url", "anthropic_url", "google_url", "bedrock_url", "max_body", "window", "counter")
-    found = {name: getattr(settings, name) for name in (*names, "store", "forget_after", "token", "shadow", "recall", "record")}
+    names = ("max_body", "window", "counter", "store", "forget_after", "token", "shadow", "recall", "record")
+    found = {name: getattr(settings, name) for name in names}
     assert found == {name: command[name].default for name in found}
     assert settings.most_conversations == command["conversations"].default
     assert settings.conversation_bytes == command["max_memory"].default
     assert settings.awaits is False
+    urls = ("openai_url", "anthropic_url", "google_url", "bedrock_url")
+    made = settings_of(None, None, window="auto", store=None, **{name: command[name].default for name in urls})
+    assert [getattr(made, name) for name in urls] == [getattr(settings, name) for name in urls]

@@ -14,8 +14,8 @@ from benchmarks.gateway_long import LongTurns
 from benchmarks.hosts.script import Asked, Call, Reply, result_text
 from compaction.formats import ANTHROPIC_API, CHAT_API, GEMINI_API, RESPONSES_API
 from compaction.gateway.bodies import read_request
-from compaction.gateway.recall import RECALL_FUNCTIONS, continued, may_offer, offered
-from compaction.stores import SQLiteStore, StoredRecord
+from compaction.gateway.recall import RECALL_FUNCTIONS, may_offer, next_request, offered, recall_calls
+from compaction.stores import SQLiteStore, StoredRecord, handle_tool_call
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
     TOO_LONG,
@@ -154,6 +154,19 @@ async def test_how_often_the_model_is_asked(
         assert found.status["conversations"][0]["prompt_tokens"] == 900
 
 
+async def test_the_last_call_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its results would not be sent: the model gets the request without the tools."""
+    run: list[str] = []
+
+    def handle(name: str, *given: Any, **about: Any) -> str:
+        run.append(name)
+        return handle_tool_call(name, *given, **about)
+
+    monkeypatch.setattr("compaction.gateway.recall.handle_tool_call", handle)
+    await served([calls] * 5 + [DONE], body_of(tool_chat(20), tools=AGENT_TOOLS), recall=tmp_path / "recall.db")
+    assert run == ["compaction_grep"] * 4
+
+
 async def test_what_was_recalled_last_is_answered(tmp_path: Path) -> None:
     """The request after the last results has all of them, and the compacted messages with the bytes that they had."""
     found = await served([calls] * 4 + [DONE], body_of(tool_chat(20), tools=AGENT_TOOLS), recall=tmp_path / "recall.db")
@@ -223,7 +236,7 @@ def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
     store.put("s", [StoredRecord.of_message({"content": words}, role="user", text=words, salt="s")])
     body = json.dumps({"messages": tool_chat(1)}).encode()
     for mention in (b"<html>not JSON</html>", json.dumps({"choices": [{"message": {"content": "compaction_grep"}}]}).encode()):
-        assert continued(CHAT_API, body, mention, "application/json", store=store, session="s") is None
+        assert recall_calls(CHAT_API, mention, "application/json") == []
     (record,) = store.range("s", 1, 2)
     expand = {"name": "compaction_expand", "arguments": json.dumps({"id": record.id, "limit": 100_000})}
     calls = [
@@ -232,8 +245,7 @@ def test_only_its_own_tools_are_answered(tmp_path: Path) -> None:
     ]
     said = {"role": "assistant", "tool_calls": calls}
     reply = json.dumps({"choices": [{"message": said}]}).encode()
-    found = continued(CHAT_API, body, reply, "application/json", store=store, session="s")
-    assert found is not None
+    found = next_request(CHAT_API, body, recall_calls(CHAT_API, reply, "application/json"), store=store, session="s")
     *given, answer, first, second = json.loads(found)["messages"]
     assert (given, answer) == (tool_chat(1), said)
     assert first["tool_call_id"] == "a"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
+import socket
 import threading
 from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +20,7 @@ import pytest
 
 from compaction import last
 from compaction.gateway import create_app
+from compaction.gateway.owners import conversation_key
 from compaction.gateway.upstream import NoAnswer
 from compaction.gateway.workers import Workers
 from compaction.strategies import Summarization
@@ -33,6 +36,7 @@ from tests.support.gateways import (
     client_of,
     events,
     lifespan,
+    request_of,
     serving_app,
     settings_of,
     tool_chat,
@@ -144,6 +148,21 @@ async def test_a_burst_of_requests_is_handed_over(tmp_path: Path) -> None:
     assert found == [204] * 200
 
 
+async def test_a_worker_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+    """A stopped process still accepts connections. Its silence counts as the given answer, or as none."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        pass
+
+    asking = Workers(tmp_path, 3, 0, answer_seconds=0.05)
+    with socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(str(asking.socket(1)))
+        stopped.listen()
+        async with Workers(tmp_path, 3, 2).listening(app, {"forget": lambda name: f"{name} is unknown"}):
+            assert await asking.ask("forget", "a", answer=str, silent="in use") == ["in use", "a is unknown"]
+            assert await asking.ask("forget", "a", answer=str) == ["a is unknown"]
+
+
 async def test_a_request_is_never_sent_twice_because_its_worker_ends(tmp_path: Path) -> None:
     """A worker ends while the model writes its answer: the client gets an error, and another worker serves the next request."""
     asked, may_end = threading.Event(), threading.Event()
@@ -175,6 +194,27 @@ async def test_a_request_is_never_sent_twice_because_its_worker_ends(tmp_path: P
     assert len(upstream.got) == 3
     assert status["failures"] == {"upstream: WorkerStopped": 1}
     assert {each["status"]: each["count"] for each in status["requests"]} == {200: 1, 502: 1}
+
+
+async def test_a_worker_that_ends_in_the_middle_of_its_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It can log no request any more, so the worker that handed the request over counts and logs it."""
+
+    async def begins(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ConnectionError
+
+    caplog.set_level(logging.INFO, "compaction.gateway")
+    with ScriptedUpstream() as upstream:
+        settings, body = settings_of(upstream.url), body_of(tool_chat(2))
+        async with lifespan(settings, workers=Workers(tmp_path, 2, 1)) as app, client_of(app) as client:
+            ending = Workers(tmp_path, 2, 0)
+            async with ending.listening(begins, {}):
+                assert ending.owners.owner(conversation_key(request_of(tool_chat(2)))) == 0
+                await client.post(CHAT, content=body)
+            status = (await client.get("/status.json")).json()
+    assert {each["status"]: each["count"] for each in status["requests"]} == {200: 1}
+    (line,) = [json.loads(record.message) for record in caplog.records if record.name == "compaction.gateway"]
+    assert (line["status"], line["error"]) == (200, "another worker stopped in the middle of an answer")
 
 
 async def test_a_worker_that_ends_before_it_has_the_request_is_replaced(tmp_path: Path) -> None:

@@ -12,11 +12,9 @@ from compaction.index.marks import marked
 from compaction.index.replacements import neighbours
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
-from tests.support.chats import call, index_of_roles, indexed, result, user
+from tests.support.chats import ROLES, call, index_of_roles, indexed, result, user
 
 Raw: TypeAlias = dict[str, Any]
-
-ROLES = {"s": "system", "u": "user", "a": "assistant"}
 
 
 def chosen(index: MessageIndex, ids: list[int]) -> list[MessageGroup]:

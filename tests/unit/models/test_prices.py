@@ -35,9 +35,42 @@ def test_a_longer_name_is_another_model() -> None:
         prices_of("gpt-5-huge")
 
 
-@pytest.mark.parametrize("name", ["ours-1", "ours-32k", "ours-20250807-1", "ours-2025-08", "ours-2025-13-07", "ours-99999999"])
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("gemini-2.5-flash-001", "gemini-2.5-flash"),
+        ("gemini-2.5-flash-002", "gemini-2.5-flash"),
+        ("ours-preview-09-2025", "ours-preview"),
+        ("ours-2411", "ours"),
+        ("ours-001-v1:0", "ours"),
+    ],
+)
+def test_a_numbered_or_monthly_snapshot_is_the_model(name: str, known: str, tmp_path: Path) -> None:
+    """Google numbers snapshots with three digits or names the month and the year; Mistral names the year and the month."""
+    path, prices = tmp_path / "mine.toml", "{input = 9, cached = 1, write = 9, output = 9}"
+    path.write_text(f'[me.models]\n"ours" = {prices}\n"ours-preview" = {prices}\n')
+    assert prices_of(name, path).model == known
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ours-1",
+        "ours-01",
+        "ours-5-1",
+        "ours-128",
+        "ours-2413",
+        "ours-13-2025",
+        "ours-09-1925",
+        "ours-32k",
+        "ours-20250807-1",
+        "ours-2025-08",
+        "ours-2025-13-07",
+        "ours-99999999",
+    ],
+)
 def test_a_number_is_not_a_date(name: str, tmp_path: Path) -> None:
-    """A name that ends in a version or a size is another model; a date has a month and a day."""
+    """A name that ends in a version or a size is another model."""
     path = tmp_path / "mine.toml"
     path.write_text('[me.models]\n"ours" = {input = 9, cached = 1, write = 9, output = 9}\n')
     with pytest.raises(UnknownModel):

@@ -72,11 +72,12 @@ def test_the_cheapest_that_keeps_enough_is_recommended() -> None:
     ("cheap", "dear", "names", "reason"),
     [
         (FORGETS, KEEPS, ("forgets", "keeps"), "keeps keeps 100 points more than forgets: "),
+        (keeping("some", first_in=1), keeping("most", first_in=5), ("some", "most"), "most keeps 66 points more than some: "),
         (
             FORGETS,
             keeping("lucky", first_in=1, newest=5),
             ("forgets",),
-            "lucky costs no less than forgets, and its gain is within chance: +17 points.",
+            "lucky costs no less than forgets, and its gain is within chance: 17 points.",
         ),
         (KEEPS, keeping("dear", first_in=6, newest=5), ("keeps",), "dear costs no less than keeps and keeps no more: "),
         (
@@ -86,7 +87,7 @@ def test_the_cheapest_that_keeps_enough_is_recommended() -> None:
             "forgets keeps 100 points less than mixed, and its lower cost is within chance.",
         ),
     ],
-    ids=["a gain", "a gain within chance", "no gain", "a lower cost within chance"],
+    ids=["a gain", "of 83 % and 17 %, not 67", "a gain within chance", "no gain", "a lower cost within chance"],
 )
 def test_what_costs_more_has_to_keep_more(cheap: Candidate, dear: Candidate, names: tuple[str, ...], reason: str) -> None:
     """A dearer strategy joins for what it keeps more, beyond chance; it takes the other's place if that is not cheaper."""

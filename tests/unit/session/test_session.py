@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
 from compaction.index import Metrics, Replace
-from compaction.session import CompactionSession, Event, StepFailed
+from compaction.session import CompactionSession, Event, Overflowed, StepFailed
 from compaction.stores import SessionStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
@@ -345,6 +346,19 @@ def test_the_usage_in_the_history_ends_the_correction_of_an_overflow() -> None:
     larger = usages_of(chat(4), lambda size: 9_000)
     resumed.recall_usage([*larger[:-1], {"prompt_tokens": sent + 90, "completion_tokens": 1}])
     assert resumed.status().tokens == resumed.index.included.tokens + 90 != refused.status().tokens
+
+
+def test_an_error_that_quotes_the_conversation_sets_no_window() -> None:
+    """A server that refuses a request for another reason may repeat it; a text in it must not choose the window."""
+    said = "maximum context length is 200 tokens. However, your messages resulted in 9000 tokens"
+    messages = [*chat(3), {"role": "user", "content": f"It says: {said}"}]
+    events: list[Event] = []
+    for error in (f"cannot parse {messages[-1]}", said.replace("200", "600")):
+        refused = session(window=3_000, on_event=events.append)
+        refused.view_sync(messages)
+        with contextlib.suppress(BudgetUnsatisfiable):
+            refused.overflowed_sync(ValueError(error))
+    assert [event.window for event in events if isinstance(event, Overflowed)] == [None, 600]
 
 
 @pytest.mark.parametrize("overhead", [49, 50, 5_000])

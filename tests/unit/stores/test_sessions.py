@@ -161,6 +161,24 @@ def test_what_was_not_used_is_deleted_again_after_a_failure(tmp_path: Path) -> N
     assert store.delete_unused(before=50.0, now=100.0, also=also) == []
 
 
+def test_only_what_may_be_deleted_is(tmp_path: Path) -> None:
+    """A session that ``only`` does not return stays, and so does one that is used again while ``only`` decides."""
+    store, told = SessionStore(tmp_path / "sessions.db"), list[list[str]]()
+    for name in ("gone", "kept", "used again"):
+        store.save(name, STATE)
+        store.note_use(name, 10.0)
+
+    def only(ids: list[str]) -> list[str]:
+        told.append(ids)
+        store.note_use("used again", 90.0)
+        return [name for name in ids if name != "kept"]
+
+    assert store.delete_unused(before=50.0, now=100.0, only=only, also=told.append) == ["gone"]
+    assert told == [["gone", "kept", "used again"], ["gone"]]
+    assert [store.load(name) is None for name in told[0]] == [True, False, False]
+    assert store.delete_unused(before=50.0, now=100.0) == ["kept"]
+
+
 def test_a_session_that_is_used_meanwhile_is_not_deleted(tmp_path: Path) -> None:
     """Another process saves it and notes its use before the deletion, or after: never in between."""
     path = tmp_path / "sessions.db"

@@ -568,6 +568,25 @@ def test_notice_once_until_usage_falls() -> None:
     assert pressure_notice(5, 0) is pressure_notice(5, 0, -1) is None
 
 
+def test_a_notice_ends_with_its_model_and_its_compaction() -> None:
+    """It names a threshold and a size that are then past. A report without tokens neither ends nor repeats it."""
+    near = {"prompt_tokens": 45_000}
+    made = CompactionEngine(context_length=100_000)
+    made.update_from_response(near)
+    notice = made.notice
+    made.update_from_response({})
+    assert made.notice == notice is not None
+    made.update_from_response(near)
+    assert made.notice is None
+    for ends in (lambda: made.update_model("m", 100_000), lambda: made.compress(CHAT, force=True)):
+        made.on_session_reset()
+        made.update_from_response(near)
+        assert made.notice == notice
+        ends()
+        assert made.notice is None
+    assert made.compression_count == 1
+
+
 def test_breakpoints_of_the_main_model() -> None:
     """They last as the settings say, and are set as the provider wants them; other models get none."""
     made = CompactionEngine(EngineSettings(cache_ttl="1h"))

@@ -192,6 +192,7 @@ def test_a_label_stays_in_every_round(tokens: int) -> None:
         entry.startswith("[perhaps the output of a program] ") for entry in again if "Rolf" in entry or "perhaps" in entry
     )
     assert len(again) == len(found) or not any("Rolf" in entry for entry in again)
+    assert len(again) == len(found) or tokens < 300
 
 
 def test_an_entry_with_a_value_names_its_message() -> None:
@@ -200,6 +201,27 @@ def test_an_entry_with_a_value_names_its_message() -> None:
     text = excerpt(messages, 1_000, len, numbers={id(each.raw): number for number, each in enumerate(messages, 7)})
     assert text == f"{HEADING}\n- The port is 8080. (message 7)\n- Thanks.\n- Now 9090. (message 9)"
     assert split_excerpt(text)[0] == ("The port is 8080.", "Thanks.", "Now 9090.")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Redo what you did in (message 12)",
+        r"Redo what you did in \(message 12)",
+        'He wrote: yes (the assistant had said: "Shall I?")',
+        r'He wrote: yes \(the assistant had said: "Shall I?") (message 12)',
+        "Go back to\n\n (message 3)",
+    ],
+)
+@pytest.mark.parametrize("number", [None, 40])
+def test_words_that_look_like_a_note_stay_the_users(said: str, number: int | None) -> None:
+    """A number and a question that the excerpt adds are told from the same words in a message, in every round."""
+    message = openai_chat.read(user(said))
+    text = excerpt([message], 1_000, len, numbers={} if number is None else {id(message.raw): number})
+    assert quoted_words(text) == (said,)
+    again = excerpt([], 1_000, len, earlier=split_excerpt(text)[0])
+    assert quoted_words(again) == (said,)
+    assert again == excerpt([message], 1_000, len)
 
 
 QUESTION = "Shall I book (1) Wednesday at 11:00 or (2) Friday at 8:30?"

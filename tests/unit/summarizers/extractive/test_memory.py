@@ -112,6 +112,15 @@ def test_a_demonstration_is_nobodys_words() -> None:
     assert "Never skip the linter." in words(memory_of(said(shown)))
 
 
+def test_after_the_first_answer_no_message_is_a_demonstration() -> None:
+    """The words above a long log stay, whoever speaks next: only before the first answer may the task follow."""
+    log = "\n".join(f"2026-01-03 10:11:{n:02} INFO step {n} of the build" for n in range(60))
+    messages = [*said("Build it."), *ran("make", "ok"), *said(f"Never touch prod.db.\n{log}", "Go on.")]
+    memory = memory_of(messages)
+    assert "Never touch prod.db." in words(memory)
+    assert memory.requests == ["Build it.", "Go on."]
+
+
 def test_a_failed_call_that_succeeds_later_is_no_failure() -> None:
     failed = ran("make", "cc main.c\nmain.c:3: error: expected ';'")
     memory = memory_of(failed)

@@ -92,6 +92,19 @@ def test_other_kinds(text: str, kind: Kind) -> None:
     assert [each.kind for each in user_statements(passages(text))] == [kind]
 
 
+@pytest.mark.parametrize(
+    ("before", "rule"),
+    [
+        ("My sister is a glazier.", "Never deploy during the day."),
+        ("My sister is a glazier.", "Never delete the data."),
+        ("Das Haus ist alt.", "Lösche niemals Dateien."),
+    ],
+)
+def test_a_rule_that_names_its_thing_stands_alone(before: str, rule: str) -> None:
+    """Words that only begin as a German "da" or "hier" do not refer to the sentence before."""
+    assert [each.text for each in user_statements(passages(f"{before} {rule}"))] == [before, rule]
+
+
 def test_pasted_text_is_kept_as_somebody_elses() -> None:
     """Text below an introduction that asks for nothing is kept, but not as the user's own."""
     [statement] = user_statements(passages("A letter from the town hall:\n\nDear citizens, never feed the swans."))
