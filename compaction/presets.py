@@ -32,7 +32,8 @@ from .triggers import TriggerLike, messages_exceed, never, tokens_below, tokens_
 
 __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
 
-_LEAST_WINDOW: Final = 200
+_LEAST_WINDOW: Final = 200  # of `adaptive`, as the next two
+_FULL: Final = 0.97  # of the input budget, for the last resort
 _LEAST_CHARS: Final = 120  # of a shortened result
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
 _SUMMARIZED_TO: Final = 0.6  # what a summary may leave: it takes a fifth of the threshold, and a fifth is to be free
@@ -174,16 +175,25 @@ def adaptive(
     (11200, 95200)
     """
     budget = _input_tokens("adaptive", window, reserve_output)
-    if not 0 < largest < target < threshold <= 0.97 or target < 0.2:
+    if not 0 < largest < target < threshold <= _FULL or target < 0.2:
         raise ConfigurationError(
-            f"adaptive(threshold={threshold}, target={target}, largest={largest}): 0 < largest < target < threshold <= 0.97, "
-            "and target >= 0.2"
+            f"adaptive(threshold={threshold}, target={target}, largest={largest}): 0 < largest < target < threshold <= "
+            f"{_FULL}, and target >= 0.2"
         )
+    if budget < _LEAST_WINDOW:
+        raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
 
     def part(of: float) -> int:
         return max(1, int(budget * of))
 
+    call_tokens, answer_tokens, user_tokens = part(0.5 * largest), part(largest), part(1.5 * largest)
     before_task = demonstrations() & first(messages=_OPENING)
+    examples = Clip(tokens=call_tokens, keep=~before_task)
+    calls = Clip(tokens=call_tokens, keep=~kinds(GroupKind.TOOL_CALL) | spoken())
+    answers = Clip(tokens=answer_tokens, keep=kinds(GroupKind.USER) | spoken())
+    earlier_words = Clip(tokens=user_tokens, keep=last(groups=1, of=kinds(GroupKind.USER)))
+    last_words = Clip(tokens=user_tokens, trigger=tokens_exceed(part(_FULL)))
+
     cut = strategies.GrowingSummary(
         summarizers.FactSummarizer() if summarizer is None else summarizer,
         tokens=part(target),
@@ -196,22 +206,19 @@ def adaptive(
         target=~tokens_exceed(part(target)),
         keep=before_task,
     )
-    if budget < _LEAST_WINDOW:
-        raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
+    results = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))
+    shorten = [results] if summarizer is None else []  # a model is to read whole results
     rehearsal = Truncation(target=cut.target, keep=last(groups=1))
     # not before it is nearly full: each cut loses something, also one that saves money
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
-    examples = Clip(tokens=part(0.5 * largest), keep=~before_task)
-    shorten = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))
-    read = [shorten] if summarizer is None else []  # a model is to read whole results
     return Pipeline(
-        attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
-        Clip(tokens=part(0.5 * largest), keep=~kinds(GroupKind.TOOL_CALL) | spoken()),
-        Clip(tokens=part(largest), keep=kinds(GroupKind.USER) | spoken()),
-        Clip(tokens=part(1.5 * largest), keep=last(groups=1, of=kinds(GroupKind.USER))),
-        Pipeline(examples, *read, cut, trigger=tokens_exceed(part(threshold)) | early),
-        Clip(tokens=part(1.5 * largest), trigger=tokens_exceed(part(0.97))),
-        strategies.LastResort(tokens=part(0.97), clips=(largest, 0.10, 0.05)),
+        attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),  # in the opening; later, only with a cut
+        calls,
+        answers,
+        earlier_words,
+        Pipeline(examples, *shorten, cut, trigger=tokens_exceed(part(threshold)) | early),
+        last_words,
+        strategies.LastResort(tokens=part(_FULL), clips=(largest, 0.10, 0.05)),
     )
 
 

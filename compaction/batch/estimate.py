@@ -16,7 +16,7 @@ from ..files import unreadable_errors
 from ..index import Request
 from ..run import unawaited
 from ..strategies import Rehearsed, StrategyLike
-from ..summarizers import DigestSummarizer, SummaryRequest
+from ..summarizers import DigestSummarizer, SummaryRequest, asks_model
 from .chunks import read_chunks
 from .input_files import InputFile, Inputs, find_input_files, paths_of
 from .job import Job
@@ -59,7 +59,9 @@ class BatchEstimate:
         )
 
 
-def estimate(inputs: Inputs, job: Job | StrategyLike, *, sample: int = 200, follow_links: bool = False) -> BatchEstimate:
+def estimate(
+    inputs: Inputs, job: Job | StrategyLike, *, sample: int = 200, follow_links: bool = False, if_model: bool = False
+) -> BatchEstimate:
     """Compact a sample of the inputs and return an estimate for all of them.
 
     The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files. If there are many
@@ -71,6 +73,7 @@ def estimate(inputs: Inputs, job: Job | StrategyLike, *, sample: int = 200, foll
         job: The strategy and the settings for each conversation, as for `compact_files`.
         sample: The approximate number of conversations in the sample, >= 1.
         follow_links: Whether symbolic links in input directories are followed.
+        if_model: Whether to count the requests to a digest as well, as if a model were in its place.
 
     Raises:
         UnreadableFile: If no input can be read.
@@ -80,7 +83,7 @@ def estimate(inputs: Inputs, job: Job | StrategyLike, *, sample: int = 200, foll
     sources, _ = find_input_files(paths_of(inputs), follow_links=follow_links)
     counts = BatchCounts()
     job = Job.of(job)
-    job = attrs.evolve(job, strategy=Rehearsed(job.strategy, partial(_counted, counts)))
+    job = attrs.evolve(job, strategy=Rehearsed(job.strategy, partial(_counted, counts, if_model)))
     failed: dict[str, str] = {}
     sampled, began = 0.0, time.process_time()
     chosen = _spread(sources, _PLACES)
@@ -97,15 +100,16 @@ def estimate(inputs: Inputs, job: Job | StrategyLike, *, sample: int = 200, foll
     )
 
 
-def _counted(counts: BatchCounts, request: Request) -> str | None:
-    """Count a request for a summary, and answer it with a digest; nothing is stored."""
+def _counted(counts: BatchCounts, if_model: bool, request: Request) -> Any:
+    """Count a request for a summary, and answer it without a model; nothing is stored."""
     if not isinstance(request, SummaryRequest):
         return None
-    counts.requests += 1
-    counts.prompt_tokens += sum(group.tokens for group in request.groups) + _PROMPT_TOKENS
-    counts.completion_tokens += request.budget
-    digest = request.summarizer if isinstance(request.summarizer, DigestSummarizer) else DigestSummarizer()
-    return digest.summarize(request)
+    has_model = asks_model(request.summarizer)
+    if has_model or if_model:
+        counts.requests += 1
+        counts.prompt_tokens += sum(group.tokens for group in request.groups) + _PROMPT_TOKENS
+        counts.completion_tokens += request.budget
+    return DigestSummarizer().summarize(request) if has_model else request.call()
 
 
 def _spread(items: Sequence[Any], most: int) -> list[Any]:

@@ -21,12 +21,12 @@ from ..errors import ConfigurationError
 from ..strategies import Strategy
 from ..summarizers import (
     CachedSummarizer,
-    DigestSummarizer,
     FirstOf,
     OpenAISummarizer,
     Summarizer,
     SummaryRequest,
     answer_in_time,
+    asks_model,
     usable_text,
 )
 from ..tokens import Usage
@@ -248,12 +248,12 @@ def limiter_for(strategy: Strategy, limits: Limits | None) -> RateLimiter | None
 
 
 def find_summarizers(strategy: Strategy) -> list[Summarizer]:
-    """Return the summarizers of a strategy and its parts, except digests, which ask no model.
+    """Return the summarizers of a strategy and its parts that ask a model.
 
     Summarizers that a plain function calls are not found.
 
     >>> from compaction import presets
-    >>> find_summarizers(presets.hermes(8_000))
+    >>> find_summarizers(presets.adaptive(8_000))
     []
     """
     found: list[Summarizer] = []
@@ -267,7 +267,7 @@ def find_summarizers(strategy: Strategy) -> list[Summarizer]:
 
 
 def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summarizer]) -> Strategy:
-    """Return a strategy with each summarizer replaced, except digests; of a `CachedSummarizer`, the inner one is replaced."""
+    """Return a strategy with each summarizer that asks a model replaced; of a `CachedSummarizer`, the inner one is replaced."""
 
     def changed(part: Strategy) -> Strategy:
         fields: Any = attrs.fields(cast("Any", type(part))) if attrs.has(type(part)) else ()
@@ -279,12 +279,12 @@ def replace_summarizers(strategy: Strategy, change: Callable[[Summarizer], Summa
 
 
 def _replaced(value: Any, change: Callable[[Summarizer], Summarizer]) -> Any:
-    if not isinstance(value, Summarizer) or isinstance(value, DigestSummarizer):
+    if not isinstance(value, Summarizer) or not asks_model(value):
         return value
     if isinstance(value, FirstOf):
         parts = [cast("Summarizer", _replaced(each, change)) for each in value.summarizers]
         return value if all(map(is_, parts, value.summarizers)) else FirstOf(*parts)
     if isinstance(value, CachedSummarizer):
-        inner = change(value.inner)
+        inner = _replaced(value.inner, change)
         return value if inner is value.inner else attrs.evolve(value, inner=inner)
     return change(value)

@@ -150,14 +150,27 @@ def _find_by_content(
         if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
             altered.add(place)
     _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
-    contents, listed = {each.key for each in known}, set(keys)
-    # what the list has and what is known, by content: such a message may have moved, even if it is not found at its place
-    places = {place for place, each in enumerate(found) if each is not None or keys[place] in contents}
-    positions = {each.position for each in (*found, *(one for one in known if one.key in listed)) if each is not None}
+    in_both = _InBoth.of(found, known, keys)
     _keep_in_order(found)
     view = _of_one_view(found, known, keys)
     _between_neighbours(found, view, keys)  # 4
-    return altered | _altered_between_neighbours(found, view, given, format, (places, positions))  # 5
+    return altered | _altered_between_neighbours(found, view, given, format, in_both)  # 5
+
+
+@attrs.frozen(eq=False)
+class _InBoth:
+    """The messages that the list has and that are known. They may have moved, so none of them is a version of another."""
+
+    places: Collection[int]  # in the list
+    positions: Collection[Position]
+
+    @classmethod
+    def of(cls, found: Sequence[Known | None], known: Sequence[Known], keys: Sequence[str | None]) -> _InBoth:
+        """Return these messages, recognized or of the same content, before those that are out of order are forgotten."""
+        contents, listed = {each.key for each in known}, set(keys)
+        places = {place for place, each in enumerate(found) if each is not None or keys[place] in contents}
+        moved = (each for each in known if each.key in listed)
+        return cls(places, {each.position for each in (*found, *moved) if each is not None})
 
 
 def _key_at(place: int, raw: Any, format: MessageFormat) -> str:
@@ -228,6 +241,14 @@ def _keep_in_order(found: list[Known | None]) -> None:
 def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], keys: Sequence[str | None]) -> Sequence[Known]:
     """Return the known messages of a view that showed the found ones and not the missing ones.
 
+    A view is named by the number of edits before it. For example, edit 1 replaced ``b`` and the first ``ok`` by the summary
+    ``S``, and edit 2 dropped the second ``ok``. Which one is in the list ``a S ok d``? ::
+
+        known           a     b     S     ok    ok    d        a, S and d were found: they are in the views 1 and 2
+        since-until     0-    0-0   1-    0-0   0-1   0-
+        view 2          a           S                 d        no: the list has an ok between S and d
+        view 1          a           S           ok    d        yes: it is the second one
+
     If it is not certain which view that was, return all known messages that may have been in it.
     """
     there = [each for each in found if each is not None]
@@ -296,21 +317,20 @@ def _altered_between_neighbours(
     known: Sequence[Known],
     given: Sequence[Any],
     format: MessageFormat,
-    in_both: tuple[Collection[int], Collection[Position]],
+    in_both: _InBoth,
 ) -> set[int]:
     """Find single messages in the place of a known message of the same role, and return their places.
 
-    A hidden known message is found only if the list contains other hidden ones. A message that the list has and that is known
-    (``in_both`` has the places in the list, and the positions) may have moved, so it is not a version of an altered message.
+    A hidden known message is found only if the list contains other hidden ones.
     """
     altered: set[int] = set()
     has_hidden = any(each is not None and not each.is_shown for each in found)
     for places, between, ends in list(_gaps(found, known)):
         there = {each.position: each for each in between if has_hidden or each.is_shown}
-        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in in_both[0]:
+        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in in_both.places:
             continue
         [each] = there.values()
-        if each.position not in in_both[1] and each.role in (None, format.read(given[places[0]], places[0]).role):
+        if each.position not in in_both.positions and each.role in (None, format.read(given[places[0]], places[0]).role):
             found[places[0]] = each
             altered.add(places[0])
     return altered

@@ -238,7 +238,15 @@ class _Planner:
             self._state[piece] = state
 
     def _hold(self, number: int, unit: Iterable[int]) -> _Block:
-        """Hold a unit, and return its block: the unit and all that it touches, directly or through others."""
+        """Hold a unit, and return its block: the unit and all that it touches, directly or through others.
+
+        For example, the pieces 1, 3 and 4 are held, and 2 is held now. ``|`` are pieces that stay::
+
+            piece      0   1   2   3   4   5         blocks by gap, before       after 2 is held
+                       |   .   |   .   .   |         {0: A, 2: B}                {0: A + B}
+
+        The gap before 2 is 0; it is that of A. Behind 2 was the gap 2, that of B; now that 2 does not stay, both are gap 0.
+        """
         block = _Block({number})
         for piece in self._pieces.of_groups(unit):
             self._state[piece] = _HELD

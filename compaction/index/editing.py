@@ -137,11 +137,13 @@ def touched(columns: Columns, *journal: Applied) -> list[Node]:
 def restore(columns: Columns, id: int) -> None:
     """Put back a hidden group that a new result joins; remove the collapsed line that replaced only this group, if any."""
     journal, made = columns.journal, columns.inserted
+    newest_edit = journal[-1]
     journal.append(perform(columns, Restore((id,), reason="a late result came for its call")))
     for line in columns.visibility.shown_at(id):
         if made[line].made_by == COLLAPSED_BY and made[line].replaces == (id,):
             gone = perform(columns, Drop((line,), reason="the tool call that this line replaced was restored"))
-            journal.append(attrs.evolve(gone, turn=journal[-2].turn))
+            # no strategy made this edit: `MessageIndex.turns_since_edit` still counts from the newest one that a strategy made
+            journal.append(attrs.evolve(gone, turn=newest_edit.turn))
 
 
 def restore_words(columns: Columns) -> None:

@@ -7,7 +7,7 @@ nothing: `MessageIndex.sync` builds the conversation again from the `FollowedLis
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, takewhile
 from typing import Any, NamedTuple, cast
@@ -72,66 +72,26 @@ class FollowedList:
         """The messages of ``entries``."""
         return [entry.raw for entry in self.entries]
 
-    def carried_over(
-        self, journal: Iterable[Applied], before: Columns | Sequence[str], now: Columns
-    ) -> tuple[dict[int, int], list[Applied], list[Edit]]:
+    def carried_over(self, journal: Iterable[Applied], before: EarlierSource | SavedSource, now: Columns) -> CarriedEdits:
         """Return which edits can be repeated on the new source.
 
         Args:
             journal: The edits.
-            before: The columns before, or only the fingerprints of their messages.
+            before: The source before.
             now: The new columns, without edits: the messages of ``entries``, and perhaps later ones.
-
-        Returns:
-            The new id of each group that an edit may name; the edits, each knowing the messages that it lost; and the rewrites
-            that are not among them, since a message of their group changed.
         """
-        if isinstance(before, Columns):
-            groups, count = self._new_ids(before, now), len(before.source)
-            changed = {before.grouping.group_of[ordinal] for ordinal in self.altered}
-        else:
-            groups, count = self._new_ids_of_saved(now), len(before)
-            changed = {id for id, group in groups.items() if self._is_altered(now.ordinals(group))}
-
-        def key(ordinal: int) -> str:
-            return known_key(before.source[ordinal], now.format) if isinstance(before, Columns) else before[ordinal]
-
+        new_ids = before.new_ids(self, now)
+        changed = before.changed_groups(self, now, new_ids)
         undone: list[Edit] = []
         kept = [left for applied in journal if (left := self._carried(applied, changed, now.format, undone)) is not None]
         if any(each.writes for each in kept):
             there = {entry.ordinal for entry in self.entries if entry.ordinal not in self.altered}
-            lost = [(ordinal, key(ordinal)) for ordinal in range(count) if ordinal not in there]
+            lost = before.missing(there, now.format)
             kept = [each.without(lost) if each.writes else each for each in kept]
         moved = (entry.ordinal != place or entry.ordinal in self.altered for place, entry in enumerate(self.entries))
         same = sum(1 for _ in takewhile(lambda has_moved: not has_moved, moved))
-        return groups, [each if (each.seen or 0) <= same else attrs.evolve(each, seen=None) for each in kept], undone
-
-    def _new_ids(self, before: Columns, now: Columns) -> dict[int, int]:
-        """Return the new id of each source group that is unchanged, or was only joined by new results."""
-        here = {entry.ordinal: place for place, entry in enumerate(self.entries) if entry.ordinal is not None}
-        same: dict[int, int] = {}
-        for id in before.grouping.ids:
-            places = [here[ordinal] for ordinal in before.ordinals(id) if ordinal in here]
-            group = now.grouping.group_of[places[0]] if places else None
-            if group is None or len(places) < len(before.ordinals(id)):
-                continue
-            if places == [place for place in now.ordinals(group) if place < len(self.entries)]:
-                same[id] = group
-        return same
-
-    def _new_ids_of_saved(self, now: Columns) -> dict[int, int]:
-        """Return the new id of each stored group whose messages are there, altered or not; its id is its first ordinal."""
-        groups: dict[int, int] = {}
-        for place, (_, ordinal, _) in enumerate(self.entries):
-            if ordinal is None or now.grouping.group_of[place] != place:
-                continue
-            if all(self.entries[each].ordinal is not None for each in now.ordinals(place) if each < len(self.entries)):
-                groups[ordinal] = place
-        return groups
-
-    def _is_altered(self, places: Iterable[int]) -> bool:
-        """Whether a message at one of these new ordinals changed."""
-        return any(place < len(self.entries) and self.entries[place].ordinal in self.altered for place in places)
+        kept = [each if (each.seen or 0) <= same else attrs.evolve(each, seen=None) for each in kept]
+        return CarriedEdits(new_ids, kept, undone)
 
     def _carried(self, applied: Applied, changed: Collection[int], format: MessageFormat, undone: list[Edit]) -> Applied | None:
         """Return an edit as it is after the host's changes; add a rewrite of a changed group to ``undone``."""
@@ -148,6 +108,71 @@ class FollowedList:
         whole = Together(*[cast("Drop", part.edit) for part in parts], reason=edit.reason)
         seen = applied.seen if len(parts) == len(applied.parts) else None
         return attrs.evolve(applied, edit=whole, parts=tuple(parts), seen=seen) if parts else None
+
+
+@attrs.frozen(eq=False)
+class CarriedEdits:
+    """The edits that can be repeated on the new source, and those that cannot."""
+
+    new_ids: dict[int, int]  # the new id of each source group that an edit may name
+    journal: list[Applied]  # the edits, each with the keys of the messages that it lost
+    undone: list[Edit]  # the rewrites of groups of which a message changed
+
+
+@attrs.frozen(eq=False)
+class EarlierSource:
+    """The source before the host's list was followed, with its groups."""
+
+    columns: Columns
+
+    def missing(self, there: Collection[int | None], format: MessageFormat) -> list[tuple[int, str]]:
+        """Return the ordinals and keys of the messages that are not ``there``."""
+        source = enumerate(self.columns.source)
+        return [(ordinal, known_key(raw, format)) for ordinal, raw in source if ordinal not in there]
+
+    def new_ids(self, followed: FollowedList, now: Columns) -> dict[int, int]:
+        """Return the new id of each group that is unchanged, or was only joined by new results."""
+        entries, before = followed.entries, self.columns
+        here = {entry.ordinal: place for place, entry in enumerate(entries) if entry.ordinal is not None}
+        found: dict[int, int] = {}
+        for id in before.grouping.ids:
+            places = [here[ordinal] for ordinal in before.ordinals(id) if ordinal in here]
+            if not places or len(places) < len(before.ordinals(id)):
+                continue
+            group = now.grouping.group_of[places[0]]
+            if places == [place for place in now.ordinals(group) if place < len(entries)]:
+                found[id] = group
+        return found
+
+    def changed_groups(self, followed: FollowedList, now: Columns, new_ids: Mapping[int, int]) -> set[int]:
+        """Return the ids before of the groups of which a message changed."""
+        return {self.columns.grouping.group_of[ordinal] for ordinal in followed.altered}
+
+
+@attrs.frozen(eq=False)
+class SavedSource:
+    """The source before, of which only the keys of its messages were stored. The id of a group is its first ordinal."""
+
+    keys: Sequence[str]
+
+    def missing(self, there: Collection[int | None], format: MessageFormat) -> list[tuple[int, str]]:
+        """Return the ordinals and keys of the messages that are not ``there``."""
+        return [(ordinal, key) for ordinal, key in enumerate(self.keys) if ordinal not in there]
+
+    def new_ids(self, followed: FollowedList, now: Columns) -> dict[int, int]:
+        """Return the new id of each group whose messages are all there, altered or not."""
+        entries, found = followed.entries, dict[int, int]()
+        for place, (_, ordinal, _) in enumerate(entries):
+            if ordinal is None or now.grouping.group_of[place] != place:
+                continue
+            if all(entries[each].ordinal is not None for each in now.ordinals(place) if each < len(entries)):
+                found[ordinal] = place
+        return found
+
+    def changed_groups(self, followed: FollowedList, now: Columns, new_ids: Mapping[int, int]) -> set[int]:
+        """Return the ids before of the groups of which a message changed."""
+        new_places = {place for place, entry in enumerate(followed.entries) if entry.ordinal in followed.altered}
+        return {id for id, group in new_ids.items() if not new_places.isdisjoint(now.ordinals(group))}
 
 
 @attrs.define(eq=False)
@@ -167,14 +192,7 @@ class Merger:
     def merged(self) -> FollowedList:
         """Return the source after the list."""
         given, source, altered = self.given, self.columns.source, set[int]()
-        stands_for = self.columns.stands_for
-        stood_for: dict[
-            int, Sequence[int]
-        ] = {  # the ordinal of a known message, or those of the messages that a summary replaces
-            place: (known.ordinal,) if known.group >= 0 else list(chain.from_iterable(stands_for([known.group])))
-            for place, known in enumerate(self.found)
-            if known is not None
-        }
+        stood_for = {place: self._stood_for(known) for place, known in enumerate(self.found) if known is not None}
         covered = max(stood_for, default=-1) + 1
         end = max(map(max, stood_for.values()), default=-1) + 1
         summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
@@ -205,6 +223,12 @@ class Merger:
             id: [given[place] for place in places] for id, places in summaries.items() if not self.altered.isdisjoint(places)
         }
         return FollowedList(self._entries, altered, edited, covered, changes, frozenset(summaries))
+
+    def _stood_for(self, known: Known) -> Sequence[int]:
+        """Return the ordinal of a known message, or the ordinals of the messages that its summary replaces."""
+        if known.group >= 0:
+            return (known.ordinal,)
+        return list(chain.from_iterable(self.columns.stands_for([known.group])))
 
     def _place_source(self, stop: int, end: int) -> None:
         """Place the hidden messages up to an ordinal; shown messages that the list does not have were removed.

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -53,13 +55,26 @@ def forgotten(columns: Columns, given: Sequence[Any]) -> Forgotten:
     """
     format, keys, (known, _) = columns.format, _keys(given, columns.format), known_messages(columns)
     found = {each.ordinal for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
-    source, groups = columns.source, {columns.grouping.group_of[ordinal] for ordinal in found}
-    kept, undone = _judged(
-        columns.journal, format, keys, named_groups=groups, read_groups=groups, start=min(found, default=NEVER)
-    )
-    whole = {ordinal for group in groups for ordinal in columns.ordinals(group)}
-    goes = whole if whole != found and _breaks(source, found, format) > _breaks(source, whole, format) else found
-    return Forgotten(found, sorted(goes), kept, undone)
+    groups = {columns.grouping.group_of[ordinal] for ordinal in found}
+    lineage = _Lineage(named_groups=groups, read_groups=groups, start=min(found, default=NEVER))
+    kept, undone = lineage.judged(columns.journal, format, keys)
+    return Forgotten(found, sorted(_with_rests(columns, found, groups)), kept, undone)
+
+
+def _with_rests(columns: Columns, found: set[int], groups: Iterable[int]) -> set[int]:
+    """Return the ordinals of messages to forget, and the rest of each group that would break more rules without them."""
+    source, format, own = columns.source, columns.format, {id: columns.ordinals(id) for id in groups}
+    whole = set(chain.from_iterable(own.values()))
+    if whole == found or _breaks(source, found, format) <= _breaks(source, whole, format):
+        return found
+    edge = format.new("user", "-").raw  # a group is judged between two of these
+    goes = found.copy()
+    for ordinals in own.values():
+        alone = [edge, *(source[each] for each in ordinals), edge]
+        rest = [edge, *(source[each] for each in ordinals if each not in found), edge]
+        if len(format.validate(rest)) > len(format.validate(alone)):
+            goes.update(ordinals)
+    return goes if _breaks(source, goes, format) <= _breaks(source, whole, format) else whole
 
 
 def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[Applied]]:
@@ -73,7 +88,7 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     start = min(gone, default=NEVER)
     restores = [each.edit for each in saved.journal if isinstance(each.edit, Restore) and _seen(each) > start]
     restored = {id for edit in restores for id in edit.groups}  # without the restore, its group must not be hidden
-    kept, undone = _judged(saved.journal, saved.format, keys, named_groups=restored, read_groups=(), start=start, until=start)
+    kept, undone = _Lineage(named_groups=restored, start=start, until=start).judged(saved.journal, saved.format, keys)
     if not gone and not undone:
         return saved, 0, []
     lost = {*gone, *(id for applied in undone for id in applied.inserted_ids)}
@@ -88,45 +103,47 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     return left, len(gone), undone
 
 
-def _judged(
-    journal: Iterable[Applied],
-    format: MessageFormat,
-    keys: Collection[str],
-    *,
-    named_groups: Iterable[int],
-    read_groups: Iterable[int],
-    start: int,
-    until: int = NEVER,
-) -> tuple[list[Applied], list[Applied]]:
-    """Return the edits that stay and those that go, in order.
+@attrs.frozen(eq=False, kw_only=True)
+class _Lineage:
+    """The groups and messages of which an edit that stays must contain nothing."""
 
-    An edit goes if it names one of ``named_groups``, was written from one of ``read_groups``, or wrote a message with one of
-    the keys. A summary that may have been written from any message goes if it was decided after the message at ``start`` was
-    read; any edit, if it was decided when more than ``until`` messages had been read.
-    """
-    read, gone = set(read_groups), set(named_groups)
-    kept: list[Applied] = []
-    undone: list[Applied] = []
+    named_groups: Collection[int]  # an edit goes that names one of these groups,
+    read_groups: Collection[int] = ()  # that was written from one of these,
+    start: int  # that replaced groups, from unknown sources, when the message at this ordinal had been read,
+    until: int = NEVER  # or that was decided when more messages than these had been read
 
-    def has_read(applied: Applied) -> bool:
-        """Whether a message was read to write this edit or a part of it."""
+    def judged(
+        self, journal: Iterable[Applied], format: MessageFormat, keys: Collection[str]
+    ) -> tuple[list[Applied], list[Applied]]:
+        """Return the edits that stay and those that go, in order; ``keys`` are those of the messages.
+
+        What an edit that goes has written counts as one of these groups, too.
+        """
+        never_named, never_read = set(self.named_groups), set(self.read_groups)
+        kept: list[Applied] = []
+        undone: list[Applied] = []
+        for applied in journal:
+            contains = any(known_key(message.raw, format) in keys for message in written(applied.edit))
+            lost_some = not applied.lost.isdisjoint(keys)
+            names_some = not never_named.isdisjoint(named(applied.edit))
+            if contains or lost_some or names_some or _seen(applied) > self.until or self._has_read(applied, never_read):
+                undone.append(applied)
+                never_named.update(applied.inserted_ids)
+                rewritten = [each.edit.group for each in flat([applied]) if isinstance(each.edit, Rewrite)]
+                never_read.update(applied.inserted_ids, rewritten)
+            else:
+                kept.append(applied)
+        return kept, undone
+
+    def _has_read(self, applied: Applied, groups: AbstractSet[int]) -> bool:
+        """Whether one of these groups was read to write this edit or a part of it."""
         for each in flat([applied]):
             edit = each.edit
-            if isinstance(edit, Replace) and edit.read is None and start < _seen(applied):
+            if isinstance(edit, Replace) and edit.read is None and self.start < _seen(applied):
                 return True
-            if isinstance(edit, Replace | Rewrite) and not read.isdisjoint(edit.read or ()):
+            if isinstance(edit, Replace | Rewrite) and not groups.isdisjoint(edit.read or ()):
                 return True
-        return not applied.lost.isdisjoint(keys)
-
-    for applied in journal:
-        wrote = any(known_key(message.raw, format) in keys for message in written(applied.edit))
-        if _seen(applied) > until or wrote or not gone.isdisjoint(named(applied.edit)) or has_read(applied):
-            undone.append(applied)
-            gone.update(applied.inserted_ids)
-            read.update(applied.inserted_ids, [each.edit.group for each in flat([applied]) if isinstance(each.edit, Rewrite)])
-        else:
-            kept.append(applied)
-    return kept, undone
+        return False
 
 
 def _keys(given: Sequence[Any], format: MessageFormat) -> frozenset[str]:

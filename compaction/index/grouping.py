@@ -53,10 +53,11 @@ class Grouping:
         self.left_turn: int | None = None  # the turn that a group belonged to before words of the user moved it to the next
         # the groups of which the newest messages answered a call without joining them; `Columns` clears it
         self.answered: set[int] = set()
-        self._previous = -1
-        self._answering = False  # whether the last message is a part of the assistant's answer
-        self._thinking = False  # whether the last group contains only reasoning so far
-        self._begun: dict[str, int] = {}  # the group in which the provider began to run a call
+        # of the message added last, which the next one may join or continue
+        self._previous = -1  # its group
+        self._answering = False  # whether it is a part of the assistant's answer
+        self._thinking = False  # whether its group contains only reasoning so far
+        self._begun: dict[str, int] = {}  # the group in which the provider began to run a call, by the call's id
 
     def ordinals(self, id: int) -> Sequence[int]:
         """Return the ordinals of a group's messages."""
@@ -65,7 +66,8 @@ class Grouping:
     def add_outline(self, outline: Outline) -> int:
         """Add the next message, of which only the outline was read, and return its group's id. O(calls).
 
-        Most messages are added here, so the frequent cases are written out: a call of a method takes as long as the rest.
+        The result is that of `add` for the same message, which ``tests/unit/index/test_grouping.py`` compares. Most messages
+        are added here, so the frequent cases are written out: a call of a method takes as long as the rest.
         """
         role, text, calls, answers, _ = outline
         if answers is not None:

@@ -73,9 +73,10 @@ def _is_bad_in_source(columns: Columns, node: Node, rule: str) -> bool:
     if node < 0:
         return False
     read, leading, problem = columns.read, columns.grouping.instructions.leading, columns.format.join_problem
+    follows_nothing, is_leading = node <= leading, node < leading  # after two leading instructions, message 2 is the first
     after = read(node + 1) if node + 1 < len(columns.source) else None
-    left = problem(None if node <= leading else read(node - 1), read(node))
-    right = problem(None if node < leading else read(node), after)
+    left = problem(None if follows_nothing else read(node - 1), read(node))
+    right = problem(None if is_leading else read(node), after)
     return _blames(left, rule, "after") or _blames(right, rule, "before")
 
 
@@ -120,7 +121,10 @@ def _joins_at(columns: Columns, nodes: Iterable[Node]) -> Iterator[_Pair]:
     """Yield every pair of neighbours with one of these nodes, or with a hidden one of these nodes between them.
 
     The two messages of a summary are a pair with the same node twice. A change at the start of the view decides whether the
-    instructions that follow are leading ones, and thus what the message after them follows, so that pair is yielded too.
+    instructions after it (``S``) are leading ones, and thus what the message after them follows. So that pair is yielded, too::
+
+        view      u0  S1  S2  a3        u0 is hidden:  a3 was the answer to u0, and is now the first message
+        pairs     (None, S1)  (S2, a3)
     """
     visibility = columns.visibility
     for node in nodes:
@@ -132,7 +136,8 @@ def _joins_at(columns: Columns, nodes: Iterable[Node]) -> Iterator[_Pair]:
                 yield node, node
         right = visibility.after(left)
         yield left, right
-        if message_before(columns, before) is None:
+        is_at_the_start = message_before(columns, before) is None
+        if is_at_the_start:
             while right is not None and _instructs(columns, right):
                 left, right = right, visibility.after(right)
             yield left, right

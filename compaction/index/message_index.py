@@ -29,7 +29,7 @@ from . import cuts, editing, replacements
 from .columns import Columns
 from .context import Notes, RunContext
 from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
-from .following import FollowedList, HostChanges
+from .following import EarlierSource, FollowedList, HostChanges, SavedSource
 from .forgetting import forgotten, saved_without
 from .groups import GroupKind, MessageGroup
 from .identity import accounts_for, accounts_for_saved, follow, follow_saved, known_beginning, same_beginning
@@ -50,15 +50,15 @@ class MessageIndex:
 
     Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages) after a change.
 
-    Messages come in by two methods. `_extend` adds some at the end. `_build` reads the whole conversation again, and repeats
-    the edits that are still allowed:
+    Messages come in by three methods. `_extend` adds some at the end. The others read the whole conversation again, and repeat
+    the edits that are still allowed: `_rebuild` if the messages are the same, `_rebuild_changed` if the host changed some.
 
     - ``append`` calls `_extend`, and so does ``sync`` if the host only added messages.
     - ``sync`` calls `_adopt_changes` if the host changed known messages. This builds the conversation as the host has it. If
       the view is then worse than the host's list, that list is built without edits (`_start_over`).
     - ``forget`` calls `_adopt_changes`, too, as if the host had removed the messages.
     - ``append`` and ``sync`` call `_switch_format` if new messages show that the detected format is wrong.
-    - ``believe`` builds the same messages again, because other marked messages are then read as summaries.
+    - ``believe`` rebuilds, because other marked messages are then read as summaries.
     - ``from_dict`` calls `_load` if the state has its messages; otherwise the first ``sync`` calls `_load_from_host`.
 
     Args:
@@ -110,7 +110,7 @@ class MessageIndex:
         self._refusals = Refusals()
         self._running: list[Any] = []
         self._undone: list[Edit] = []
-        self._build(self._reader.new(given))
+        self._read_all(self._reader.new(given))
         if given:
             self._note_time()
 
@@ -445,7 +445,7 @@ class MessageIndex:
         if only_until_differs or not columns.grouping.marks.found:
             columns.grouping.marks.rules = marks  # for later messages; the others are read as before
         else:
-            self._build(self._reader.measured(columns.source, columns.reads), columns.journal)
+            self._rebuild(self._reader.measured(columns.source, columns.reads), columns.journal)
 
     # ---------------------------------------------------------------- following a host's list
 
@@ -649,85 +649,91 @@ class MessageIndex:
             self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
             self._arrived_at = now
 
-    def _build(
-        self,
-        messages: NewMessages,
-        journal: Sequence[Applied] = (),
-        followed: FollowedList | None = None,
-        before: Columns | Sequence[str] = (),
-    ) -> list[Applied]:
-        """Read the whole conversation into new columns, apply edits and pins again, and return the edits that are not allowed.
-
-        Args:
-            messages: All messages of the conversation.
-            journal: The edits.
-            followed: How the messages differ from those before; ``None`` if they are the same. Messages after its entries are
-                new: if one is a late result, its group comes back.
-            before: If the messages differ, the columns before, or only the fingerprints of their messages.
-        """
-        self.columns = columns = Columns(self.format, self.measure, self.marks)
+    def _read_all(self, messages: NewMessages) -> None:
+        """Read a whole conversation into new columns, without edits and pins."""
+        self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = Refusals()
         self._keys = []
         self._discard_view()
         self._extend(messages)
-        if not journal and not self._pinned_ids and followed is None:
-            return []  # the rest would take a tenth of the time for a short conversation
-        new_ids: Mapping[int, int] | None = None
-        if followed is not None:
-            new_ids, journal, undone = followed.carried_over(journal, before, columns)
-            self._undone += undone
+
+    def _rebuild(self, messages: NewMessages, journal: Sequence[Applied]) -> list[Applied]:
+        """Read the same messages again, with the same edits and pins, and return the edits that are not allowed."""
+        self._read_all(messages)
+        return self._repeat(journal, None)
+
+    def _rebuild_changed(
+        self, messages: NewMessages, journal: Sequence[Applied], followed: FollowedList, before: EarlierSource | SavedSource
+    ) -> None:
+        """Read changed messages, with the edits and pins that are still allowed.
+
+        Messages after the entries of ``followed`` are new: if one is a late result, its group comes back.
+        """
+        self._read_all(messages)
+        columns = self.columns
+        carried = followed.carried_over(journal, before, columns)
+        self._undone += carried.undone
+        self._repeat(carried.journal, carried.new_ids)
+        count = self.edit_count
+        for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
+            if not columns.is_included(id):
+                editing.restore(columns, id)
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
+
+    def _repeat(self, journal: Sequence[Applied], new_ids: Mapping[int, int] | None) -> list[Applied]:
+        """Apply edits and pins again, and return the edits that are not allowed.
+
+        ``new_ids`` has the new id of each group of the source; it is ``None`` if all are the same.
+        """
+        columns = self.columns
+        if not journal and not self._pinned_ids:
+            return []
         left_out, ids = editing.reapply(columns, journal, new_ids)
-        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and followed is None)}
+        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and new_ids is None)}
         self._pinned_ids.clear()
         self.pin(sorted(id for id in pinned if columns.exists(id)))
         self._undone += editing.edits_of(left_out)
         self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))
-        if followed is not None:
-            self._restore_joined(len(followed.entries))
         return left_out
-
-    def _restore_joined(self, start: int) -> None:
-        """Bring back the hidden groups that messages from an ordinal on joined."""
-        columns, count = self.columns, self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[start:]):
-            if not columns.is_included(id):
-                editing.restore(columns, id)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
 
     def _switch_format(self, format: MessageFormat) -> None:
         """Read the messages in another format, which only later ones revealed."""
         reader = attrs.evolve(self._reader, format=format)
         messages, journal = reader.new(self.columns.source), in_format(self.columns.journal, self.format, format)
         self._reader = reader
-        self._build(messages, journal)
+        self._rebuild(messages, journal)
 
     def _adopt_changes(self, followed: FollowedList, given: Sequence[Any], journal: Sequence[Applied]) -> None:
         """Change known messages as the host did. If a message cannot be read, raise before anything changes."""
-        old, end = self.columns, len(followed.entries)
+        old = self.columns
         reads = [
             old.reads[ordinal] if ordinal is not None and ordinal not in followed.altered else self.format.read(raw, place or 0)
             for raw, ordinal, place in followed.entries
         ]
         tail = given[followed.covered :]
         messages = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
-        self._build(messages, journal, followed, old)
+        self._rebuild_changed(messages, journal, followed, EarlierSource(old))
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
-        added = [new for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)]
-        with_late_result = set(group_of[end:])
-        if any(group_of[new] not in with_late_result for new in added) or (not added and self._is_worse(given)):
-            self._start_over(given)  # the view shows messages that the host's list does not have, or is less valid
+        unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
+        with_late_result = set(group_of[len(followed.entries) :])  # the view shows these again
+        if unlisted - with_late_result or (not unlisted and self._is_worse(given)):
+            self._start_over(given)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
         return len(self.format.validate(self.columns.raws())) > len(self.format.validate(given))
 
     def _start_over(self, given: Sequence[Any]) -> None:
-        """Read the host's list, without edits; the summaries in it that edits wrote are still summaries."""
-        messages = self._reader.new(given)
-        self._undone += editing.edits_of(self.columns.journal)
+        """Read the host's list, without edits; the summaries in it that edits wrote are still summaries, and pins stay."""
+        old, messages = self.columns, self._reader.new(given)
+        self._undone += editing.edits_of(old.journal)
         self._remember_summaries(self._undone)
-        self._pinned_ids.clear()
-        self._build(messages)
+        if self._pinned_ids:
+            known = {entry.place: entry.ordinal for entry in follow(old, given, verify=False).entries}
+            followed = FollowedList.of(given, map(known.get, range(len(given))))
+            self._rebuild_changed(messages, (), followed, EarlierSource(old))
+        else:
+            self._read_all(messages)
 
     def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
@@ -740,7 +746,7 @@ class MessageIndex:
             fresh = self._reader.new(messages)
         except InputError as error:
             raise StateError(f"saved {error}") from error
-        if left_out := self._build(fresh, saved.journal):
+        if left_out := self._rebuild(fresh, saved.journal):
             unfit = left_out[0].edit
             raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
         if unknown := set(saved.pinned) - self._pinned_ids:
@@ -762,5 +768,8 @@ class MessageIndex:
         known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        self._build(known, saved.journal, followed, prints)
+        if followed is None:
+            self._rebuild(known, saved.journal)
+        else:
+            self._rebuild_changed(known, saved.journal, followed, SavedSource(prints))
         self._extend(new)

@@ -113,21 +113,19 @@ class RunHistory:
         self._failures.clear()
         self._no_gain.clear()
 
-    def to_dict(self) -> dict[str, list[float]]:
-        """Return JSON-ready data: each strategy's number of failures and the time of the last, or the tokens of `no_gain`."""
-        saved: dict[str, list[float]] = {key: [failures, since] for key, (failures, since) in self._failures.items()}
-        return {**saved, **{key: [0, 0.0, tokens] for key, tokens in self._no_gain.items() if key not in saved}}
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data: the number of failures of each strategy and the time of the last, and its `no_gain`."""
+        return {"failures": {key: list(each) for key, each in self._failures.items()}, "no_gain": self._no_gain.copy()}
 
     @classmethod
     def from_dict(cls, data: object) -> RunHistory:
         """Return the history that `to_dict` described; raise a `StateError` for any other data."""
-        pauses = cls()
+        pauses, saved = cls(), cast("Mapping[str, Any]", data)
         try:
-            for key, (failures, since, *no_gain) in cast("Mapping[str, Any]", data).items():
-                if no_gain:
-                    pauses._no_gain[str(key)] = natural_number(*no_gain)
-                else:
-                    pauses._failures[str(key)] = (natural_number(failures), finite_number(since))
+            for key, (failures, since) in saved.get("failures", {}).items():
+                pauses._failures[str(key)] = (natural_number(failures), finite_number(since))
+            for key, tokens in saved.get("no_gain", {}).items():
+                pauses._no_gain[str(key)] = natural_number(tokens)
         except (AttributeError, TypeError, ValueError) as error:
             raise StateError(f"pauses: not what to_dict returned ({error}); start a new session") from error
         return pauses

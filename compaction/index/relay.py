@@ -70,9 +70,9 @@ PASS_ON: Final = object()
 """The answer that makes `relay` yield an item to its own caller."""
 
 
-def _thrown(error: Exception, item: object, *, is_passed_on: bool) -> Exception:
-    """Return an exception that the strategy is to get, of the caller or of a request's answer; raise any other."""
-    if is_passed_on or isinstance(item, Request):
+def _for_strategy(error: Exception, item: object, *, was_passed_on: bool) -> Exception:
+    """Return an exception that the caller threw, or that a request's answer raised; raise any other, which ends the run."""
+    if was_passed_on or isinstance(item, Request):
         return error
     raise error
 
@@ -122,7 +122,8 @@ def relay(
             elif value.__class__ is GeneratorType:
                 value = yield from cast("Generator[Any, Any, Any]", value)
         except Exception as error:
-            resume, value = strategy.throw, _thrown(error, item, is_passed_on=value is PASS_ON)
+            # while the caller has the item, the answer is still PASS_ON
+            resume, value = strategy.throw, _for_strategy(error, item, was_passed_on=value is PASS_ON)
             continue
         if until is not None and until(item):
             return True

@@ -17,7 +17,7 @@ import contextlib
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Final, Self, cast
+from typing import Final, Literal, Self, cast
 
 import anyio
 import anyio.to_thread
@@ -37,7 +37,8 @@ from .lock import loop_scheduler
 class BackgroundTask:
     """A task that any thread can cancel. Holds state: whether it was cancelled."""
 
-    def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, work: Callable[[], Awaitable[object]], group: TaskGroup | None) -> None:
+        self.group = group  # where it runs; ``None`` for a portal
         self._work = work  # the function to await; it must not raise
         self._guard = threading.Lock()
         self._cancel: Callable[[], object] | None = None
@@ -102,7 +103,7 @@ class BackgroundTasks:
 
     def start(self, work: Callable[[], Awaitable[object]]) -> BackgroundTask | None:
         """Start work that does not raise, without waiting, and return its task; ``None`` if this object is closed."""
-        task = BackgroundTask(work)
+        task = BackgroundTask(work, self._group)
         try:
             if self._portal is not None:
                 self._portal.start_task_soon(task.run)
@@ -115,8 +116,12 @@ class BackgroundTasks:
         return task
 
     def _begin(self, task: BackgroundTask) -> None:
-        if self._group is not None:
-            self._group.start_soon(task.run)
+        if task.group is not None and self.has(task):
+            task.group.start_soon(task.run)
+
+    def has(self, task: BackgroundTask) -> bool:
+        """Whether a task may still be running; false once the ``async with`` in which it was started has been left."""
+        return self.is_open and task.group is self._group
 
     async def __aenter__(self) -> Self:
         if self._group is not None:
@@ -158,7 +163,7 @@ class SummariesAhead:
         self._tasks = BackgroundTasks() if tasks is None else tasks
         self.prepared = PreparedSummaries(self._stop)  # the prepared summary, for the context of a run
         self._guard = threading.Lock()  # held only while the next two are read or changed
-        self._requested: _BackgroundRequest | None = None
+        self._requested: _BackgroundRequest | None = None  # it may have ended with its tasks, see `_stage`
         self._arrived: _BackgroundRequest | None = None  # with its answer
         self._failed: list[Failed] = []  # for the next result
         self._closed = False
@@ -187,7 +192,7 @@ class SummariesAhead:
             arrived, self._arrived = self._arrived, None
         if arrived is None:
             return
-        if isinstance(arrived.answer, Exception) and not arrived.is_due:
+        if isinstance(arrived.answer, Exception) and not arrived.was_due:
             step = cast("Strategy", arrived.summary.strategy)
             index.context.pauses.record_failure(step, index.context.now)
             self._failed.append(Failed(step.name, arrived.answer, "no summary was prepared in the background"))
@@ -202,11 +207,11 @@ class SummariesAhead:
         window = index.context.window
         if window is None or 10 * index.tokens > _ROOM * window:
             return False
-        if not self._is_requested and self._is_idle and self._trigger(index):
+        if self._stage == "idle" and self._trigger(index):
             due = summary_ahead(index, strategy, is_due=True)
             if due is not None:
                 self._ask(*due, is_due=True)
-        return self._is_requested
+        return self._stage == "requested"
 
     def end(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> CompactionResult:
         """Request the next summary if the trigger fires, and add a failure in the background to the result."""
@@ -225,10 +230,10 @@ class SummariesAhead:
         if prepared.is_due or (prepared.summary is not None and not may_stand(index, prepared.summary)):
             prepared.summary = None
         requested = self._requested
-        if requested is not None and self._tasks.is_open:
+        if self._stage == "requested" and requested is not None:
             if not may_stand(index, requested.summary):
                 self._stop()
-        elif self._is_idle and result.outcome == "unchanged" and self._trigger(index):
+        elif self._stage == "idle" and result.outcome == "unchanged" and self._trigger(index):
             found = summary_ahead(index, strategy)
             if found is not None:
                 self._ask(*found)
@@ -236,16 +241,19 @@ class SummariesAhead:
     # ---------------------------------------------------------------- asking
 
     @property
-    def _is_requested(self) -> bool:
-        return self._requested is not None and self._tasks.is_open
-
-    @property
-    def _is_idle(self) -> bool:
-        """Whether a summary may be requested: there is none, no request for one, and this object is not closed."""
-        return self._requested is None and self._arrived is None and self.prepared.summary is None and not self._closed
+    def _stage(self) -> Literal["closed", "idle", "requested", "arrived", "prepared"]:
+        """The state of the drawing above, or ``"closed"``. Only when it is idle may a summary be requested."""
+        asked = self._requested
+        if asked is not None and self._tasks.has(asked.task):
+            return "requested"
+        if self._arrived is not None:
+            return "arrived"
+        if self.prepared.summary is not None:
+            return "prepared"
+        return "closed" if self._closed else "idle"
 
     def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
-        asked = _BackgroundRequest(request, summary, is_due)
+        asked = _BackgroundRequest(request, summary, was_due=is_due)
         with self._guard:  # the answer arrives later
             task = self._tasks.start(lambda: self._answer(asked))
             if task is not None:
@@ -302,7 +310,7 @@ class _BackgroundRequest:
 
     request: SummaryRequest
     summary: PreparedSummary  # its answer completes it
-    is_due: bool  # whether the strategy already needs it
+    was_due: bool  # whether the strategy already needed it when it was requested
     task: BackgroundTask = attrs.field(init=False)  # once it has started
     answer: object = attrs.field(default=None, init=False)  # or the exception; None if there is none yet, or it was cancelled
 

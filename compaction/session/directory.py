@@ -13,8 +13,8 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import quote, unquote
 
 import attrs
 
@@ -28,10 +28,14 @@ from .session import CompactionSession
 if TYPE_CHECKING:
     from ..stores import SessionStore
 
-_MOST_KEYS: Final = 512  # of one session
+_MOST_ENDS: Final = 256  # of one session
 _MOST_COMPARED: Final = 8  # sessions with the same key that are compared with a list one by one
 _MOST_PARENTS: Final = 4  # sessions that are kept for a key of earlier calls
 _MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which costs O(contents)
+
+
+_EndKeys: TypeAlias = tuple[Hashable, Hashable]
+"""The keys of the end of a list: that of its newest messages, and that of all."""
 
 
 @attrs.frozen
@@ -54,9 +58,9 @@ class PooledSession:
     store: SessionStore | None = None  # where it is saved
     is_gone: bool = False  # whether the pool has removed it
     # the keys of the host's id, and of its lists as they are now
-    keys: dict[Hashable, None] = attrs.field(factory=dict[Hashable, None])
-    # those, and the keys of earlier calls, because lists may fork there; the newest last
-    keys_so_far: dict[Hashable, None] = attrs.field(factory=dict[Hashable, None])
+    keys: frozenset[Hashable] = frozenset()
+    # the keys of each end of its lists, now and after earlier calls, because lists may fork there; the newest last
+    ends: dict[_EndKeys, None] = attrs.field(factory=dict[_EndKeys, None])
 
     @property
     def has_begun(self) -> bool:
@@ -87,14 +91,32 @@ class PooledSession:
         return self.space, [*keys, *id_keys(self.space, self.id)]
 
 
+def session_name(*names: str) -> str:
+    """Return the name of the first session with a host's id: the pool's scope, that of the call, and the id.
+
+    Later ones have a colon and a suffix, which no quoted name contains.
+
+    >>> session_name("tenant", "", "chat/1")
+    'tenant/chat%2F1'
+    >>> _id_in_name("tenant/chat%2F1:5f1c")
+    'chat/1'
+    """
+    return "/".join([quote(each, safe="") for each in names if each])
+
+
+def _id_in_name(name: str) -> str:
+    """Return the host's id in the name of a session; any text if the session has none."""
+    return unquote(name.partition(":")[0].rpartition("/")[2])
+
+
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
     """Return the keys of a saved session with the remaining messages; ``before`` are its keys before some were removed."""
-    whole, id = HostList.of(fingerprints).end.whole, unquote(name.partition(":")[0].rpartition("/")[2])
+    whole, id = HostList.of(fingerprints).end.whole, _id_in_name(name)
     named = [whole_key(space, id, whole), *id_keys(space, id)]
     return named if named[-1] in before else [whole_key(space, None, whole)]
 
 
-def _end_keys(space: str, end: ListEnd) -> tuple[Hashable, Hashable]:
+def _end_keys(space: str, end: ListEnd) -> _EndKeys:
     """Return the two keys of the end of a list."""
     return _newest_key(space, end.newest), _all_key(space, end.whole)
 
@@ -121,7 +143,7 @@ def id_keys(space: str, id: str | None) -> list[str]:
 
 @attrs.define(eq=False, kw_only=True)
 class ListRequest:
-    """The search for the session of a list. Holds state: the results so far."""
+    """A list of which the session is searched. Holds state: its digests, and comparisons with conversations."""
 
     given: list[Any]
     format: MessageFormat  # its format
@@ -130,9 +152,6 @@ class ListRequest:
     name: str | None  # the name of the first session with that id; ``None`` without an id
     overhead_tokens: int  # as for `CompactionSession.follow`
     saved: Mapping[str, Any] | None = None  # the state that the host keeps, if any
-    # sessions that it may continue, and for each, whether its newest messages are in the list
-    perhaps: dict[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
-    parent: PooledSession | None = None  # the session that shares the most messages with the list
     _overlaps: dict[KnownConversation, Overlap] = attrs.field(factory=dict[KnownConversation, Overlap])
     _digests: dict[int, str] = attrs.field(factory=dict[int, str])  # of single messages, as far as they were needed
     _wholes: list[str] = attrs.field(factory=lambda: [""])  # of the first messages together
@@ -177,6 +196,16 @@ class ListRequest:
             return False
 
 
+@attrs.frozen(eq=False)
+class PoolSearch:
+    """The sessions in memory that a list may belong to."""
+
+    found: PooledSession | None = None  # the session that it belongs to
+    # sessions that it may continue, and for each, whether its newest messages are in the list
+    perhaps: Mapping[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
+    parent: PooledSession | None = None  # the session that shares the most messages with the list, which may fork from it
+
+
 class SessionDirectory:
     """The sessions of a pool. Holds state; callers hold the pool's lock.
 
@@ -208,29 +237,29 @@ class SessionDirectory:
 
     # ---------------------------------------------------------------- finding
 
-    def find(self, request: ListRequest) -> PooledSession | None:
-        """Return the session that the list certainly continues; otherwise record the possible ones and the parent of a fork."""
-        request.perhaps, request.parent = {}, None
+    def find(self, request: ListRequest) -> PoolSearch:
+        """Search the sessions of a list, from its end: the first place that ends, or ended, a session's list decides."""
+        perhaps: dict[PooledSession, bool] = {}
         for named in id_keys(request.space, request.id):
-            request.perhaps.update(dict.fromkeys([*self._by_key.get(named, {})][-1:], False))
+            perhaps.update(dict.fromkeys([*self._by_key.get(named, {})][-1:], False))
         for count in range(len(request.given), 0, -1):
             key = _newest_key(request.space, request.newest(count))
             if key not in self._by_key:
                 continue
             for each in itertools.islice(self._ending(key, request.id), _MOST_ALIGNED):
-                if each in request.perhaps or len(request.perhaps) < _MOST_ALIGNED:
-                    request.perhaps[each] = True
+                if each in perhaps or len(perhaps) < _MOST_ALIGNED:
+                    perhaps[each] = True
             if len(self._by_key[key]) > _MOST_COMPARED:
                 key = _all_key(request.space, request.whole(count))
             found = self._continued(request, key)
             if found is not None:
-                return found
-            request.parent = self._parent(request, key, count)
-            if request.parent is not None:
-                if request.parent.id == request.id:
-                    request.perhaps.setdefault(request.parent, False)
-                return None
-        return None
+                return PoolSearch(found)
+            parent = self._parent(request, key, count)
+            if parent is not None:
+                if parent.id == request.id:
+                    perhaps.setdefault(parent, False)
+                return PoolSearch(None, perhaps, parent)
+        return PoolSearch(None, perhaps)
 
     def _ending(self, key: Hashable, id: str | None) -> Iterator[PooledSession]:
         """Yield the sessions with the host's id of which a list ends so now, the newest first."""
@@ -253,14 +282,14 @@ class SessionDirectory:
         """Update the keys of a session, and make it the most recently used one, unless it was removed."""
         if pooled.is_gone:
             return
-        now = [key for each in pooled.known.host_lists for key in _end_keys(pooled.space, each.end)]
-        left, pooled.keys = pooled.keys, dict.fromkeys([*now, *id_keys(pooled.space, pooled.id)])
+        ends = [_end_keys(pooled.space, each.end) for each in pooled.known.host_lists]
+        left, pooled.keys = pooled.keys, frozenset(itertools.chain(*ends, id_keys(pooled.space, pooled.id)))
         # A list may also fork before the newest message of the source, which agents alter.
         before = _end_keys(pooled.space, pooled.known.host_lists[0].before)
         for key in (*before, *pooled.keys):
             self._by_key.setdefault(key, {})[pooled] = None
-            pooled.keys_so_far[key] = None
-        for key in {*left, *before}.difference(pooled.keys):
+        pooled.ends.update(dict.fromkeys([before, *ends]))
+        for key in left.union(before) - pooled.keys:
             earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
             for each in earlier[:-_MOST_PARENTS]:
                 self._leave(each, key)
@@ -271,22 +300,23 @@ class SessionDirectory:
         self._sizes.move_to_end(pooled)
 
     def _thin_out(self, pooled: PooledSession) -> None:
-        """Forget half of the older half of a session's earlier keys if it has too many: every second pair."""
-        if len(pooled.keys_so_far) > _MOST_KEYS:
-            older = [key for key in pooled.keys_so_far if key not in pooled.keys][: _MOST_KEYS // 2]
-            for key in (*older[2::4], *older[3::4]):
-                self._leave(pooled, key)
+        """Forget every second one of the older half of a session's ends, if it has too many."""
+        if len(pooled.ends) > _MOST_ENDS:
+            for end in [*pooled.ends][1 : _MOST_ENDS // 2 : 2]:
+                del pooled.ends[end]
+                for key in frozenset(end) - pooled.keys:
+                    self._leave(pooled, key)
 
     def _leave(self, pooled: PooledSession, key: Hashable) -> None:
-        pooled.keys_so_far.pop(key, None)
         others = self._by_key.get(key, {})
         others.pop(pooled, None)
         if not others:
             self._by_key.pop(key, None)
 
     def _leave_all(self, pooled: PooledSession) -> None:
-        for key in list(pooled.keys_so_far):
+        for key in pooled.keys.union(*pooled.ends):
             self._leave(pooled, key)
+        pooled.ends.clear()
 
     def renew(self, pooled: PooledSession) -> None:
         """Register a session again, without the keys of its earlier calls."""

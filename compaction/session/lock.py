@@ -1,4 +1,13 @@
-"""The lock of a session: one call runs at a time, whether it comes from a thread or a task of any event loop."""
+"""The lock of a session: one call runs at a time, whether it comes from a thread or a task of any event loop.
+
+A ``KeyboardInterrupt`` may come at any moment of a call in a plain thread. Who then makes the call leave the lock or its queue:
+
+====================================== ===================================================================================
+while it waits, or holds the lock      the ``finally`` of `CallLock.leaving`
+inside `CallLock.leave`                `CallLock.leaving` calls it again: the second does what is left of the first
+before `leaving` begins, or after it   `unawaited_calls` and `Unawaited`, with each call of the thread that has not left
+====================================== ===================================================================================
+"""
 
 from __future__ import annotations
 
@@ -26,7 +35,7 @@ class _OfThread(threading.local):
         self.calls: dict[_Call, CallLock] = {}
 
     def release_all_but(self, before: Iterable[_Call]) -> None:
-        """Let all other calls leave: they were interrupted while they took or released their locks."""
+        """Let all other calls leave, which were interrupted."""
         for call, lock in [*self.calls.items()]:
             if call not in before:
                 lock.leave(call)
@@ -36,10 +45,7 @@ _of_thread: Final = _OfThread()
 
 
 def unawaited_calls(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine that calls sessions, without an event loop; see `run.unawaited`.
-
-    If it is interrupted while it takes or releases a lock, the lock is released here.
-    """
+    """Return the result of a coroutine that calls sessions, without an event loop; see `run.unawaited`."""
     before = set(_of_thread.calls)
     try:
         return unawaited(coroutine)
@@ -80,7 +86,7 @@ class CallLock:
     @property
     def task(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task. Other tasks of its event loop run while it waits."""
-        return _AwaitedCall(self._enter, self._leaving)
+        return _AwaitedCall(self)
 
     @property
     @contextlib.contextmanager
@@ -89,8 +95,8 @@ class CallLock:
         admitted = threading.Event()
         call = _Call(admitted.set)
         _of_thread.calls[call] = self
-        with self._leaving(call):
-            if not self._enter(call):
+        with self.leaving(call):
+            if not self.enter(call):
                 admitted.wait()
             yield
 
@@ -103,13 +109,13 @@ class CallLock:
         """Hold the lock if it is free, and return whether it was. Never waits."""
         call = _Call(bool)  # nobody wakes it: it never waits
         _of_thread.calls[call] = self
-        with self._leaving(call):
+        with self.leaving(call):
             with self._guard:
                 self._holder = self._holder or call
                 free = self._holder is call
             yield free
 
-    def _enter(self, call: _Call) -> bool:
+    def enter(self, call: _Call) -> bool:
         """Give the lock to a call or put the call into the queue; return whether it has the lock."""
         with self._guard:
             holder = self._holder
@@ -125,13 +131,8 @@ class CallLock:
             return False
 
     @contextlib.contextmanager
-    def _leaving(self, call: _Call) -> Generator[None]:
-        """Run the block, then `leave`.
-
-        A ``KeyboardInterrupt`` may come inside `leave`, before the lock is passed on or after it; a second `leave` does what is
-        left of the first. It may also come before this method begins or after it has ended; `unawaited_calls` handles that,
-        with the calls of the thread that have not left.
-        """
+    def leaving(self, call: _Call) -> Generator[None]:
+        """Run the block, then `leave`."""
         try:
             yield
         finally:
@@ -163,11 +164,8 @@ class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
     It is a class because ``asynccontextmanager`` could leave an unfinished async generator to an event loop that is closing.
     """
 
-    def __init__(
-        self, enter: Callable[[_Call], bool], leaving: Callable[[_Call], contextlib.AbstractContextManager[None]]
-    ) -> None:
-        self._enter = enter
-        self._leaving = leaving
+    def __init__(self, lock: CallLock) -> None:
+        self._lock = lock
 
     async def __aenter__(self) -> None:
         await anyio.lowlevel.checkpoint()
@@ -175,8 +173,8 @@ class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
         schedule = loop_scheduler()
         call = _Call(lambda: schedule(admitted.set), task=anyio.get_current_task().id)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._leaving(call))
-            if not self._enter(call):
+            stack.enter_context(self._lock.leaving(call))
+            if not self._lock.enter(call):
                 await admitted.wait()
             self._stack = stack.pop_all()
 

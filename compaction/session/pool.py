@@ -9,7 +9,8 @@ import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.parse import quote
+
+import attrs
 
 from ..errors import ConfigurationError, StateError
 from ..formats import as_list, resolve
@@ -17,7 +18,17 @@ from ..index import lookup_key, same_beginning, written
 from ..stores import ForgettingStore, StoredRecord, copied
 from ..strategies import Failed, Rehearsed, Strategy, StrategyLike, as_strategy, forgetting_stores, storing_parts
 from .ahead import BackgroundTasks
-from .directory import Forked, ListRequest, PooledSession, SessionDirectory, id_keys, keys_of_saved, whole_key
+from .directory import (
+    Forked,
+    ListRequest,
+    PooledSession,
+    PoolSearch,
+    SessionDirectory,
+    id_keys,
+    keys_of_saved,
+    session_name,
+    whole_key,
+)
 from .events import EventReporter, Evicted, OnEvent, SaveFailed
 from .host_lists import HostList, KnownConversation
 from .lock import Unawaited, unawaited_calls
@@ -157,23 +168,19 @@ class SessionPool:
         """
         request = self._request(messages, id, scope, overhead_tokens, saved)
         while True:
-            found = self._known(request)
+            found = self._found_or_added(request)
             if found is None:
-                made = self._made(request)
-                with self._lock:  # another call may have added it meanwhile
-                    found = self._directory.find(request) or (made if self._directory.add(made) else None)
-            if found is None:  # another call has added one of that name: try again
-                continue
+                continue  # another call has just added a session of that name: the next search sees it
             async with found.session.lock.held(sync=sync):
-                # another call may have changed the session meanwhile, or the pool may have removed it
                 if found.is_gone or not (request.continues(found) or (found.has_begun and request.accounts_for(found))):
-                    continue
+                    continue  # the pool removed it, or another call changed it, while this one waited: search again
                 await self._take_over(found, sync=sync)
                 self._follow(found, request)
                 try:
                     yield found.session
                 finally:
                     self._settle(found)
+                    found.session.save_late_report()
                 return
 
     def call_sync(
@@ -305,7 +312,8 @@ class SessionPool:
         the thread while a call of the session runs.
         """
         request = self._request(messages, id, scope, overhead_tokens, None)
-        found = self._known(request) or self._made(request)
+        search = self._search(request)
+        found = search.found or self._made(request, search.parent)
         with found.session.lock.thread:
             state, fork = found.session.to_dict(), found.fork
         alone = {**self._options, "id": found.session.id, "on_event": None, "ahead": None, "tasks": None}
@@ -322,7 +330,7 @@ class SessionPool:
         self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int, saved: Mapping[str, Any] | None
     ) -> ListRequest:
         given = as_list(messages)
-        name = None if id is None else "/".join([quote(each, safe="") for each in (self._scope, scope, id) if each])
+        name = None if id is None else session_name(self._scope, scope, id)
         space, format = self._space(scope), self._format
         return ListRequest(
             given=given, format=format, space=space, id=id, name=name, overhead_tokens=overhead_tokens, saved=saved
@@ -330,46 +338,52 @@ class SessionPool:
 
     # ---------------------------------------------------------------- finding
 
-    def _known(self, request: ListRequest) -> PooledSession | None:
-        """Return the session in memory that a list belongs to."""
+    def _found_or_added(self, request: ListRequest) -> PooledSession | None:
+        """Return the session of a list, which is added if there is none; ``None`` if another one has its name."""
+        search = self._search(request)
+        if search.found is not None:
+            return search.found
+        made = self._made(request, search.parent)
+        with self._lock:  # another call may have added it meanwhile
+            return self._directory.find(request).found or (made if self._directory.add(made) else None)
+
+    def _search(self, request: ListRequest) -> PoolSearch:
+        """Return the session in memory that a list belongs to, or the one that it forks from."""
         with self._lock:
-            found = self._directory.find(request)
-        return found or next((each for each in request.perhaps if self._accounts(each, request)), None)
+            search = self._directory.find(request)
+        if search.found is None:
+            likely = (each for each, has_newest in search.perhaps.items() if self._accounts(each, request, has_newest))
+            search = attrs.evolve(search, found=next(likely, None))
+        return search
 
     @staticmethod
-    def _accounts(session: PooledSession, request: ListRequest) -> bool:
+    def _accounts(session: PooledSession, request: ListRequest, has_newest: bool) -> bool:
         """Whether a list in which the host changed messages still belongs to a session.
 
         A session with a running call is not examined. If it was found by the request's id and its newest messages are in the
-        list, the answer is yes, and the call then waits for it.
+        list (``has_newest``), the answer is yes, and the call then waits for it.
         """
         if not session.has_begun or not session.knows(request.saved):
             return False
         with session.session.lock.if_free() as free:
-            if not free:
-                return request.id is not None and request.perhaps[session]
-            return request.accounts_for(session)
+            return request.accounts_for(session) if free else request.id is not None and has_newest
 
-    def _made(self, request: ListRequest) -> PooledSession:
+    def _made(self, request: ListRequest, parent: PooledSession | None) -> PooledSession:
         """Return a new session for a list: loaded from the store, forked from another session, or empty."""
-        origin, is_taken = self._saved(request)
-        if origin is None and request.saved is not None:
-            kept = request.saved.get("id")
-            named = kept if isinstance(kept, str) else ""
-            name = self._new_name(request, is_taken=is_taken) if not named or named in self._directory else named
-            origin = _origin(self._resumed(request.saved, name), named, request.given)
-        if origin is None and request.parent is not None:
-            origin = request.parent.forked(request.given)
-        if isinstance(origin, CompactionSession):
-            made, fork = origin, None
-        else:
-            name = self._new_name(request, is_taken=is_taken)
-            options: dict[str, Any] = {**self._options, "id": name}
-            made, fork = CompactionSession(self._strategy, **options), origin
+        origin = self._origin_in_store(request)
+        if origin.session is None and origin.fork is None:
+            if request.saved is not None:
+                origin = self._origin_in_state(request, request.saved, is_taken=origin.is_taken)
+            elif parent is not None:
+                origin = attrs.evolve(origin, fork=parent.forked(request.given))
+        made = origin.session
+        if made is None:
+            options: dict[str, Any] = {**self._options, "id": self._new_name(request, is_taken=origin.is_taken)}
+            made = CompactionSession(self._strategy, **options)
         given, is_named = request.given, request.id is not None
         source = HostList.of(map(request.digest, range(len(given))))
         known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, host_lists=(source,))
-        pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)
+        pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=origin.fork)
         if self._store is not None:
             pooled.store = self._store.keyed(pooled.saved_keys)
             made.save_to(pooled.store)
@@ -378,18 +392,18 @@ class SessionPool:
     def _new_name(self, request: ListRequest, *, is_taken: bool) -> str:
         name = request.name
         if name is None or is_taken or name in self._directory:
-            name = f"{name or 'auto'}:{self._new_id()}"  # `request.name` is URL-quoted: it has no colon
+            name = f"{name or 'auto'}:{self._new_id()}"
         return name
 
     # ---------------------------------------------------------------- saved sessions
 
-    def _saved(self, request: ListRequest) -> tuple[CompactionSession | Forked | None, bool]:
-        """Return the saved session that a list continues or forks from, and whether the store has one of the request's name.
+    def _origin_in_store(self, request: ListRequest) -> _Origin:
+        """Return the saved session that a list continues or forks from.
 
         If the store fails, the conversation counts as new and gets a new name, so that nothing is overwritten.
         """
         if self._store is None:
-            return None, False
+            return _Origin()
         space, id, count = request.space, request.id, len(request.given)
         keys = [whole_key(space, id, request.whole(place)) for place in range(count, 0, -1)]
         forks: list[Forked] = []
@@ -397,19 +411,27 @@ class SessionPool:
         try:
             for name in self._store.find(space, keys):
                 if (session := self._readable(name)) is not None:
-                    return session, bool(names)
+                    return _Origin(session)
             names = self._store.find(space, id_keys(space, id))
             for name in names:
                 if (session := self._readable(name)) is not None:
-                    origin = _origin(session, name, request.given)
-                    if isinstance(origin, CompactionSession):
-                        return origin, bool(names)
-                    if origin.saved.journal:
-                        forks.append(origin)
+                    origin = _Origin.of(session, name, request.given)
+                    if origin.session is not None:
+                        return origin
+                    if origin.fork is not None and origin.fork.saved.journal:
+                        forks.append(origin.fork)
         except StateError as error:
             self._could_not_read(request.name or "auto", error, "the conversation counts as new")
-            return None, True
-        return max(forks, key=lambda fork: len(fork.saved.journal), default=None), bool(names)
+            return _Origin(is_taken=True)
+        fork = max(forks, key=lambda fork: len(fork.saved.journal), default=None)
+        return _Origin(fork=fork, is_taken=bool(names))
+
+    def _origin_in_state(self, request: ListRequest, saved: Mapping[str, Any], *, is_taken: bool) -> _Origin:
+        """Return the session of a state that the host keeps, or the state that a list takes over from it."""
+        kept = saved.get("id")
+        parent = kept if isinstance(kept, str) else ""
+        name = self._new_name(request, is_taken=is_taken) if not parent or parent in self._directory else parent
+        return attrs.evolve(_Origin.of(self._resumed(saved, name), parent, request.given), is_taken=is_taken)
 
     def _readable(self, name: str) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""
@@ -516,13 +538,22 @@ class SessionPool:
         return count
 
 
-def _origin(session: CompactionSession, name: str, given: Sequence[Any]) -> CompactionSession | Forked:
-    """Return the saved session if a list continues it, otherwise the state that the list takes over as a fork."""
-    if session.index.accounts_for(given, by_id=True):
-        return session
-    saved = session.index.snapshot
-    count = same_beginning(saved.fingerprints, given, saved.format)
-    return Forked(saved.beginning(count, given[:count]), name)
+@attrs.frozen(eq=False)
+class _Origin:
+    """The start of a new session of the pool: a saved session, the state of a fork, or nothing."""
+
+    session: CompactionSession | None = None
+    fork: Forked | None = None
+    is_taken: bool = False  # whether the store has another session of the request's name, or cannot be read
+
+    @classmethod
+    def of(cls, session: CompactionSession, name: str, given: Sequence[Any]) -> _Origin:
+        """Return the saved session if a list continues it, otherwise the state that the list takes over as a fork."""
+        if session.index.accounts_for(given, by_id=True):
+            return cls(session)
+        saved = session.index.snapshot
+        count = same_beginning(saved.fingerprints, given, saved.format)
+        return cls(fork=Forked(saved.beginning(count, given[:count]), name))
 
 
 # -------------------------------------------------------------------- the stores of the strategy

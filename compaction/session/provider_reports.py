@@ -107,9 +107,13 @@ class ProviderReports:
     def refused(self, error: LengthRefusal, counted: int, overhead: int, *, own: int) -> tuple[int, int]:
         """Record a length error, and return the tokens of the refused request and the window.
 
-        The factor is assumed to be at most 3, so the overhead is at least ``tokens - 3 * own``. The rest of the request is its
-        messages: ``tokens - overhead`` of the provider's tokens for ``own`` of ours. So of the window, ``(window - overhead) *
-        own / (tokens - overhead)`` tokens by our count fit beside the overhead. Until the next report, that is the window.
+        A request is overhead and messages. Since the factor is at most 3, the overhead may be larger than is known. Below, the
+        provider counts 4,000 tokens, and we count 1,000 for the messages, which are at most 3,000 of its tokens. So 1,000 are
+        overhead. A window of 2,000 then has 1,000 for messages: 333 by our count. The window is 1,333 until the next report::
+
+            >>> figures = ProviderReports()
+            >>> figures.refused(LengthRefusal(tokens=4_000, window=2_000), 1_400, 400, own=1_000)
+            (4000, 1333)
 
         Args:
             error: The error.
@@ -121,9 +125,10 @@ class ProviderReports:
         tokens = error.tokens or max(counted, (error.window or 0) + 1)
         self.learned = self.learned.taught(error, tokens)
         window = self.learned.window or tokens
-        overhead = max(min(max(0, overhead), tokens - 1), tokens - _MOST_FACTOR * own)
-        fits = max(0, (window - overhead) * own // (tokens - overhead))
-        self.anchor, self.counted, self.least = min(overhead, window), fits, (0, overhead)
+        known_overhead = min(max(0, overhead), tokens - 1)
+        outside = max(known_overhead, tokens - _MOST_FACTOR * own)
+        fits = max(0, (window - outside) * own // (tokens - outside))
+        self.anchor, self.counted, self.least = min(outside, window), fits, (0, outside)
         self.fitting = self.anchor + fits
         return tokens, min(window, self.fitting)
 

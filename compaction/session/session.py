@@ -183,6 +183,7 @@ class CompactionSession:
         self._store = store
         self._changes = self._saved_changes = object()  # the last change that is to be saved, and the last that is
         self._save_failure: Failed | None = None  # of the last save
+        self._has_late_report = False  # whether usage was reported during a call, and is not saved
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
         self._useless = UselessRuns()  # not in the state: `reconfigure` replaces it, maybe while a call replaces the state
@@ -381,7 +382,7 @@ class CompactionSession:
     def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
         """Record the token usage that a provider reported for the last view, and correct later counts with it.
 
-        With a store, the report is saved at once, or at the end of the running call.
+        A report that arrives while a call is running is saved at the end of that call, and counts from the next one.
 
         Args:
             usage: A provider's usage object or mapping, or a `Usage`.
@@ -396,12 +397,12 @@ class CompactionSession:
             return
         if not self._reports.record(reported, sent.tokens, self._index.context.overhead_tokens):
             return
-        self._index.context = self._context()
+        self._set_context(self._context())
         with self.lock.if_free() as free:
             if free:
-                self._save(self._index.context.overhead_tokens)
+                self._save(self._reports.anchor)
             else:
-                self._changes = object()
+                self._changes, self._has_late_report = object(), True
 
     def recall_usage(self, usages: Sequence[Any]) -> None:
         """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
@@ -421,10 +422,12 @@ class CompactionSession:
                 break
             known, recalled = usage.prompt_tokens, (usage, counted)
         if recalled is not None and self._reports.record(*recalled):
-            self._index.context = self._context()
+            self._set_context(self._context())
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
         """Change the strategy and the window, for example after a switch to another model. Earlier edits remain applied.
+
+        A call that is running continues with the strategy and the window of its beginning.
 
         Args:
             strategy: The strategy of later calls.
@@ -437,7 +440,12 @@ class CompactionSession:
         self._strategy, self._base = lifted, base
         self._reports.forget_window()
         self._useless = UselessRuns()
-        self._index.context = self._context()
+        self._set_context(self._context())
+
+    def _set_context(self, context: RunContext) -> None:
+        """Use other figures for the request, unless a strategy is running: then the next call does so."""
+        if not self._is_torn:
+            self._index.context = context
 
     @property
     def last_result(self) -> CompactionResult | None:
@@ -566,17 +574,22 @@ class CompactionSession:
             self._revise(known, len(result.edits), len(result.failures), *attrs.astuple(result.after))
             self._changes = object()
 
+    def save_late_report(self) -> None:
+        """Save the usage that was reported since the call saved the session; see `record_usage`."""
+        if self._has_late_report:
+            self._save()
+
     def _save(self, anchor: int | None = None) -> None:
-        """Save the unsaved changes: the whole session, or only a new usage anchor. If that fails, the next call tries again."""
-        changes = self._changes
+        """Save the unsaved changes: the whole session, or, if there are none but a new usage ``anchor``, that alone."""
+        store, changes, self._has_late_report = self._store, self._changes, False
         is_saved = changes is self._saved_changes
-        if self._store is None or (is_saved and anchor is None):
+        if store is None or (is_saved and anchor is None):
             return
         try:
-            if not is_saved or not self._store.save_anchor(self._id, cast("int", anchor)):
-                self._store.save(self._id, self.to_dict())
+            if not is_saved or anchor is None or not store.save_anchor(self._id, anchor):
+                store.save(self._id, self.to_dict())
         except Exception as error:
-            failed = Failed(type(self._store).__name__, error, "the session is not saved; the next call tries again")
+            failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
             self._save_failure, self._saved_changes = failed.logged(), object()
             self._reporter.tell(SaveFailed(session=self._id, failure=failed))
         else:
@@ -591,7 +604,7 @@ class CompactionSession:
             if self._base.window is not None:
                 self._reports.forget_window()
             self._base = attrs.evolve(self._base, window=window)
-            self._index.context = attrs.evolve(self._index.context, window=self._window)
+            self._set_context(attrs.evolve(self._index.context, window=self._window))
 
     def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:
         """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns; see `forget`."""
@@ -600,10 +613,10 @@ class CompactionSession:
         format = index.format if self._named or fits(given, index.format) else resolve(None, given)
         for place, raw in enumerate(given):
             format.read(raw, place)
-        same = index.traces_of(given) if format == index.format else []
+        traces = index.traces_of(given) if format == index.format else []
         for store, session in stores:
             name = self._id if session is None else session
-            wires = [format.to_wire(raw) for raw in (*given, *same)]
+            wires = [format.to_wire(raw) for raw in (*given, *traces)]
             yield store.forget(name, [StoredRecord.of_message(wire, role="", text="", salt=name) for wire in wires])
 
     def forget_known(self, given: Sequence[Any]) -> int:
@@ -635,9 +648,10 @@ class CompactionSession:
     def _changing(self) -> Generator[None]:
         """Run a block that changes the session: whole, or, if it is interrupted, not at all.
 
-        An ``Exception`` is raised only where nothing has changed, or after the changes were undone. Anything else, such as a
-        ``KeyboardInterrupt``, may have left the index half changed. The next block then starts from the state after the last
-        whole one; what the host added since is in the list that it passes.
+        After an exception, the index may be half changed. The next block then starts from the state after the last whole one;
+        what the host added since is in the list that it passes. Most exceptions leave the index as it was, which is compared:
+        messages are read before they are added, and a failed run undoes its edits. A ``KeyboardInterrupt``, a lack of memory
+        and a recursion that is too deep may come within a step, where nothing can be compared.
         """
         if self._is_torn:
             self._state, self._useless = self._committed.state, self._committed.useless
@@ -650,10 +664,16 @@ class CompactionSession:
         except (MemoryError, RecursionError):
             raise
         except Exception:
-            self._is_torn = False
+            self._is_torn = not self._is_unchanged()
             raise
         self._committed = self._whole()
         self._is_torn = False
+
+    def _is_unchanged(self) -> bool:
+        """Whether the index has the messages and edits of the last whole state. O(edits)."""
+        now, whole = self._index.snapshot, self._committed.saved
+        has_its_messages = now.messages is whole.messages and len(self._index.columns.source) == self._committed.messages
+        return has_its_messages and same(now.journal, whole.journal)
 
     def _whole(self) -> _Committed:
         """Return the session as it is now; O(edits) after a change, otherwise O(1)."""

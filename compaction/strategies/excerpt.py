@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -51,26 +51,34 @@ class Excerpt(SummaryStrategy):
         return {self.name: MarkCeiling(2 * self.tokens + _FRAME + self.text.extra_tokens, frames=(self.text.frame,))}
 
     def edits(self, index: MessageIndex) -> Steps:
-        tried: set[tuple[int, ...]] = set()
-        whole_questions = {
-            id for id, text in questions_of(index, spoken()(index)).items() if text == index.group(id).messages[-1].text
-        }
+        questions = questions_of(index, spoken()(index)).items()
+        whole_questions = {id for id, text in questions if text == index.group(id).messages[-1].text}
         choices: tuple[Callable[[MessageGroup], bool], ...] = (  # each replaces more than the one before
             lambda group: group.made_by == self.name or group.is_spoken or group.id in whole_questions,
             lambda group: not is_content(group) or group.is_spoken,
             lambda group: True,
         )
+        tried: list[list[int]] = []
         for choose in choices:
+            if self.target(index):
+                return
             replaced = index.replaceable([group for group in self.candidates(index) if choose(group)])
-            ids = tuple([group.id for group in replaced])
-            if self.target(index) or ids in tried or all(group.made_by == self.name for group in replaced):
-                continue
-            if any(group.made_by == self.name and group.id not in ids for group in index.included_groups):
-                continue  # there is one excerpt: a second would be read as an ordinary message in a later list
-            tried.add(ids)
-            said = self.excerpt(index, replaced, min(self.tokens, self.room(index, replaced)))
-            summary = self.fitting(index, said, replaced) if said else None
-            if summary is None:
-                continue
-            if gain(index, replaced, summary) >= self.at_least:
-                yield Replace(replaced, summary, self.why(index, replaced, said, _REASON))
+            ids = [group.id for group in replaced]
+            if ids not in tried and self._may_replace(index, replaced):
+                tried.append(ids)
+                yield from self._replaced(index, replaced)
+
+    def _may_replace(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> bool:
+        """Return whether these groups are not just an excerpt, and no excerpt is beside them.
+
+        There is one excerpt: a second would be read as an ordinary message in a later list.
+        """
+        gone = {group.id for group in replaced}
+        others = [group for group in index.included_groups if group.made_by == self.name and group.id not in gone]
+        return not others and any(group.made_by != self.name for group in replaced)
+
+    def _replaced(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> Steps:
+        said = self.excerpt(index, replaced, min(self.tokens, self.room(index, replaced)))
+        summary = self.fitting(index, said, replaced) if said else None
+        if summary is not None and gain(index, replaced, summary) >= self.at_least:
+            yield Replace(replaced, summary, self.why(index, replaced, said, _REASON))

@@ -14,31 +14,19 @@ import attrs
 
 from .. import summarizers
 from ..checks import count, share
-from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
+from ..index import Drop, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
-from ..summarizers import Summarizer, SummaryRequest, as_summarizer, split_excerpt
+from ..summarizers import Summarizer, SummaryRequest, as_summarizer
 from ..triggers import always, tokens_exceed
-from .base import Failed, Steps, gain, group_tokens, tokens_in
+from .base import Failed, Steps, gain, tokens_in
+from .part_plan import PartPlan, PartPlanner, PartSizes, part_planner
 from .prepared import prepared_answer
-from .summaries import SummaryStrategy, is_content, is_extractive, is_own, own_words, replaced_by
+from .summaries import SummaryStrategy, is_content, own_words, replaced_by
 
-_LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
-_MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
-_MOST_ANSWERS: Final = 4  # of a summarizer that asks no model, until its part uses the room
-
-# Sizes of a part, in tokens, and shares of them.
-_ENOUGH: Final = 0.65  # of the strategy's tokens: if less remains beside what lasts, all sizes shrink
-_MIN_SCALE: Final = 0.35  # of the sizes, at the least
-_SMALL_PART: Final = 400  # the first part shrinks to fewer only down to three quarters of its size
-_ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
-_MOST_WORDS: Final = 2.0  # of them, in all parts together
-_LARGEST_PART: Final = 0.6  # of what it replaces; the rest is for the newest groups
-_ANY_PART: Final = 160  # a part of so few need not be that much shorter than what it replaces
-_HEADING: Final = 20  # of the heading of an excerpt
-_OVERHEAD: Final = 8  # that stay free, for differences in the text around a part
-_LEAST_FACTS: Final = 16  # fewer say nothing, as a list of facts
-
+_MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
+_MOST_REPEATS: Final = 3  # times that a summarizer without a model is asked again, until its part uses the room
+_LEAST_FACTS: Final = 16  # tokens; a list of facts that has fewer says nothing
 
 _Written: TypeAlias = tuple[Message, ...] | None
 """A part as messages; ``None`` if it failed, or would not be shorter than what it replaces."""
@@ -124,50 +112,46 @@ class GrowingSummary(SummaryStrategy):
         while not sized.target(index) and (yield from sized._cut(index)):
             pass
 
+    @property
+    def _sizes(self) -> PartSizes:
+        return PartSizes(**{size.name: getattr(self, size.name) for size in attrs.fields(PartSizes)})
+
     def _halving(self, tokens: int) -> GrowingSummary:
         """Return the strategy with sizes that cut a request of so many tokens to half of them; itself if it would cut more."""
         ratio = tokens / 2 / self.tokens
         if ratio >= 1:
             return self
-        sizes = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "keep_tokens")
-        now: dict[str, int] = {name: getattr(self, name) for name in sizes}
+        now: dict[str, int] = attrs.asdict(self._sizes)
         fewer: dict[str, Any] = {name: max(min(1, size), int(ratio * size)) for name, size in now.items()}
         return attrs.evolve(self, **fewer, target=~tokens_exceed(fewer["tokens"]))
 
     def _cut(self, index: MessageIndex) -> Generator[Any, Any, bool]:
         """Let the oldest groups leave once; return whether to cut again if the target does not hold yet."""
-        planner = _PartPlanner(self, index)
-        request = self._request(planner, planner.plan())
+        planner = part_planner(self, index, self._sizes)
+        request = self._request(planner, planner.of_sizes() if self.slack is None else planner.filling())
         if request is None:
             return False
-        if not _holds_words(self, index, replaced_by(index, request), self.user_tokens):
+        if not planner.can_quote(replaced_by(index, request), self.user_tokens):
             return (yield from _drop_silent(request))
-        ready = None
-        if is_extractive(self.summarizer):
-            request, part = yield from self._listed(planner, request)
-        else:
-            ready = None if self.is_paused(index) else prepared_answer(self, index, request, self.candidates(index))
-            if ready is not None:
-                request = self.with_excerpt(index, ready[0], self.user_tokens)
-            part = yield from self._answer_of_model(index, request, None if ready is None else ready[1])
-        replaced = yield from self._replace(index, request, part)
-        # what came since a prepared summary was asked for leaves in the next turn
-        return replaced and (ready is None or self.trigger(index))
+        if not summarizers.asks_model(self.summarizer):
+            return (yield from self._cut_without_model(planner, request))
+        return (yield from self._cut_with_model(index, request))
 
-    def _request(self, planner: _PartPlanner, plan: _Plan) -> SummaryRequest | None:
+    def _request(self, planner: PartPlanner, plan: PartPlan) -> SummaryRequest | None:
         """Return the request for a part as planned; ``None`` if no group has to leave."""
         index, gone = planner.index, {group.id for group in plan.replaced}
         new = tuple([group for group in planner.content if group.id in gone])
         if not new:
             return None
-        kept = tuple([group for group in index.included_groups if group.id not in gone])
+        shown = index.included_groups
+        after = shown[[group.id for group in shown].index(new[-1].id) + 1 :]
         request = SummaryRequest(
             summarizer=self.summarizer,
             groups=new,
             previous=self.earlier([group for group in planner.earlier if group.id in gone]),
             originals=own_words(index, planner.earlier),
-            sources=own_words(index, new) + _next_sources(index, kept, max(group.id for group in new)),
-            kept=kept,
+            sources=own_words(index, new) + _next_sources(index, [group for group in after if group.id not in gone]),
+            kept=tuple([group for group in shown if group.id not in gone]),
             budget=max(1, plan.answer_tokens),
             counter=index.counter,
             focus=self.focus,
@@ -175,54 +159,69 @@ class GrowingSummary(SummaryStrategy):
         )
         return self.with_excerpt(index, request, planner.words, most=plan.tokens)
 
-    def _listed(self, planner: _PartPlanner, request: SummaryRequest) -> Generator[Any, Any, tuple[SummaryRequest, _Written]]:
-        """Ask a summarizer without a model; return the request that was answered last, and its part.
+    # ---------------------------------------------------------------- the two ways to cut, one for each kind of summarizer
+
+    def _cut_without_model(self, planner: PartPlanner, request: SummaryRequest) -> Generator[Any, Any, bool]:
+        """Replace the groups of a request with a part that is written without a model; return whether any edit was applied.
 
         While a part leaves too much room unused, it is asked again, for a part that replaces fewer groups. If that fails, or
         would not be shorter than what it replaces, the part before it counts.
         """
+        index = planner.index
         if request.said and request.budget < _LEAST_FACTS:
-            return request, None
+            return (yield from self._replace(index, request, None))
         part: _Written = None
-        asked = request
-        with self.failures(planner.index, pauses=False) as failed:
-            for answers_left in reversed(range(_MOST_ANSWERS)):
-                answer = self.answered(planner.index, asked, (yield asked))
-                if answer is None:
-                    break
-                request, part = asked, answer
-                fewer = self._request_for_fewer(planner, request, part) if answers_left else None
+        with self.failures(index, pauses=False) as failed:
+            part = self.answered(index, request, (yield request))
+            for _ in range(_MOST_REPEATS):
+                fewer = self._request_for_fewer(planner, request, part)
                 if fewer is None:
                     break
-                asked = fewer
+                shorter = self.answered(index, fewer, (yield fewer))
+                if shorter is None:
+                    break
+                request, part = fewer, shorter
         policy = "only the user's own words were kept" if part is None else "the list before it was kept"
         yield from self._reported(failed, request, policy)
-        return request, part
+        return (yield from self._replace(index, request, part))
 
-    def _request_for_fewer(
-        self, planner: _PartPlanner, request: SummaryRequest, part: Sequence[Message]
-    ) -> SummaryRequest | None:
+    def _request_for_fewer(self, planner: PartPlanner, request: SummaryRequest, part: _Written) -> SummaryRequest | None:
         """Return the request for a part of the same size that replaces fewer groups.
 
         ``None`` if the given part leaves no more room unused than ``slack`` allows, or if no fewer groups can leave.
         """
         index = planner.index
-        unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
-        if self.slack is None or unused <= self.slack * self.tokens:
+        if part is None or self.slack is None:
             return None
-        fewer = self._request(planner, planner.filling(tokens_in(index, part) + _OVERHEAD))
+        unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
+        if unused <= self.slack * self.tokens:
+            return None
+        fewer = self._request(planner, planner.filling_beside(tokens_in(index, part)))
         return None if fewer is None or len(fewer.groups) >= len(request.groups) else fewer
 
-    def _answer_of_model(
-        self, index: MessageIndex, request: SummaryRequest, answer: object = None
-    ) -> Generator[Any, Any, _Written]:
-        """Return the part that a model writes, or has written already; after a failure, a list of facts without a model."""
+    def _cut_with_model(self, index: MessageIndex, request: SummaryRequest) -> Generator[Any, Any, bool]:
+        """Replace the groups of a request with a part from a model, which may be prepared; return whether to cut again.
+
+        If the model failed, now or so lately that it rests, the part is a list of facts.
+        """
         part: _Written = None
+        prepared = None
         if not self.is_paused(index):
+            prepared = prepared_answer(self, index, request, self.candidates(index))
+            answer: object = None
+            if prepared is not None:
+                request, answer = prepared
+                request = self.with_excerpt(index, request, self.user_tokens)
             with self.failures(index) as failed:
-                part = self.answered(index, request, (yield request) if answer is None else answer)
+                part = self.answered(index, request, (yield request) if prepared is None else answer)
             yield from self._reported(failed, request, "facts were listed without a model")
-        return self.without_model(index, request, summarizers.FactSummarizer()) if part is None else part
+        if part is None:
+            part = self.without_model(index, request, summarizers.FactSummarizer())
+        replaced = yield from self._replace(index, request, part)
+        # what came since a prepared summary was asked for leaves in the next turn
+        return replaced and (prepared is None or self.trigger(index))
+
+    # ---------------------------------------------------------------- what both ways share
 
     def _reported(self, failed: Sequence[Exception], request: SummaryRequest, policy: str) -> Steps:
         """Report a failure and the reaction to it, or else the summarizers that failed before another one answered."""
@@ -245,142 +244,17 @@ class GrowingSummary(SummaryStrategy):
         return (yield from _drop_silent(request))
 
 
-@attrs.frozen
-class _Plan:
-    """A plan for the next part: what it replaces, and the most tokens of the part and of what the summarizer writes in it."""
-
-    replaced: Sequence[MessageGroup]
-    tokens: int
-    answer_tokens: int
-
-
-class _PartPlanner:
-    """Plans the next part of a summary: its size, and what it replaces. It reads the index once, when it is made."""
-
-    def __init__(self, growing: GrowingSummary, index: MessageIndex) -> None:
-        self._growing = growing
-        self.index = index
-        free = growing.candidates(index)
-        self.earlier = [group for group in free if is_own(growing, group)]  # parts
-        self.content = list(filter(is_content, free))  # oldest first
-        scale = _scale(growing, index, free)
-        written, quoted = group_tokens(self.earlier), _tokens_quoted_in(growing, index, self.earlier)
-        too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
-        # whether the part replaces all earlier parts
-        self._rewrites = not self.earlier or too_long or quoted > _MOST_WORDS * growing.user_tokens
-        # the most tokens of what the summarizer writes, and of the user's own words
-        self._facts = int(scale * (growing.initial_tokens if self._rewrites else growing.added_tokens))
-        added_words = max(growing.user_tokens - quoted, int(_ADDED_WORDS * growing.user_tokens))
-        self.words = growing.user_tokens if self._rewrites else added_words
-        # the tokens of the part together with all groups that can leave, and of the newest of these, which stay in any case
-        self._room = growing.tokens - index.tokens + group_tokens(self.content) + (written if self._rewrites else 0)
-        self._newest = int(scale * growing.keep_tokens)
-
-    def plan(self) -> _Plan:
-        """Return the plan for a part of the strategy's sizes, or, with a ``slack``, for one that fills the room."""
-        tokens = self._facts + min(self.words, group_tokens(group for group in self.content if group.is_spoken))
-        replaced = self._leaving_for(tokens)
-        if self._growing.slack is not None:
-            return self._filled(self._with_room_for_words(replaced, tokens)[0])
-        tokens = min(tokens, _largest_part(replaced))
-        replaced = self._leaving_for(tokens)  # a smaller part leaves more groups, and may have to be still smaller
-        tokens = min(tokens, _largest_part(replaced))
-        return _Plan(*self._with_room_for_words(replaced, tokens), self._facts)
-
-    def filling(self, tokens: int) -> _Plan:
-        """Return the plan for a part that replaces as few groups as one of so many tokens, and fills the room."""
-        return self._filled(self._leaving_for(tokens))
-
-    def _filled(self, replaced: list[MessageGroup]) -> _Plan:
-        gone = {group.id for group in replaced}
-        unused = self._room - group_tokens(group for group in self.content if group.id not in gone) - _OVERHEAD
-        return _Plan(replaced, unused, unused)
-
-    def _with_room_for_words(self, replaced: list[MessageGroup], tokens: int) -> tuple[list[MessageGroup], int]:
-        """Return what a part replaces and its tokens; both grow if the user's words would not stand whole in it."""
-        growing, index = self._growing, self.index
-        if _holds_words(growing, index, replaced, self.words, tokens):
-            return replaced, tokens
-        needed = growing.tokens_around(index, min(self.words, _quoted_size(replaced)))
-        stay = min(self._room - tokens, group_tokens(self.content) - int(needed / _LARGEST_PART))
-        replaced = self._leaving(max(0, stay))
-        return replaced, max(tokens, min(needed, _largest_part(replaced)))
-
-    def _leaving_for(self, tokens: int) -> list[MessageGroup]:
-        """Return what a part of so many tokens replaces."""
-        return self._leaving(max(self._newest, self._room - tokens))
-
-    def _leaving(self, stay: int) -> list[MessageGroup]:
-        """Return what the part replaces: the oldest groups, so many that at most ``stay`` tokens stay, and parts to rewrite.
-
-        The cut is where the format prefers one, or, where it prefers none of the places, where it allows one.
-        """
-        count = len(self.content)
-        while count and self.content[count - 1].tokens <= stay:
-            count -= 1
-            stay -= self.content[count].tokens
-        going: set[int] = set()
-        for preferred_only in (True, False) if count else ():
-            for step in self.index.steps(self.content, preferred_only=preferred_only, replaced=True):
-                if len(going) >= count:
-                    break
-                going.update(step)
-            if going:
-                break
-        if self._rewrites:
-            going.update([group.id for group in self.earlier])
-        return self.index.replaceable([group for group in self.index.included_groups if group.id in going])
-
-
-def _scale(growing: GrowingSummary, index: MessageIndex, free: Sequence[MessageGroup]) -> float:
-    """Return the share of its sizes that a part has, at most 1: they shrink beside large groups that last."""
-    ids = {group.id for group in free}
-    lasting = [group for group in index.included_groups if group.id not in ids and group.kind in _LASTING]
-    beside = growing.tokens - index.context.overhead_tokens - group_tokens(lasting)
-    least = max(_MIN_SCALE, min(0.75, _SMALL_PART / growing.initial_tokens))
-    return min(1.0, max(least, beside / (_ENOUGH * growing.tokens)))
-
-
-def _tokens_quoted_in(growing: GrowingSummary, index: MessageIndex, parts: Iterable[MessageGroup]) -> int:
-    """Return how many tokens of the user's words are quoted in these parts."""
-    read = [growing.text.read(group.messages[0]) or "" for group in parts]
-    return sum(index.counter.count_text(entry) for each in read for entry in split_excerpt(each)[0])
-
-
-def _holds_words(
-    growing: GrowingSummary, index: MessageIndex, replaced: Sequence[MessageGroup], words: int, most: int | None = None
-) -> bool:
-    """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole.
-
-    Of what they say, it is to hold at most ``words`` tokens.
-    """
-    return min(words, _quoted_size(replaced)) <= growing.excerpt_room(index, replaced, most)
-
-
-def _largest_part(replaced: Sequence[MessageGroup]) -> int:
-    """Return how many tokens a part may have that replaces these groups."""
-    tokens = group_tokens(replaced)
-    return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
-
-
-def _quoted_size(groups: Iterable[MessageGroup]) -> int:
-    """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
-    said = group_tokens(group for group in groups if group.is_spoken)
-    return int(1.1 * said) + _HEADING if said else 0
-
-
-def _next_sources(index: MessageIndex, kept: Sequence[MessageGroup], after: int) -> tuple[Message, ...]:
-    """Return the source messages of the kept groups after a group, up to the last one that another strategy shortened.
+def _next_sources(index: MessageIndex, kept: Iterable[MessageGroup]) -> tuple[Message, ...]:
+    """Return the source messages of these groups, without summaries, up to the last group that another strategy shortened.
 
     They are complete and in order, so that those of the next request mostly continue them.
     """
     found: list[Message] = []
     end = 0
-    for group in kept:
-        if group.id > after:
-            own = own_words(index, [group])
-            found += own
-            end = len(found) if own != group.messages else end
+    for group in filter(is_content, kept):
+        own = own_words(index, [group])
+        found += own
+        end = len(found) if own != group.messages else end
     return tuple(found[:end])
 
 

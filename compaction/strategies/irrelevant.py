@@ -90,7 +90,7 @@ class DropIrrelevant(CompactionStrategy):
         chosen = [group.id for number, group in enumerate(groups, 1) if number in named]
         yield from self.dropped(index, index.steps(chosen), "judged to be irrelevant")
         left = group_tokens(group for group in groups if index.is_included(group.id))
-        index.context.pauses.record_no_gain(self.unforced, left)
+        index.context.pauses.record_no_gain(self.unforced, left)  # so that `tried_alike` knows what was judged last
 
     def _prompt(self, index: MessageIndex, groups: Sequence[MessageGroup]) -> str:
         asked = [group for group in index.included_groups if group.kind is GroupKind.USER]

@@ -92,20 +92,19 @@ class LastResort(CompactionStrategy):
             yield Drop(step, "nothing else is left to drop")
 
     def _gentle_steps(self, index: MessageIndex) -> Iterator[Strategy]:
+        """Yield steps 1 to 3; the excerpt has at most the room beside the groups that stay and the text around it."""
         newest = self.keep | last(groups=1)
         yield Truncation(target=self.target, keep=newest | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True)
-        yield attrs.evolve(self._excerpt, tokens=max(1, min(self._excerpt.tokens, self._room(index))))
+        excerpt = self._excerpt
+        kept = index.tokens - group_tokens(excerpt.candidates(index))
+        room = self.tokens - kept - excerpt.frame_tokens(index)
+        yield attrs.evolve(excerpt, tokens=max(1, min(excerpt.tokens, room)))
         for most in self.clips:
             yield Clip(tokens=max(1, int(most * self.tokens)), target=self.target, keep=self.keep)
 
     @property
     def _excerpt(self) -> Excerpt:
         return Excerpt(tokens=max(1, int(_USER_SHARE * self.tokens)), target=self.target, keep=self.keep | last(groups=1))
-
-    def _room(self, index: MessageIndex) -> int:
-        """Return the tokens that the limit leaves beside the groups that stay and the text around an excerpt."""
-        free = group_tokens(self._excerpt.candidates(index))
-        return self.tokens - (index.tokens - free) - self._excerpt.frame_tokens(index)
 
 
 def _places_of_words(index: MessageIndex, id: int) -> list[int]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypedDict
 
 import attrs
 
@@ -59,6 +59,15 @@ _LEAST_CHARS: Final = 250  # of a result that is stored: every stub is shorter
 _CALL_CHARS: Final = 40
 _WHAT_CHARS: Final = 60
 _LARGE: Final = "a large tool result"
+
+
+class _About(TypedDict):
+    """The facts that the records of one edit share."""
+
+    salt: str
+    by: str
+    reason: str
+    at: float | None
 
 
 @attrs.frozen
@@ -127,7 +136,8 @@ class Offload(CompactionStrategy):
 
     def _stubbed(self, index: MessageIndex, group: MessageGroup) -> tuple[list[StoredRecord], Rewrite] | None:
         """Return the records of the large results, and the edit that replaces them; ``None`` if it would save nothing."""
-        about: dict[str, Any] = {"salt": _session(self, index), "by": self.name, "reason": _LARGE, "at": index.context.now}
+        about = _About(salt=_session(self, index), by=self.name, reason=_LARGE, at=index.context.now)
+        # a rewrite before this one kept the number and the order of the messages with results
         originals = iter([each for each in index.read_originals(group) if any(each.tool_results())])
         calls = calls_by_id(group)
         records: list[StoredRecord] = []
@@ -136,10 +146,10 @@ class Offload(CompactionStrategy):
             original = next(originals) if any(message.tool_results()) else message
             shortened = message
             if any(map(self._is_large, message.tool_results())):
-                [record] = _records_of(index, group, [original], **about)
+                [record] = _records_of(index, group, [original], about)
                 parts = [self._shortened(part, calls, record.id) for part in message.parts]
                 shortened = message.evolve(parts=parts)
-                records += [record, _placeholder_of(index, shortened, record.id, **about)]
+                records += [record, _placeholder_of(index, shortened, record.id, about)]
             messages.append(shortened)
         return (records, Rewrite(group, messages, f"{_LARGE}, stored")) if gain(index, [group], messages) > 0 else None
 
@@ -214,7 +224,7 @@ class Lossless(Strategy):
         """Store the messages that an edit removes; return whether they were. A failure of the store is added to ``down``."""
         session = _session(self, index)
         try:
-            records = _leaving(index, edit, salt=session, by=by)
+            records = _leaving(index, edit, session, by)
         except StateError as error:  # a message cannot be written as JSON
             yield _failed(by, error, self.on_failure)
             return False
@@ -240,23 +250,23 @@ def _failed(name: str, error: Exception, policy: OnStoreFailure) -> Failed:
     return Failed(name, error, "messages that could not be stored stay in the view")
 
 
-def _leaving(index: MessageIndex, edit: Edit, **names: str) -> tuple[StoredRecord, ...]:
+def _leaving(index: MessageIndex, edit: Edit, session: str, by: str) -> tuple[StoredRecord, ...]:
     """Return the records of the messages that an edit removes, and links from the summaries that it adds."""
     records: list[StoredRecord] = []
     for part in simple_edits(edit):
-        about: dict[str, Any] = {**names, "reason": part.reason, "at": index.context.now}
+        about = _About(salt=session, by=by, reason=part.reason, at=index.context.now)
         children: list[str] = []
         groups = [index.group(id) for id in named(part) if index.is_included(id)]
         for group in groups:
             sources = index.read_originals(group)
             if isinstance(part, Rewrite):
                 sources = _rewritten(group, part, sources)
-            leaving = _records_of(index, group, sources, **about)
+            leaving = _records_of(index, group, sources, about)
             children += [record.id for record in leaving]
             records += leaving
         if isinstance(part, Replace) and part.messages and (mark := read_mark(part.messages[0])) is not None:
             records.append(StoredRecord.of_summary(children, id=mark.id, tokens=group_tokens(groups), **about))
-            records.append(_placeholder_of(index, part.messages[0], mark.id, **about))
+            records.append(_placeholder_of(index, part.messages[0], mark.id, about))
     return tuple(records)
 
 
@@ -266,7 +276,7 @@ def _rewritten(group: MessageGroup, edit: Rewrite, sources: list[Message]) -> li
     return changed if all(any(old is source for source in sources) for old in changed) else sources
 
 
-def _records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Message], **about: Any) -> list[StoredRecord]:
+def _records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Message], about: _About) -> list[StoredRecord]:
     """Return the records of some messages of a group, searchable by their texts, calls, reasoning and results.
 
     Every message is stored, even if its text looks like a stub. If an edit of this package wrote the message, the store already
@@ -282,7 +292,7 @@ def _records_of(index: MessageIndex, group: MessageGroup, messages: Sequence[Mes
     return records
 
 
-def _placeholder_of(index: MessageIndex, message: Message, stands_for: str, **about: Any) -> StoredRecord:
+def _placeholder_of(index: MessageIndex, message: Message, stands_for: str, about: _About) -> StoredRecord:
     """Return the record of a message that an edit writes, with the record it stands for as its child."""
     wire, facts = _read_for_store(index, message)
     return StoredRecord.of_placeholder(wire, [stands_for], **facts, **about)

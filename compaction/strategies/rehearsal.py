@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
@@ -10,11 +11,11 @@ import attrs
 from ..errors import StrategyError
 from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
-from ..summarizers import SummaryRequest
+from ..summarizers import SummaryRequest, asks_model
 from ..triggers import Trigger, always, tokens_exceed
 from .base import Steps, Strategy, group_tokens
 from .prepared import prepared_for
-from .summaries import is_extractive, replaced_by
+from .summaries import replaced_by
 from .token_budget import TokenBudgetComposed
 
 _WORD: Final = "word "
@@ -23,7 +24,7 @@ _WORD: Final = "word "
 def _asks_model(request: Request) -> bool:
     """Return whether a request is to a model: neither to a store nor to an extractive summarizer."""
     if isinstance(request, SummaryRequest):
-        return not is_extractive(request.summarizer)
+        return asks_model(request.summarizer)
     return not isinstance(request, StoreRequest)
 
 
@@ -53,8 +54,9 @@ class Rehearsed(Strategy):
         return self.strategy.name
 
     def __call__(self, index: MessageIndex) -> Steps:
-        running, answer = self.strategy(index), self.answer
-        yield from relay(running, lambda item: answer(item) if isinstance(item, Request) else PASS_ON)
+        answer = self.answer
+        with contextlib.closing(self.strategy(index)) as running:
+            yield from relay(running, lambda item: answer(item) if isinstance(item, Request) else PASS_ON)
 
 
 def summary_ahead(

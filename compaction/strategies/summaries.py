@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 from typing import Final
 
 import attrs
@@ -81,28 +82,35 @@ class SummaryStrategy(CompactionStrategy):
     ) -> str:
         """Return what the user says in the messages that these groups have or stand for, in at most so many tokens.
 
-        Of a summary whose messages are not available, the excerpt in it counts. If none has one, a model may have written what
-        the user said in its own words: then all of it counts, unless this strategy asks no model. A short answer that stays in
-        the view is quoted, too, if the question that it needs leaves. The numbers are those of `summarizers.excerpt`.
+        A short answer that stays in the view is quoted, too, if the question that it needs leaves. The numbers are those of
+        `summarizers.excerpt`.
         """
         if tokens < 1:
             return ""
         said = own_words(index, replaced) + _answers_beside(index, replaced)
-        inherited = [*map(summarizers.split_excerpt, self._inherited(index, replaced))]
-        quoted = [entry for entries, _ in inherited for entry in entries]
-        before_inherited = takewhile(lambda at: not _is_inherited(index, at), chain.from_iterable(index.places(replaced)))
-        is_listed = is_extractive(getattr(self, "summarizer", None))  # what has no excerpt is a list of facts
+        earlier_at = itertools.takewhile(lambda at: not _is_inherited(index, at), chain.from_iterable(index.places(replaced)))
         return summarizers.excerpt(
             said,
             tokens,
             index.counter.count_text,
             task=summarizers.task_of(map(index.format.read, index.source)),
-            earlier=quoted if quoted or is_listed else [rest for _, rest in inherited],
-            earlier_at=sum(1 for _ in before_inherited),
+            earlier=self._said_earlier(index, replaced),
+            earlier_at=len(list(earlier_at)),
             redact=self.text.redact,
             numbers=numbers,
             before=_before_answers(index, replaced, said),
         )
+
+    def _said_earlier(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:
+        """Return what the user says in summaries whose messages are not available: the entries of the excerpts in them.
+
+        If none has one, a model may have written what the user said in its own words: then all of it counts. If this strategy
+        asks no model, it is a list of facts, and does not count.
+        """
+        inherited = [summarizers.split_excerpt(text) for text in self._inherited(index, replaced)]
+        quoted = [entry for entries, _ in inherited for entry in entries]
+        is_listed = not summarizers.asks_model(getattr(self, "summarizer", None))
+        return quoted if quoted or is_listed else [rest for _, rest in inherited]
 
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
@@ -181,11 +189,6 @@ def _is_inherited(index: MessageIndex, ordinal: int) -> bool:
 
 def _spaced(text: str) -> str:
     return " ".join(text.split())
-
-
-def is_extractive(summarizer: Summarizer | None) -> bool:
-    """Return whether a summarizer asks no model."""
-    return isinstance(summarizer, summarizers.FactSummarizer | summarizers.DigestSummarizer)
 
 
 def is_own(strategy: Strategy, group: MessageGroup) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
@@ -99,13 +100,12 @@ class Truncation(DroppingStrategy):
 
     def _beside(self, index: MessageIndex, questions: Mapping[int, str]) -> Iterator[Drop | Rewrite]:
         """Yield a drop of each other group, and in their order what cuts a message to the question in it."""
-        cuts = [cut_to(index, id, text) for id, text in questions.items()]
-        waiting = [cut for cut in reversed(cuts) if cut is not None]
+        cuts = deque([cut for id, text in questions.items() if (cut := cut_to(index, id, text)) is not None])
         for step in self.in_order(index, questions):
-            while waiting and waiting[-1].group < step[0]:
-                yield waiting.pop()
+            while cuts and cuts[0].group < step[0]:
+                yield cuts.popleft()
             yield Drop(step, self.reason)
-        yield from reversed(waiting)
+        yield from cuts
 
     def in_order(self, index: MessageIndex, beside: Collection[int] = ()) -> Iterator[Sequence[int]]:
         """Yield the groups to drop, by id: the conversation, then summaries, then groups that can only be dropped with them.
@@ -121,12 +121,12 @@ class Truncation(DroppingStrategy):
         if not summaries:
             yield from index.steps(groups, preferred_only=all_it_can)
             return
-        asked: set[int] = set()
-        known = -1
-        while len(asked) > known:  # when a summary is dropped, more groups may be dropped alone
-            known = len(asked)
-            for kept in (summaries, set[int]()):
-                free = [id for id in groups if id not in asked and id not in kept]
+        gone: set[int] = set()
+        before = -1
+        while len(gone) > before:  # again: when a summary is dropped, more groups may be dropped alone
+            before = len(gone)
+            for staying in (summaries, set[int]()):  # first the conversation, then summaries, too
+                free = [id for id in groups if id not in gone and id not in staying]
                 for step in index.steps(free, preferred_only=all_it_can):
-                    asked.update(step)
+                    gone.update(step)
                     yield step

@@ -13,6 +13,7 @@ from ..lazy import export_lazily
 if TYPE_CHECKING:
     from .base import Summarizer, SummaryBudget, SummaryRequest
     from .base import answer_in_time as answer_in_time
+    from .base import asks_model as asks_model
     from .base import usable_text as usable_text
     from .cached import CachedSummarizer
     from .extractive import DENIAL as DENIAL
@@ -66,7 +67,7 @@ __all__ = [
 export_lazily(
     __name__,
     {
-        "base": "Summarizer SummaryBudget SummaryRequest answer_in_time usable_text",
+        "base": "Summarizer SummaryBudget SummaryRequest answer_in_time asks_model usable_text",
         "cached": "CachedSummarizer",
         "extractive": "DENIAL DigestSummarizer FactSummarizer asked_in denial_in excerpt facts_in is_short_answer listed"
         " message_numbers one_line quoted_tokens quoted_words shortened split_excerpt task_of without_excerpts",

@@ -31,7 +31,8 @@ class Summarizer(Protocol):
     """Writes a text that stands for groups of a conversation.
 
     An answer that is awaited must come within the summarizer's ``timeout_seconds``, by default 60; ``None`` if it limits its
-    own requests. A sync summarizer cannot be interrupted: it needs a timeout of its own.
+    own requests. A sync summarizer cannot be interrupted: it needs a timeout of its own. One that has ``asks_model = False``
+    writes without a model: it is not limited, paused, asked ahead or counted in an estimate.
     """
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
@@ -132,6 +133,11 @@ class SummaryRequest(Request):
 
     async def wait(self, answer: Awaitable[_T]) -> _T:
         return await answer_in_time(self.summarizer, answer)
+
+
+def asks_model(summarizer: object) -> bool:
+    """Return whether a summarizer asks a model; one that does not say so does."""
+    return bool(getattr(summarizer, "asks_model", True))
 
 
 def timeout_of(summarizer: object) -> float | None:

@@ -8,7 +8,7 @@ much room it may take; the `writer` knows how each kind of line is chosen and wr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -77,6 +77,7 @@ class DigestSummarizer:
     - First: Deploy to eu-west-1. Never touch prod.db.
     """
 
+    asks_model: ClassVar[bool] = False
     growth: float = attrs.field(default=0.45, validator=share)
     redact: Callable[[str], str] | None = attrs.field(default=redact_secrets, repr=_name_of)
 
@@ -139,6 +140,7 @@ class FactSummarizer:
     - First: Deploy build 4.2.1 to eu-west-1. Never touch prod.db.
     """
 
+    asks_model: ClassVar[bool] = False
     redact: Callable[[str], str] | None = attrs.field(default=redact_secrets, repr=_name_of)
 
     def summarize(self, request: SummaryRequest) -> str:

@@ -25,13 +25,13 @@ from ..transcript import Entry, entries_of, fenced, record_key, rendered, sendab
 from .answers import AnswerCheck
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, brief, drive, drive_sync
 
-_LEAST_PART_TOKENS: Final = 256
-_MESSAGE_TOKENS: Final = 16
-_NOTE_TOKENS: Final = 64
-_SLACK_SHARE: Final = 20
-_LEAST_READ_TOKENS: Final = 2_048
-_LEAST_READ_SHARE: Final = 0.5  # of a request, by our count
-_SAME_SHARE: Final = 0.25
+_LEAST_PART_TOKENS: Final = 256  # smaller parts say too little: the summary fails instead
+_MESSAGE_TOKENS: Final = 16  # of what a provider writes around the messages of a request
+_NOTE_TOKENS: Final = 64  # of the advice behind a request whose first answer was rejected
+_SLACK_SHARE: Final = 20  # one twentieth of the window stays free, because counters differ
+_LEAST_READ_TOKENS: Final = 2_048  # a server's usage is not checked for shorter requests
+_LEAST_READ_SHARE: Final = 0.5  # of a request, by our count; a server that read less may have cut it
+_SAME_SHARE: Final = 0.25  # of the share read before: a smaller difference is none
 
 
 SendCall: TypeAlias = Callable[[ModelCall], Awaitable[ModelReply]]
@@ -169,7 +169,7 @@ class _Plan:
         return math.ceil(self.limit * self.options.headroom)
 
     def room(self, carried_tokens: int) -> int:
-        """Return the tokens of the window that are left for the transcript, beside a summary of that size."""
+        """Return the tokens of the window that are left for the transcript, beside a summary so far of that size; 0: none."""
         if self.options.window is None:
             return self._tokens(self.entries)
         frame = self._request_tokens(self._prompt("", "" if carried_tokens else None, part_note(99, 99)))
@@ -267,7 +267,8 @@ class _Plan:
     def _check_read(self, reply: ModelReply, tokens: int) -> None:
         """Check by the reported usage that the server did not cut the request without an error.
 
-        If a shorter request gives the same share, the server counts tokens differently and cuts nothing.
+        If it read 4,000 tokens of 10,000, it may have cut the request, which is halved. If it then reads 2,000 of 5,000, which
+        is the same share, it counts tokens differently and cuts nothing.
 
         Raises:
             _RequestTooLong: If the server read far less than was sent.

@@ -17,6 +17,7 @@ _NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{
 
 _SEPARATORS: Final = ("|", "│", "║", "┃", "\t", ";", ",")
 _SPACES: Final = re.compile(r"[ \t]{2,}")
+# |---|---|, +--------+, ─────┼─────
 _RULE: Final = re.compile(r"[ \t]{0,8}[|+│├╟]?[ \t]{0,2}:?[-─═]{2}[-|+: \t─═┼┤╢│║╫]{0,4096}")
 _HEAD_CHARS: Final = 4_096
 _NAME_CHARS: Final = 64
@@ -85,20 +86,20 @@ def _cells_under(text: str, start: int, separator: str, width: int, columns: lis
 # ---------------------------------------------------------------- lists
 
 _LISTED: Final = re.compile(f"(?i){NAME}(?:e?s)?(?:{QUOTE})?[ \\t]{{0,4}}[:=][ \\t]{{0,4}}(?:(?P<bracket>[\\[(])|(?=\\n))")
-"""A name for secrets at the head of a list."""
+"""A name for secrets at the head of a list: ``passwords: [``, ``"tokens" = (``, ``passwords:`` and a line break."""
 
 _LIST_LINES: Final = re.compile(r"(?:\n[ \t]{0,32}(?:-[ \t]|[ \t][\w-]{1,64}:)[^\n]{0,4096}){1,256}")
-"""The lines of a YAML list."""
+"""The lines of a YAML list: ``  - hunter22``, or a field of an item, ``    value: hunter22``."""
 
 _LIST_ITEM: Final = re.compile(
     r"""\n[ \t]{0,32}(?:-[ \t]{1,4})?(?:value:[ \t]{1,4})?\\{0,3}["']?(?P<line>[^\s"':\\]{6,512})\\{0,3}["']?[ \t]*(?=\n|\Z)"""
 )
-"""A line of a YAML list with one word."""
+"""A line of a YAML list with one word: ``  - hunter22``, ``  - value: "hunter22"``, ``  value: hunter22``."""
 
 _BRACKET_ITEM: Final = re.compile(
     r"""["'`](?P<quoted>[^"'`\s\\]{6,512})\\{0,3}["'`]|(?<=[\s,\[(])(?P<plain>[^\s,"'`\[\](){}]{6,512})"""
 )
-"""A word in brackets."""
+"""A word in brackets: ``["hunter22"``, ``(hunter22,``."""
 
 _LIST_CHARS: Final = 8_192
 

@@ -6,11 +6,11 @@ The weaker the operator between the two, the more the value must look like a sec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, TypeAlias
 
 from .table import TABLE, SecretSpan, any_of, in_small_letters
-from .values import is_code, is_mixed, is_placeholder, is_resource, is_strong, is_words, looks_random
+from .values import is_code, is_mixed, is_no_word, is_placeholder, is_strong, looks_random, may_be_key
 
 # ---------------------------------------------------------------- how a name and its value are written
 
@@ -30,26 +30,25 @@ _VALUE_KEY: Final = rf"(?:{QUOTE})?[Vv]alue(?:{QUOTE})?[ \t]?[:=][ \t]?"
 _SAID: Final = TABLE["sentences"]
 _FOR: Final = rf"(?:[ \t]{any_of(_SAID['for'])}[ \t][^\n.,:;|]{{1,48}}?)?"
 _OPERATORS: Final[dict[str, str]] = {
+    # "name": "password", "value": "x", over two lines, too; <key>password</key><string>x
     "pair": rf"{QUOTE},?\s{{0,40}}{_VALUE_KEY}"
     rf"|{QUOTE} ?\{{[^{{}}\"']{{0,160}}\bdefault\s{{0,16}}=[ \t]?"
     rf"|\s{{0,4}}\n\s{{0,40}}{_VALUE_KEY}|</key>\s{{0,40}}<string>",
+    # password = x, "password": "x", password: str = "x", **password:** x
     "assign": rf"(?:{QUOTE})?\]?\*{{0,2}}[ \t]{{0,8}}(?:{_TYPE}=[=>]?|:=|[:：])\*{{0,2}}"
     r"(?:[ \t]{0,8}[|>][+-]?[ \t]{0,8}\n)?[ \t]{0,40}\*{0,2}",
-    "field": rf"(?:{QUOTE})?</t[dh]>\s{{0,40}}<t[dh][^<>\n]{{0,64}}>",
-    "tag": rf"(?:{QUOTE})?>",
-    "cell": r"[`*]{0,3}[ \t]{0,40}[|│┃║][ \t]{0,40}",
+    "field": rf"(?:{QUOTE})?</t[dh]>\s{{0,40}}<t[dh][^<>\n]{{0,64}}>",  # <td>password</td><td>x
+    "tag": rf"(?:{QUOTE})?>",  # <password>x
+    "cell": r"[`*]{0,3}[ \t]{0,40}[|│┃║][ \t]{0,40}",  # | password | x |
+    # the password for the server is x; password — x
     "says": rf"{_FOR}[ \t]{{1,4}}{any_of(_SAID['verbs'])}(?:[ \t](?:now|set|changed|reset|updated))?(?:[ \t]to)?:?"
     rf"[ \t]{{1,4}}\*{{0,2}}|[ \t]?{any_of(_SAID['particles'])}[ \t]{{0,4}}[「『“«]?"
     rf"|{_FOR}[ \t]?[:：][ \t]{{1,4}}|[ \t][—–][ \t]",
-    "comma": rf"{QUOTE}[ \t]?,[ \t]?(?={QUOTE})",
-    "call": rf"\([ \t]?(?={QUOTE})",
-    "gap": r"[ \t]{1,8}",
+    "comma": rf"{QUOTE}[ \t]?,[ \t]?(?={QUOTE})",  # ("password", "x")
+    "call": rf"\([ \t]?(?={QUOTE})",  # password("x")
+    "gap": r"[ \t]{1,8}",  # requirepassword x
 }
-"""The operators between a name and its value, in the order in which they are tried.
-
-Examples: pair ``"name": "password", "value": "x"``; assign ``password = x``; field ``<td>password</td><td>x``; tag
-``<password>x``; cell ``password | x``; says ``the password for the server is x``; comma ``("password", "x")``; call
-``password("x")``; gap ``--password x``."""
+"""The operators between a name and its value, in the order in which they are tried."""
 
 _OPERATOR: Final = "(?:" + "|".join(f"(?P<{name}>{shape})" for name, shape in _OPERATORS.items()) + ")"
 _DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["\\])[^\n]){4,4096})\\{0,3}"'
@@ -106,7 +105,8 @@ def _before(found: re.Match[str], start: int) -> str:
 
 def named_secrets(text: str, places: list[int]) -> Iterator[SecretSpan]:
     """Yield the values beside the names at these places; a value may be a name that has one itself."""
-    done, judged = 0, 0
+    done = 0  # where the last secret ends
+    judged = 0  # where a long word ends that is none
     for place in places:
         found = _NAMED.match(text, place) if place >= judged else None
         if found is None:
@@ -120,7 +120,7 @@ def named_secrets(text: str, places: list[int]) -> Iterator[SecretSpan]:
             end = start + len(found[quote].rstrip(".?:*")) if quote == "bare" else end
             yield start, end, "secret" if kind == "weak" else kind
             done = end
-        elif quote == "bare" and end - start > _LONG_CHARS:  # one long word: names in it would all have the same end
+        elif quote == "bare" and end - start > _LONG_CHARS:  # values of names in it would all have the same end
             judged = end
 
 
@@ -136,13 +136,29 @@ class _NamedValue:
         self._is_quoted = quote != "bare"
         operator = next(operator for operator in _OPERATORS if found[operator] is not None)
         self._sign = found[operator]  # the text of the operator
-        self._operator = "assign" if operator == "gap" and _OPTION.search(self._before) else operator
+        self._operator = self._exactly(operator)
+
+    def _exactly(self, operator: str) -> str:
+        """Return the operator, or the special case of it that `_LOOKS` has a row for."""
+        if operator == "gap" and _OPTION.search(self._before):  # --password x
+            return "assign"
+        if operator == "says" and not self._sign.isascii():
+            return "foreign"
+        if operator != "assign" or "=" not in self._sign:
+            return operator
+        key = self._found["key"] if self._kind == "secret" else None
+        name = self._found["password"] or self._found["secret"] or key or ""
+        return "variable" if name.isupper() else "assign"
 
     def is_secret(self) -> bool:
         """Return whether the value is a secret of the kind that the name is for."""
         if self._is_harmless() or not self._fits_operator() or (self._found["short"] and not self._fits_short_name()):
             return False
-        return self._is_password() if self._kind == "password" else self._is_key()
+        looks = _LOOKS[self._operator]
+        if self._kind == "password":
+            return (looks.quoted_password if self._is_quoted else looks.password)(self._value)
+        look = is_mixed if self._kind == "weak" else looks.quoted_key if self._is_quoted else looks.key
+        return may_be_key(self._value) and look(self._value)
 
     def _is_harmless(self) -> bool:
         """Return whether the value stands for another one, or is code; or whether the name is in a mark of ours."""
@@ -161,47 +177,18 @@ class _NamedValue:
     def _fits_short_name(self) -> bool:
         """Return whether ``pass``, ``pw`` or ``psk`` is a name of its own, and not part of a word or a verdict of a test."""
         name, last = self._found["short"], self._before[-1:]
-        is_own = not last.isalpha() or (last.islower() and name[0].isupper()) or self._before.lower().endswith(_COMPOUND)
-        if not is_own:
+        begins_word = not last.isalpha() or (last.islower() and name[0].isupper())  # pass, db_pass, smtpPass
+        if not begins_word and not self._before.lower().endswith(_COMPOUND):  # storepass, but not compass
             return False
-        if self._value.isdecimal() or self._operator in ("says", "gap", "call", "cell"):
-            return self._operator == "cell" and last in "_.-" and is_strong(self._value)
-        if name.isupper() and not last.strip() and ":" in self._sign:  # the verdict of a test
+        if self._value.isdecimal() or self._operator in ("says", "foreign", "gap", "call"):  # pass=3, the pass is b2
+            return False
+        if self._operator == "cell":
+            return last in ("_", ".", "-") and is_strong(self._value)
+        if name.isupper() and not last.strip() and ":" in self._sign:  # PASS: test_b2
             return False
         is_joined = last in ("_", "-", ".") or last.isalpha()
         is_sure = is_joined or self._is_quoted or self._operator == "tag" or "=" in self._sign
         return is_sure or (is_strong(self._value) and "." not in self._value)
-
-    def _is_password(self) -> bool:
-        """Return whether the value looks like a password: it may be a word where code cannot be."""
-        value, operator, is_quoted = self._value, self._operator, self._is_quoted
-        if operator == "says" and not is_quoted and not self._sign.isascii():
-            value = _FOREIGN.split(value, maxsplit=1)[0]  # a language without blanks goes on behind the password
-        is_one = not any(character.isspace() for character in value)
-        if operator == "says" and not is_quoted:
-            return any(character.isdigit() for character in value) and (len(value) >= 6 or not value.isdecimal())
-        if operator in ("cell", "field", "gap") and not is_quoted:
-            return is_strong(value)
-        if operator in ("cell", "comma", "gap", "call"):
-            return is_one and not is_words(value)
-        return ((is_quoted or self._is_shouted()) and is_one) or not is_words(value)
-
-    def _is_key(self) -> bool:
-        """Return whether the value looks like a key or token: these hold digits, and are not names of things."""
-        value, operator = self._value, self._operator
-        if any(character.isspace() for character in value) or value.isdecimal() or len(value) < 8 or is_resource(value):
-            return False
-        if self._kind == "weak" or (operator == "gap" and not self._is_quoted):
-            return is_mixed(value)
-        if operator in ("comma", "cell", "field"):
-            return is_strong(value) or len(value) >= 32
-        return any(character.isdigit() for character in value) or (self._is_shouted() and not is_words(value))
-
-    def _is_shouted(self) -> bool:
-        """Return whether the name is a variable in capitals, as in ``DB_PASSWORD=``."""
-        key = self._found["key"] if self._kind == "secret" else None
-        name = self._found["password"] or self._found["secret"] or key or ""
-        return self._operator == "assign" and "=" in self._sign and name.isupper()
 
 
 _FOREIGN: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -210,8 +197,96 @@ _IN_MARK: Final = re.compile(r"\[REDACTED:[a-z-]{0,40}\Z")
 _OPTION: Final = re.compile(r"--?[\w-]*$")
 _ARGUMENT: Final = re.compile(r"""[(,]\s?\\?["'][\w.-]*$""")
 _CELL_END: Final = re.compile(r"[`*]{0,3}[ \t]{0,40}(?:[|│┃║]|\n|\Z)")
-_COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")
+_COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")  # words before a short name: storepass, dbpw
 
+
+def _any(_: str) -> bool:
+    return True
+
+
+def _one_but_no_word(value: str) -> bool:
+    return is_no_word(value) and not any(character.isspace() for character in value)
+
+
+def _told(value: str) -> bool:
+    """Return whether a bare value in a sentence is a password and not the next word or a short number."""
+    return _has_digit(value) and (len(value) >= 6 or not value.isdecimal())
+
+
+def _told_foreign(value: str) -> bool:
+    """Return the same of a language without blanks, which goes on behind the password."""
+    return _told(_FOREIGN.split(value, maxsplit=1)[0])
+
+
+def _has_digit(value: str) -> bool:
+    return any(character.isdigit() for character in value)
+
+
+def _digit_or_no_word(value: str) -> bool:
+    return _has_digit(value) or is_no_word(value)
+
+
+def _strong_or_long(value: str) -> bool:
+    return is_strong(value) or len(value) >= 32
+
+
+_Look: TypeAlias = Callable[[str], bool]
+
+
+class _Looks(NamedTuple):
+    """How a value beside a name must look to be a secret."""
+
+    password: _Look
+    quoted_password: _Look
+    key: _Look  # or a token; it must also pass `may_be_key`
+    quoted_key: _Look
+
+
+_LOOKS: Final = {
+    "variable": _Looks(_any, _any, _digit_or_no_word, _digit_or_no_word),
+    "assign": _Looks(is_no_word, _any, _has_digit, _has_digit),
+    "pair": _Looks(is_no_word, _any, _has_digit, _has_digit),
+    "tag": _Looks(is_no_word, _any, _has_digit, _has_digit),
+    "says": _Looks(_told, _any, _has_digit, _has_digit),
+    "foreign": _Looks(_told_foreign, _any, _has_digit, _has_digit),
+    "field": _Looks(is_strong, _any, _strong_or_long, _strong_or_long),
+    "cell": _Looks(is_strong, _one_but_no_word, _strong_or_long, _strong_or_long),
+    "gap": _Looks(is_strong, _one_but_no_word, is_mixed, _has_digit),
+    "comma": _Looks(is_strong, _one_but_no_word, _strong_or_long, _strong_or_long),  # always quoted
+    "call": _Looks(is_strong, _one_but_no_word, _strong_or_long, _strong_or_long),  # always quoted, and for passwords only
+}
+"""How a value must look behind each operator, and behind special cases: ``variable`` is ``=`` behind a name in capitals, and
+``foreign`` a sentence that is not in ASCII. A blank behind an option counts as ``assign``."""
+
+EXAMPLES: Final = (
+    ("variable", "password", "DB_PASSWORD=«hunter»", "DB_PASSWORD=${HUNTER}"),
+    ("variable", "secret", "CLIENT_SECRET=«let-me!in-now»", "CLIENT_SECRET=Required-Later"),
+    ("assign", "password", "password = «hunter2»", "password = required"),
+    ("assign", "password", "password: str = '«let me in»'", "password: str = user.password"),
+    ("assign", "password", "--db-password «hunter2» --verbose", "--db-password required"),
+    ("assign", "secret", "aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG»", "secret: tls-cert-v2"),
+    ("assign", "token", "?access_token=«abcdef123456»&page=2", "token=abc123"),
+    ("pair", "password", '"name": "DB_PASSWORD", "value": "«hunter»"', '"name": "DB_PASSWORD", "value": "string"'),
+    ("tag", "password", "<password>«hunter2»</password>", "<password>required</password>"),
+    ("tag", "token", "<token>«abcdef123456»</token>", "<token>abcdefghijkl</token>"),
+    ("says", "password", "The password for the server is «hunter2».", "The password is wrong."),
+    ("says", "token", "The token is «abcdef123456».", "The token is invalid."),
+    ("foreign", "password", "비밀번호는 «hunter2» 입니다", "비밀번호는 필수입니다"),
+    ("field", "password", "<td>password</td><td>«german12»</td>", "<td>password</td><td>german1</td>"),
+    ("cell", "password", "| password | «german12» |", "| password | german1 |"),
+    ("cell", "token", "| token | «a1B2c3D4» |", "| token | word2vec |"),
+    ("comma", "password", "login('password', '«let-me!in»')", "t('password', 'Enter your password')"),
+    ("comma", "token", "Set('token', '«a1B2c3D4»')", "Token('token', 'keyword2')"),
+    ("call", "password", "Password('«let-me!in»')", "Password('Enter your password again')"),
+    ("gap", "password", "machine db login anna password «hunter22»", "a password hunter2"),
+    ("gap", "token", "add token «aB3dE5fG7hI9jK1lM»", "add token abcdef123456"),
+    # ``pass``, ``pw`` and ``psk``
+    ("assign", "password", "storepass=«hunter2xyz»", "compass=hunter2xyz"),
+    ("assign", "password", "smtpPass: «hunter2xyz»", "Second pass: report-2024.v2"),
+    ("assign", "password", "pw: '«let-me!in»'", "PASS: test-b22"),
+    ("cell", "password", "| db_pass | «hunter22» |", "pass | hunter22 |"),
+)
+"""An operator, a kind of name, a text with the secret in « and », and a similar text without one."""
 
 # ---------------------------------------------------------------- variables in capitals, whose names say less
 

@@ -8,18 +8,20 @@ from typing import Any, Final
 
 from .table import TABLE, Judge, Search, SecretSpan, any_of, in_small_letters, run_of, whole_value
 
-_ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")
+_ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")  # the first digits of a card's number
 _CARD_LABEL: Final = re.compile(any_of(TABLE["labels"]["card"]))
 _LABEL_CHARS: Final = 48
 _CARD_CHARS: Final = 32  # of the longest number, and of what may stand around it
 _IBAN_CHARS: Final = {word[:2]: int(word[2:]) for word in TABLE["iban"]["chars"].split()}
 _WALLET_KEY_LABEL: Final = re.compile(
-    r"""(?:wallet\(|from_?key\(|toaccount\(|\baccounts\\?["']?\s?[:=]\s?\[|(?:^|\n)[ \t]{0,4}\([0-9]{1,2}\)"""
-    r"""|\bprivate keys?\b[^\n]{0,24})\s{0,4}\\?["']?\Z"""
+    r"""(?:wallet\(|from_?key\(|toaccount\("""  # Wallet("0x...
+    r"""|\baccounts\\?["']?\s?[:=]\s?\[|(?:^|\n)[ \t]{0,4}\([0-9]{1,2}\)"""  # accounts: ["0x...; (0) 0x... in a list
+    r"""|\bprivate keys?\b[^\n]{0,24})\s{0,4}\\?["']?\Z"""  # private key: 0x...
 )
 _CODE_ITEM: Final = re.compile(
-    r"""(?:[\s,;:=：*•>"'`\[(\\-]|is |are |ist |sind |lautet ){0,24}(?:[0-9]{1,2}[.)][ \t]{1,4})?["'`]?"""
-    r"""(?P<code>[0-9]{3,5}(?: [0-9]{3,5}){1,3}|[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,9})(?=["'`\s,;\].)\\]|\Z)"""
+    r"""(?:[\s,;:=：*•>"'`\[(\\-]|is |are |ist |sind |lautet ){0,24}(?:[0-9]{1,2}[.)][ \t]{1,4})?["'`]?"""  # ": 1. "
+    r"""(?P<code>[0-9]{3,5}(?: [0-9]{3,5}){1,3}"""  # 471 104, 4711 0815
+    r"""|[A-Za-z0-9]{4,8}(?:-[A-Za-z0-9]{4,8}){0,9})(?=["'`\s,;\].)\\]|\Z)"""  # ab12cd34, 1234-5678
 )
 """A recovery code with what separates it from the one before."""
 

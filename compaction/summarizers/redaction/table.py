@@ -94,7 +94,16 @@ def replaced(text: str, spans: Iterable[SecretSpan]) -> str:
 class WordScan:
     """Finds which of many words may be in a text, in one scan that misses none.
 
-    A scan is quick where few letters stop it. So each word is looked for from one of its rare letters on.
+    A scan is quick where few letters stop it. So each word is looked for from one of its rare letters on. Words that then begin
+    with another one share its group of the expression, and the number of a group tells which words may be there::
+
+        words       token, secret, pass, password; the rare letters are k, c and p
+        looked for  ken, cret, pass; "password" begins with "pass"
+        expression  c(?=ret())|k(?=en())|p(?=ass())
+        groups      1: secret; 2: token; 3: pass, password
+
+    >>> sorted(WordScan(["token", "secret", "pass", "password"], "kcp").perhaps_in("My token, and a compass"))
+    ['pass', 'password', 'token']
 
     Args:
         words: The words; a space in one is any blank.

@@ -6,25 +6,29 @@ import re
 from typing import Final
 
 _CODE: Final = re.compile(
-    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[a-z]+(?:_[a-z]+)+[0-9]?|[A-Z]+(?:_[A-Z]+)+|[a-z]+(?:[A-Z][a-z]+)+|(?:[A-Z][a-z]+){2,}|\$\w+|%\w+%"
-    r"|0x[0-9a-fA-F]{1,40}|[~.]{0,2}/.*"
+    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+"  # self.password
+    r"|[a-z]+(?:_[a-z]+)+[0-9]?|[A-Z]+(?:_[A-Z]+)+"  # user_token, DB_PASSWORD
+    r"|[a-z]+(?:[A-Z][a-z]+)+|(?:[A-Z][a-z]+){2,}"  # userToken, UserToken
+    r"|\$\w+|%\w+%|0x[0-9a-fA-F]{1,40}|[~.]{0,2}/.*"  # $TOKEN, %TOKEN%, 0x7f, ~/.netrc
 )
 _PLACEHOLDER: Final = re.compile(
-    r"(?i)[*x.•_-]+|\$\{.*|\{\{.*|%\(.*|<.*|\[.*"
-    r"|(?:(?:your|my|some|the|a|an|new|old|test|dummy|fake|example|sample)[ _-]?){0,2}"
+    r"(?i)[*x.•_-]+|\$\{.*|\{\{.*|%\(.*|<.*|\[.*"  # ****, ${TOKEN}, {{ token }}, %(token)s, <token>, [token]
+    r"|(?:(?:your|my|some|the|a|an|new|old|test|dummy|fake|example|sample)[ _-]?){0,2}"  # your-api-key-here
     r"(?:password|passwd|pwd|secret|token|key|api[ _-]?key|value|string|str|text|none|null|nil|true|false|bytes|bool|optional"
     r"|required|undefined|changeme|placeholder|redacted|hidden|masked|input|prompt|field|name)s?(?:[ _-]?(?:here|value|name))?"
     r"|(?:u?int|float|varchar|char|text|string|base|utf|sha|md|hs|rs|es|bcrypt|argon|scrypt|pbkdf|oauth|hmac|aes|rsa|ssl|tls|http"
-    r"|v|version|step|field|page|line|option|level|part|phase|section|table|column|row|test)[-_]?[0-9]{1,4}"
-    r"|[0-9]{1,3}[-+]?(?:[a-z]{1,12}|[0-9]{1,3})"
+    r"|v|version|step|field|page|line|option|level|part|phase|section|table|column|row|test)[-_]?[0-9]{1,4}"  # sha256, page-2
+    r"|[0-9]{1,3}[-+]?(?:[a-z]{1,12}|[0-9]{1,3})"  # 12px, 10-20
 )
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:['’/-][^\W\d_]+)*")
 _RESOURCE: Final = re.compile(r"[a-z]+(?:[-./][a-z]+)+(?:[-/]?v?[0-9]{1,4})?")
-_HASH_OR_TERM: Final = re.compile(r"[0-9a-f-]{7,}|[a-z]+[-_]?[0-9]", re.ASCII)
+_HASH_OR_TERM: Final = re.compile(r"[0-9a-f-]{7,}|[a-z]+[-_]?[0-9]", re.ASCII)  # 9116169cf0d2, german1
 _MIXED: Final = re.compile(
     r"(?=[^a-z]{0,512}[a-z])(?=[^A-Z]{0,512}[A-Z])(?=[^0-9]{0,512}[0-9])(?:base64:)?[A-Za-z0-9+/=_.%-]{16,}"
 )
-_RANDOM: Final = re.compile(r"[0-9a-f]{32,}|[0-9a-z]{24,}|[A-Z2-7]{16,}|(?:[0-9A-Fa-f]{2}:){15,}[0-9A-Fa-f]{2}|0x[0-9a-f]{64}")
+_RANDOM: Final = re.compile(  # hexadecimal, base 36, base 32, pairs as in 3f:a0:..., 0x3fa0...
+    r"[0-9a-f]{32,}|[0-9a-z]{24,}|[A-Z2-7]{16,}|(?:[0-9A-Fa-f]{2}:){15,}[0-9A-Fa-f]{2}|0x[0-9a-f]{64}"
+)
 _SYMBOLS: Final = frozenset("!@#$%^&*()+=?")
 _MIN_RANDOM_CHARS: Final = 16
 
@@ -39,14 +43,15 @@ def is_code(value: str) -> bool:
     return _CODE.fullmatch(value) is not None
 
 
-def is_words(value: str) -> bool:
-    """Return whether a value is a word, or several with hyphens between them."""
-    return _WORDS.fullmatch(value) is not None
+def is_no_word(value: str) -> bool:
+    """Return whether a value is neither a word, nor several with hyphens between them."""
+    return _WORDS.fullmatch(value) is None
 
 
-def is_resource(value: str) -> bool:
-    """Return whether a value is the name of a thing, such as ``eu-central-1``."""
-    return _RESOURCE.fullmatch(value) is not None
+def may_be_key(value: str) -> bool:
+    """Return whether a value has eight characters or more and no blank, and is no number or name such as ``eu-central-1``."""
+    is_one = not any(character.isspace() for character in value)
+    return is_one and len(value) >= 8 and not value.isdecimal() and _RESOURCE.fullmatch(value) is None
 
 
 def is_strong(value: str) -> bool:

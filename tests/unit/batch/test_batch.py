@@ -514,15 +514,17 @@ def test_an_estimate_of_everything_is_the_truth(kind: str, tmp_path: Path) -> No
 
 
 def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
-    """Each conversation to summarize counts as a request with its tokens; the summarizer is not called."""
+    """Each conversation to summarize counts as a request with its tokens; the model is not called, and a digest asks none."""
     source = store(tmp_path / "in.jsonl", "jsonl")
-    strategy = presets.langgraph_summary(max_tokens_before_summary=BUDGET, max_summary_tokens=100)
+    model = OpenAISummarizer("m", base_url="http://127.0.0.1:9", api_key="unused")
+    sizes = {"max_tokens_before_summary": BUDGET, "max_summary_tokens": 100}
+    strategy = presets.langgraph_summary(summarizer=model, **sizes)
     found = estimate([source], Job(strategy, counter="chars/4"), sample=10_000)
     assert found.sample.requests >= found.sample.changed > 0
     assert found.sample.completion_tokens == 100 * found.sample.requests
     assert found.sample.prompt_tokens > 1_000 * found.sample.requests
     one = store(tmp_path / "one.jsonl", "jsonl", [{"messages": turns(9)}])
-    found = estimate([one], Job(Summarization(keep=last(groups=1)), counter="chars/4"))
+    found = estimate([one], Job(Summarization(model, keep=last(groups=1)), counter="chars/4"))
     full = Summarization(DigestSummarizer(redact=lambda text: text.replace("q", "query ")), keep=last(groups=1))
     chat = store(tmp_path / "chat.jsonl", "jsonl", [{"messages": [user("q " * 300), *turns(9, words=30)]}])
     truth = run(chat, tmp_path / "out.jsonl", strategy=full, budget=None).tally
@@ -530,6 +532,10 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
     assert estimate([chat], Job(full, counter="chars/4")).whole.tokens_after == truth.tokens_after
     groups = MessageIndex(turns(9), counter="chars/4").included_groups
     assert (found.sample.requests, found.sample.prompt_tokens) == (1, 1_000 + sum(group.tokens for group in groups[:-2]))
+    for strategy in (presets.langgraph_summary(**sizes), presets.adaptive(BUDGET), presets.token_budget(BUDGET)):
+        found = estimate([source], Job(strategy, counter="chars/4", budget=BUDGET))
+        assert (found.sample.requests, found.sample.changed > 0) == (0, True)
+        assert estimate([source], Job(strategy, counter="chars/4", budget=BUDGET), if_model=True).sample.requests > 0
 
 
 def test_an_estimate_of_a_part_is_scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,11 @@ import anyio
 import attrs
 import pytest
 
-from compaction import last
+from compaction import last, presets
 from compaction.batch import BatchProgress, Limits, SummarizerDown
 from compaction.batch.rate_limits import LimitedSummarizer, RateLimiter, find_summarizers, replace_summarizers
 from compaction.batch.report import BatchCounts
 from compaction.errors import ConfigurationError, SummaryFailed
-from compaction.presets import hermes
 from compaction.strategies import Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation, as_strategy
 from compaction.summarizers import CachedSummarizer, FactSummarizer, FirstOf, OpenAISummarizer, Summarizer, SummaryRequest
 from compaction.tokens import Usage
@@ -362,19 +361,20 @@ class Plain(Strategy):
 
 
 def test_summarizers_are_found_and_changed(tmp_path: Path) -> None:
-    """Summarizers in pipelines, budgets and caches are found; digests are not; a strategy without summarizers is unchanged."""
+    """Summarizers in pipelines, budgets and caches are found; those without a model are not, and stay."""
     asked = Slow()
     inner = summarizing(asked)
     nested = Truncation() >> Pipeline(inner, trigger=tokens_exceed(9)) >> TokenBudgetComposed([inner], budget=5)
     assert find_summarizers(nested) == [asked, asked]
-    assert find_summarizers(hermes(8_000)) == []
+    for preset in (presets.adaptive(8_000), presets.context_window(8_000), presets.hermes(8_000), presets.token_budget(8_000)):
+        assert find_summarizers(preset) == []
     held = summarizing(FirstOf(asked, FactSummarizer())), summarizing(CachedSummarizer(asked, tmp_path / "answers.sqlite"))
-    assert [find_summarizers(each) for each in held] == [[asked, FactSummarizer()], [asked]]
+    assert [find_summarizers(each) for each in held] == [[asked], [asked]]
     for strategy in (nested, *held, as_strategy(lambda index: ()), Plain()):
         assert replace_summarizers(strategy, lambda same: same) is strategy
     other = Slow()
     assert find_summarizers(replace_summarizers(nested, lambda _: other)) == [other, other]
-    assert replace_summarizers(hermes(8_000), lambda _: other) == hermes(8_000)
+    assert replace_summarizers(presets.hermes(8_000), lambda _: other) == presets.hermes(8_000)
     cached = replace_summarizers(held[1], lambda _: other)
     assert find_summarizers(cached) == [other]
     assert "CachedSummarizer" in repr(cached)

@@ -65,6 +65,16 @@ def test_a_part_of_a_group_takes_the_rest_along() -> None:
     assert openai_chat.validate(index.messages()) == []
 
 
+def test_each_group_is_judged_by_itself() -> None:
+    """A call without its result goes, too; a call without the thoughts before it stays."""
+    thoughts = {"role": "assistant", "content": None, "reasoning_content": "secret thoughts"}
+    chat = [user("go"), call("a"), result("a", "secret"), user("more"), thoughts, call("b"), result("b", "public"), user("?")]
+    index = MessageIndex(chat, counter="chars/4")
+    assert index.columns.ordinals(4) == [4, 5, 6]
+    assert index.forget([chat[2], thoughts]) == 2
+    assert index.messages() == [chat[0], chat[3], *chat[5:]]
+
+
 def test_a_message_as_the_view_shows_it() -> None:
     """A shortened version identifies its message; a summary's text undoes the edit that wrote it."""
     index = edited()

@@ -143,7 +143,7 @@ class TestSource:
 
 class TestFedBack:
     def test_a_view_cut_where_its_edits_cannot_stand(self) -> None:
-        """If the edits cannot be kept, the cut view is read as a new conversation."""
+        """If the edits cannot be kept, the cut view is read as a new conversation, in which pins stay."""
         messages = [system("s"), *turns(2), user("q3")]
         index = indexed(messages)
         index.apply(Drop([1, 3]))
@@ -151,7 +151,8 @@ class TestFedBack:
         given = index.messages()[:3]
         index.sync(given)
         assert (index.messages(), index.edits, index.total.messages) == (given, (), 3)
-        assert index.to_dict()["pinned"] == []
+        assert index.to_dict()["pinned"] == [1]
+        assert index.group(1).pinned
 
     def test_the_view_with_its_summary_edited(self) -> None:
         index = indexed([system("s"), user(LONG), assistant(LONG), *turns(1)])

@@ -17,6 +17,7 @@ from anyio.from_thread import start_blocking_portal
 
 from compaction import MessageIndex, last
 from compaction.errors import ConfigurationError, SummaryFailed
+from compaction.index import RunHistory
 from compaction.run import run_sync
 from compaction.session import BackgroundTasks, CompactionSession, Event, SessionPool
 from compaction.session.ahead import SummariesAhead
@@ -264,7 +265,7 @@ async def test_a_rehearsal_leaves_no_trace(tmp_path: Path) -> None:
         assert view == source
         assert talk.index.journal == talk.index.refused == ()
         assert talk.index.context.overhead_tokens == 0
-        assert talk.index.context.pauses.to_dict() == {}
+        assert talk.index.context.pauses.to_dict() == RunHistory().to_dict()
         assert store.range("default", 0, 10) == []
 
 
@@ -617,6 +618,19 @@ async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
     assert tasks.start(work) is None
     assert not tasks.is_open
     await tasks.__aexit__(None, None, None)
+
+
+async def test_a_request_that_never_began_is_made_again() -> None:
+    """If the owner of the tasks is left before the request begins, it is lost; the next owner's begins another."""
+    model, source, tasks = Gated(), chat(16), BackgroundTasks()
+    talk = session(summarizing(model), tasks=tasks, window=4_000)
+    async with tasks:
+        await talk.view(source[:9])
+    assert not model.requests
+    async with tasks:
+        await talk.view(source[:10])
+        await settled(lambda: bool(model.requests))
+    assert len(model.requests) == 1
 
 
 def test_a_portal_that_is_closed_delays_nothing() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
-from compaction.index import Metrics
+from compaction.index import Metrics, Replace
 from compaction.session import CompactionSession, Event, Overflowed, StepFailed
 from compaction.stores import SessionStore
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
@@ -218,6 +218,25 @@ def test_another_strategy_and_window_go_on_from_there() -> None:
     assert len(session.view_sync(chat(9))) < len(view)
 
 
+def test_figures_that_arrive_during_a_run_count_from_the_next_call() -> None:
+    """Usage, a window and a strategy may be set while the strategy runs, which is not disturbed by them."""
+    undisturbed: list[bool] = []
+
+    def strategy(index: MessageIndex) -> Iterator[Edit]:
+        before = index.context
+        talk.record_usage({"prompt_tokens": 500, "completion_tokens": 1})
+        talk.reconfigure(strategy, window=5_000)
+        talk.use_window(6_000)
+        undisturbed.append(index.context is before)
+        yield from ()
+
+    talk = session(strategy)
+    for _ in range(2):
+        talk.view_sync(chat(2))
+    assert undisturbed == [True, True]
+    assert talk.status().window == 6_000
+
+
 class Failing:
     """A counter that raises an exception for one text. Holds state: the exceptions that it has not raised yet."""
 
@@ -249,6 +268,30 @@ def test_a_list_that_is_read_half_is_read_again(error: type[BaseException]) -> N
     assert failed.view_sync(more[:-2]) == whole.view_sync(more[:-2])
     assert failed.view_sync(more) == whole.view_sync(more)
     assert failed.to_dict() == whole.to_dict()
+
+
+def test_a_change_of_the_host_that_is_followed_half_is_followed_again() -> None:
+    """If a counter fails when an edit is repeated on the changed list, the session is as before, and the next call succeeds."""
+    views: list[Chat] = []
+    for errors in ([], [ValueError("half")]):
+        counter, source = Failing(), chat(4)
+        talk = CompactionSession(drop_and_note, counter=counter, clock=None)
+        talk.view_sync(source)
+        before, source[-3] = talk.to_dict(), {**source[-3], "content": "other words"}
+        counter.errors += errors
+        if errors:
+            with pytest.raises(ValueError, match="half"):
+                talk.view_sync(source)
+        assert talk.to_dict() == before
+        views.append(talk.view_sync(source))
+    assert views[0] == views[1]
+
+
+def drop_and_note(index: MessageIndex) -> Iterator[Edit]:
+    """Replace the first turn by a note whose text the counter `Failing` may not count."""
+    if not index.edit_count:
+        ids = [id for id in index.removable_ids() if index.group(id).turn == 1]
+        yield Replace(ids, [index.format.new("user", "fails")])
 
 
 def test_a_refusal_before_any_view_is_a_mistake() -> None:

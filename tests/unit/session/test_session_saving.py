@@ -13,7 +13,7 @@ from compaction.errors import StateError
 from compaction.formats import MessageFormat
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import MessageIndex
-from compaction.session import CompactionSession
+from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SessionStore
 from tests.support.scripted import Scripted
 from tests.support.session_runs import FailingStore
@@ -99,6 +99,18 @@ async def test_usage_reported_in_the_middle_of_a_call_saves_no_half_of_it(tmp_pa
     assert (saved["index"]["journal"], saved["anchor"] is None) == ([], False)
 
 
+def test_usage_reported_during_a_call_is_saved_at_its_end(tmp_path: Path) -> None:
+    """The session is locked then, so the report does not save it at once."""
+    store = SessionStore(tmp_path / "sessions.db")
+    pool = SessionPool(summarizing(Scripted("Short.")), store=store, counter="chars/4", clock=None)
+    with pool.call_sync(chat(9)) as talk:
+        talk.compact_due_sync()
+        talk.record_usage({"prompt_tokens": talk.index.included.tokens + 77, "completion_tokens": 1})
+    saved = store.load(talk.id)
+    assert saved is not None
+    assert saved["anchor"] == 77
+
+
 def test_loading_that_fails_raises(tmp_path: Path) -> None:
     store = SessionStore(tmp_path / "sessions.db")
     store.save("default", {"version": 1, "index": {}})
@@ -114,7 +126,7 @@ def test_loading_that_fails_raises(tmp_path: Path) -> None:
     [
         *({"version": None}, {"version": 99}, {"index": []}, {"index": None}, {"pauses": [1]}),
         *({"anchor": "x"}, {"anchor": True}, {"anchor": 1.0}, {"compactions": True}, {"compactions": -1}),
-        *({"pauses": {"x": value}} for value in ([True, 0], [1, float("nan")], [1, 10**400])),
+        *({"pauses": {"failures": {"x": value}}} for value in ([True, 0], [1, float("nan")], [1, 10**400])),
     ],
     ids=str,
 )

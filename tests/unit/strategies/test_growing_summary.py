@@ -178,6 +178,19 @@ def test_what_was_cut_from_a_kept_result_is_in_the_summary() -> None:
     assert "TK-4711" in summaries([each for each in done.messages if each["content"]])[0]
 
 
+def test_what_a_kept_collapsed_result_said_is_in_the_summary() -> None:
+    """The sources are in order: what leaves, and what follows it, in the view or not. A system message before it is none."""
+    looked_up = [part for at in range(6) for part in (call(f"c{at}"), result(f"c{at}", f"ticket TK-{at} " * 60))]
+    messages = [system("rule " * 40), *looked_up, user("and now?"), assistant("word " * 200)]
+    scripted = Scripted("short")
+    index = indexed(messages)
+    run_sync(index, ToolResult(keep=last(groups=1)))
+    tokens = index.tokens - 20
+    run_sync(index, growing(summarizer=scripted, tokens=tokens, initial_tokens=20, trigger=tokens_exceed(tokens)))
+    (request,) = scripted.requests
+    assert [message.raw for message in request.sources] == looked_up
+
+
 def test_a_small_summary_shrinks_less() -> None:
     """Beside a large head, a first part of 2,000 tokens shrinks to 35 %, and one of 200 tokens to 75 %."""
     for tokens, share in ((2_000, 0.35), (200, 0.75)):
