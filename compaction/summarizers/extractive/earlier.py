@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Final
 
 from .facts import FactKind, facts_in
+from .lines import SPEAKER
 from .memory import ConversationMemory
 from .searched_text import SearchedText
 from .sections import Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM
-from .talk import SPEAKER, Utterance
+from .talk import Utterance
 
 _KINDS: Final = "|".join(kind.value for kind in FactKind)
 # Lines that the digest itself writes beside statements, as `writer` and `page` put them.

@@ -25,6 +25,7 @@ UNDERLINE: Final = re.compile(r"\s{0,3}(?:=|-){3,}\s*")
 TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")
 ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
 RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"
+SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")  # "Ann: We leave at 9."
 QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
 CERTAIN: Final = 2  # the `printed_weight` of a line that only a program writes
 _PLAIN_BULLET: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")

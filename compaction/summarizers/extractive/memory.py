@@ -16,8 +16,10 @@ from .actions import Action, PlanTask, RowSearch, error_in, outcome_of
 from .denials import denial_statements
 from .fact_table import FactTable
 from .facts import FactSource
+from .lines import SPEAKER
 from .reading import CallReading, Reading, Redact, read_message
 from .statement_table import MOST, StatementTable
+from .statements import QUOTED
 
 _MOST_READINGS: Final = 2_048
 _MOST_MEMORIES: Final = 8
@@ -27,6 +29,7 @@ _ASKED_CHARS: Final = 600
 _LEAST_TALK: Final = 8  # messages
 _MOST_WORK: Final = 0.02  # of the messages of a talk
 _MOST_CHARS: Final = 450  # of a message, in the mean: agents that talk with each other write more
+_MOST_VALUED: Final = 0.1  # of the messages of people; of a user who gives an assistant work, more than half
 
 
 class ConversationMemory:
@@ -44,6 +47,9 @@ class ConversationMemory:
         unread: The number of texts so long that only both ends were read.
         worked: The number of messages that hold calls or results.
         chars: The characters of the texts, of each message up to a bound.
+        spoken: The number of messages in which the user says something.
+        named: The number of those that begin with the name of a speaker.
+        valued: The number of those that state a value, such as a number, an id or a path.
 
     >>> from compaction.formats import openai_chat
     >>> from compaction.summarizers.extractive.reading import read_message
@@ -66,6 +72,9 @@ class ConversationMemory:
         self.unread = 0
         self.worked = 0
         self.chars = 0
+        self.spoken = 0
+        self.named = 0
+        self.valued = 0
         self._open: dict[str, Action] = {}
         self._asked = RowSearch("")
         self._is_answered = False  # whether the assistant said or did something
@@ -78,9 +87,14 @@ class ConversationMemory:
 
     @property
     def is_talk(self) -> bool:
-        """Whether people talk: in short messages, of which hardly one is a call or shows the result of one."""
+        """Whether people talk to each other.
+
+        Their messages are short, hardly one is a call or shows the result of one, and they either begin with the names of the
+        speakers or state few values. In all other conversations, what the user tells an assistant counts more.
+        """
         number = self.messages
-        return number >= _LEAST_TALK and self.worked <= _MOST_WORK * number and self.chars <= _MOST_CHARS * number
+        is_short = number >= _LEAST_TALK and self.chars <= _MOST_CHARS * number and self.worked <= _MOST_WORK * number
+        return is_short and (2 * self.named >= self.spoken or self.valued <= _MOST_VALUED * self.spoken)
 
     def copy(self) -> ConversationMemory:
         """Return a memory of the same messages, which grows by itself. O(what it holds) in C."""
@@ -95,6 +109,10 @@ class ConversationMemory:
         self.unread += reading.unread
         self.chars += len(reading.text)
         self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
+        said = reading.statements if reading.source is FactSource.USER else ()
+        self.spoken += bool(said)
+        self.named += bool(said) and (SPEAKER.match(reading.text) is not None or said[0].by not in ("", QUOTED))
+        self.valued += any(each.values for each in said)
         self._note_words(reading)
         self.statements.place = self.messages
         for statement in reading.statements:

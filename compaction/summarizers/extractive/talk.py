@@ -29,6 +29,7 @@ import attrs
 from ...messages import Message
 from .classifier import KINDS, PER_MILLE, classifier, words_of
 from .facts import FactSource
+from .lines import SPEAKER
 from .reading import Reading, Redact
 from .sentences import ASKING, ENDS, LONGEST_SENTENCE, both_ends, ends_in, sentences, sentences_in
 from .statements import ASSISTANT
@@ -40,7 +41,6 @@ _MOST_NAMES: Final = 4
 _USUAL_CHARS: Final = 60  # of a message
 _LEAST_SPEAKING: Final = 0.5  # of the user's messages, so that the words before a colon are names of speakers
 _MOST_MISSES: Final = 12
-SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")
 _WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")  # of scripts without blanks, a character
 _DIGIT: Final = re.compile(r"\d")
 _LOGARITHMS: Final = tuple([math.log((share + 2) / PER_MILLE) for share in range(PER_MILLE + 1)])

@@ -76,6 +76,29 @@ def test_agents_do_not_talk() -> None:
         assert Memories().of([openai_chat.read(each) for each in messages]).is_talk is expected
 
 
+def test_a_user_who_gives_an_assistant_work_does_not_talk() -> None:
+    """Such a user states values. People who do so begin with their names, or the host names them."""
+    told = [user(f"Room {n} costs {n + 200} euros.") for n in range(20)]
+    named = [user(f"{'Ann' if n % 2 else 'Bo'}: Room {n} costs {n + 200} euros.") for n in range(20)]
+    for messages, expected in (
+        (told, False),
+        ([*TALK, *told], False),
+        (named, True),
+        ([{**each, "name": "ann"} for each in told], True),
+        (TALK * 20 + told[:4], True),
+    ):
+        assert Memories().of([openai_chat.read(each) for each in messages]).is_talk is expected
+
+
+def test_values_that_a_user_tells_an_assistant_stay() -> None:
+    """In a chat without calls, between much talk."""
+    said = "Our contract number is 77-4190. From now on, write every amount in Swiss francs."
+    chat = [user(each) for n in range(60) for each in (f"What about row {n}?", "I see, thanks. That is what I thought, really.")]
+    text = summary_of([*chat[:30], user(said), *chat[30:]], 150, DigestSummarizer(growth=1.0))
+    assert "77-4190" in text
+    assert "write every amount in Swiss francs" in text
+
+
 def test_an_assistant_is_not_one_of_two_people() -> None:
     """If the user says little of it, an excerpt may quote as much as in other conversations; if people talk, an eighth."""
     digest = DigestSummarizer(growth=1.0)
