@@ -121,7 +121,7 @@ class _Draft:
         """Remove messages, blocks and ids, and write empty texts."""
         originals = self._first_with_id() if faults else {}
         for _, of_message in groupby(reversed(faults), key=_place):
-            removed: Path | None = None
+            removed: Path | None = None  # last in this message, with all faults in it; the empty path is the whole message
             for fault in of_message:
                 if removed is not None and fault.path[: len(removed)] == removed:
                     continue

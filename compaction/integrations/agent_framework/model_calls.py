@@ -133,11 +133,13 @@ async def send(
     if not isinstance(result, response_stream):
         record(result)
         return
-    opened, stream = [result], result
+    stream, is_read = result, False  # the stream of the request above, or of the second one
 
     async def streamed(view: list[Any]) -> Any:
-        nonlocal stream
-        stream = opened.pop() if opened else await call(view)
+        nonlocal stream, is_read
+        if is_read:  # and refused as too long
+            stream = await call(view)
+        is_read = True
         return stream
 
     async def finished(updates: object) -> Any:
