@@ -286,27 +286,15 @@ class FrameworkConversations:
         """
         asked = self._asked.pop(key, None)
         focus = focus if asked is None else asked
-        request = {"id": id, "scope": scope, "overhead_tokens": overhead_tokens}
-        prepare = partial(self._prepare, window=self.options.window_of(model), usages=usages)
-        return await self._turn(list(messages), saved, prepare, focus, request, sync=sync)
-
-    async def _turn(
-        self,
-        given: list[Any],
-        saved: object,
-        prepare: Callable[[CompactionSession], None],
-        focus: str | None,
-        request: dict[str, Any],
-        *,
-        sync: bool,
-    ) -> FrameworkTurn:
+        given, window = list(messages), self.options.window_of(model)
+        find = partial(self._pool.call, given, id=id, scope=scope, overhead_tokens=overhead_tokens, sync=sync)
         ignored: list[Failed] = []
         while True:
             followed: CompactionSession | None = None
             try:
-                async with self._pool.call(given, **request, saved=_state_fields(saved), sync=sync) as session:
+                async with find(saved=_state_fields(saved)) as session:
                     followed = session
-                    prepare(session)
+                    self._prepare(session, window, usages)
                     due = session.compact_due(sync=sync) if focus is None else session.compact_now(focus, sync=sync)
                     result = await due
                 break
