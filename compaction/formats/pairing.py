@@ -132,8 +132,7 @@ class Pairing:
     def _first_pending(self, contents: Sequence[Fields], exchange: range) -> int:
         """Return the place in the last exchange from which on calls may still be answered; the end of the list if none may.
 
-        It is the start of the last answer: of the last message without results after one with results. In the exchange "call,
-        result, call, result", that is the second call; in "call, call, result" it is the first.
+        It is the start of the last answer: the second call in "call, result, call, result", the first in "call, call, result".
         """
         if len(exchange) > 1 and not self.only_results(contents[-1]):
             return len(contents)

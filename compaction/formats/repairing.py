@@ -132,7 +132,7 @@ class _Draft:
                 path = self._removable(fault, originals)
                 what = "message" if not path else "block" if isinstance(path[-1], int) else path[-1]
                 yield self._noted(fault, f"the {what} was removed")
-                removed = path if not self._remove(fault.index, path) else ()
+                removed = () if self._remove(fault.index, path) else path
 
     def _first_with_id(self) -> dict[str, int]:
         """Return the place of the first item with each id."""

@@ -63,8 +63,6 @@ class ConversationDeletion:
     async def everywhere(self, name: str) -> bool:
         """Delete a conversation from all workers and files, and return whether anything of it was there.
 
-        After a failure, repeat it: each place is tried again, whether or not it still has something.
-
         Raises:
             ConversationInUse: If it is compacted right now.
             StateError: If a file cannot be written.
@@ -118,9 +116,8 @@ class ConversationDeletion:
     async def delete_unused(self, after: float) -> list[str]:
         """Delete conversations that were unused for this many seconds, except from recordings, and return their names.
 
-        One that a worker compacts right now stays, and so does one that a worker has used since. The others leave the memory
-        of all workers, the texts for recall, the decisions and, last, the times of use. So after a failure at any place, the
-        next call finds the same names by their times, and completes the work.
+        One that a worker compacts right now stays, and so does one that a worker has used since. The time of use is deleted
+        after everything else, so that after any failure the next call finds the same names and completes the work.
 
         Raises:
             StateError: If a file cannot be written.

@@ -53,13 +53,12 @@ class _Pays(Trigger):
     def _calls_left(self, index: MessageIndex) -> float:
         """Return the calls until the window is full, if each adds as much as those so far did on average.
 
-        They are at most half of the answers so far, because nobody knows whether the conversation goes on. After 5 answers and
-        600 tokens, a call adds 100. If 1,000 tokens are full, 4 calls remain, of which 2.5 are expected.
+        They are at most half of the answers so far, because nobody knows whether the conversation goes on. After 5 answers, a
+        request of 600 tokens is the sixth, and each added 100: 4 more fill 1,000 tokens, of which 2.5 are expected.
         """
         answers = sum(group.messages[0].role == "assistant" for group in index.included_groups)
         room = min(self.full, index.context.window or self.full) - index.tokens
-        calls = answers + 1
-        return min(max(0.0, room * calls / index.tokens), answers / 2)
+        return min(max(0.0, room * (answers + 1) / index.tokens), answers / 2)
 
     def explain(self, index: MessageIndex) -> str:
         return "it saves more than the prompt cache that it breaks"

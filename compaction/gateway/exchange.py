@@ -364,9 +364,7 @@ class _ModelExchange:
         if plan is not None and plan.turn is not None:
             turn = plan.turn
             if not self.route.counts and status < 300:
-                self.gateway.status.note_request(
-                    turn, is_changed=plan.is_changed, seconds=self._added_seconds, usage=self._usage
-                )
+                counts.note_request(turn, is_changed=plan.is_changed, seconds=self._added_seconds, usage=self._usage)
             logged = {name: getattr(turn, name) for name in ("window", "tokens", "left_out", "failures")}
             logged |= {"model": turn.request.model, "conversation": turn.session.id}
         if self._usage is not None:

@@ -133,13 +133,12 @@ async def send(
     if not isinstance(result, response_stream):
         record(result)
         return
-    stream, is_read = result, False  # the stream of the request above, or of the second one
+    stream, sent = result, turn.view
 
     async def streamed(view: list[Any]) -> Any:
-        nonlocal stream, is_read
-        if is_read:  # and refused as too long
+        nonlocal stream
+        if view is not sent:  # the stream of the view that was sent above raised a length error
             stream = await call(view)
-        is_read = True
         return stream
 
     async def finished(updates: object) -> Any:

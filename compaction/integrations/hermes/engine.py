@@ -87,8 +87,7 @@ class CompactionEngine:
 
     name = "compaction"
 
-    # The state: `_forget_reports` sets what another model ends as well, and `on_session_reset` the rest of the conversation's.
-    # Hermes reads some of it by these names, and writes some.
+    # Set by `on_session_reset` or, where another model ends it too, by `_forget_reports`; Hermes uses some of both by name.
     last_error: str | None
     last_result: CompactionResult | None
     notice: str | None  # for the user: the next compaction is near
@@ -272,19 +271,16 @@ class CompactionEngine:
     async def _compacted(self, why: _Why, focus: str | None) -> CompactionResult:
         """Run the strategy, and the last resort if the result exceeds `_limit`."""
         session, limit = self.session, self._limit(why)
-        if why == "due" and focus is None:
-            async with session.lock.task:
-                result = await session.compact_due()
-        else:
-            result = await session.compact(focus=focus)
-        if limit is None or session.index.tokens <= limit:
-            return result
-        session.reconfigure(_with_session_name(_last_resort(limit, self.store), self._conversation), window=self.context_length)
-        try:
-            async with session.lock.task:
+        async with session.lock.task:
+            result = await (session.compact_due() if why == "due" and focus is None else session.compact_now(focus))
+            if limit is None or session.index.tokens <= limit:
+                return result
+            last_resort = _with_session_name(_last_resort(limit, self.store), self._conversation)
+            session.reconfigure(last_resort, window=self.context_length)
+            try:
                 more = await session.compact_due()
-        finally:
-            session.reconfigure(self._running_strategy(), window=self.context_length)
+            finally:
+                session.reconfigure(self._running_strategy(), window=self.context_length)
         edits, refusals = (*result.edits, *more.edits), (*result.refused, *more.refused)
         return attrs.evolve(more, before=result.before, edits=edits, refused=refusals).with_failures(*result.failures)
 
