@@ -36,6 +36,8 @@ def _conversation_report(conversation: FileConversation, counter: TokenCounter, 
 def _group_report(group: MessageGroup, total: int) -> dict[str, Any]:
     """Return a group's figures and its first words; ``total`` is the tokens of its conversation."""
     words = " ".join([message.text[: 4 * _CONTENT_CHARS] for message in group.messages])
+    if group.made_by is not None:
+        words = f"{group.made_by}: {words.partition(chr(10))[2]}"
     return {
         "id": group.id,
         "kind": group.kind.value,
@@ -45,9 +47,7 @@ def _group_report(group: MessageGroup, total: int) -> dict[str, Any]:
         "share": group.tokens / (total or 1),
         "tools": group.tool_names,
         "states": [state for state in ("open", "pending", "orphan") if getattr(group, state)],
-        "content": printable(
-            words if group.made_by is None else f"{group.made_by}: {words.partition(chr(10))[2]}", _CONTENT_CHARS
-        ),
+        "content": printable(words, _CONTENT_CHARS),
     }
 
 
@@ -106,13 +106,8 @@ def _show_one(console: Console, one: dict[str, Any]) -> None:
     draw = partial(bar, width=_BAR_WIDTH, ascii_only=console.options.ascii_only)
     rows = [_row(group, draw(group["tokens"] / largest)) for group in one["groups"]]
     content = Column("content", if_narrow="cut")
-    columns = [
-        *number_columns("id"),
-        Column("kind"),
-        *number_columns("turn", "messages", "tokens", "share"),
-        Column(""),
-        content,
-    ]
+    figures = number_columns("turn", "messages", "tokens", "share")
+    columns = [*number_columns("id"), Column("kind"), *figures, Column(""), content]
     if console.width < _WIDE:  # a narrow terminal has no room for shares and bars beside the content
         columns, rows = [*columns[:5], content], [[*row[:5], row[7]] for row in rows]
     print_table(console, columns, rows)

@@ -173,15 +173,19 @@ def _conversations(
         return
     tried = [_tried(opening[0], name, 1)]
     if isinstance(tried[0], _NotJson):
+        # the second and third line   all lines are
+        # both conversations          JSONL: one document never has two complete values one after the other
+        # a conversation, not one     one document if it is JSON, otherwise JSONL
+        # not one, any                one document
         opening.extend(islice(records, 1))
         tried.extend([_tried(record, name, number) for number, record in enumerate(opening[1:], 2)])
-        following = [isinstance(each, FileConversation) for each in tried[1:]]
-        if following != [True, True]:  # one document never has two complete values one after the other
+        is_second, *is_third = [isinstance(each, FileConversation) for each in tried[1:]]
+        if not (is_second and is_third == [True]):
             try:
                 yield _document(opening, records, name)
                 return
             except _NotJson:
-                if not following[0]:
+                if not is_second:
                     raise
     for number, record in enumerate(chain(opening, records), 1):
         each = tried.pop(0) if tried else _tried(record, name, number)

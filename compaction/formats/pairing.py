@@ -14,6 +14,7 @@ pending: only results follow the answer, so that of b may still come.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import attrs
@@ -131,17 +132,16 @@ class Pairing:
     def _first_pending(self, contents: Sequence[Fields], exchange: range) -> int:
         """Return the place in the last exchange from which on calls may still be answered; the end of the list if none may.
 
-        It is the start of the last answer. In the exchange "call, result, call, result", that is the second call.
+        It is the start of the last answer: the second call in "call, result, call, result", the first in "call, call, result".
         """
         if len(exchange) > 1 and not self.only_results(contents[-1]):
             return len(contents)
         has_results = [any(True for _ in self.results(contents[index])) for index in exchange]
-        start = len(exchange)
-        while start and has_results[start - 1]:
-            start -= 1
-        while start and not has_results[start - 1]:
-            start -= 1
-        return exchange.start + start
+        start = exchange.start
+        for index, (before, here) in enumerate(pairwise(has_results), exchange.start + 1):
+            if before and not here:
+                start = index
+        return start
 
 
 @attrs.define

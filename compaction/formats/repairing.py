@@ -121,7 +121,7 @@ class _Draft:
         """Remove messages, blocks and ids, and write empty texts."""
         originals = self._first_with_id() if faults else {}
         for _, of_message in groupby(reversed(faults), key=_place):
-            removed: Path | None = None
+            removed: Path | None = None  # last in this message, with all faults in it; the empty path is the whole message
             for fault in of_message:
                 if removed is not None and fault.path[: len(removed)] == removed:
                     continue
@@ -132,7 +132,7 @@ class _Draft:
                 path = self._removable(fault, originals)
                 what = "message" if not path else "block" if isinstance(path[-1], int) else path[-1]
                 yield self._noted(fault, f"the {what} was removed")
-                removed = path if not self._remove(fault.index, path) else ()
+                removed = () if self._remove(fault.index, path) else path
 
     def _first_with_id(self) -> dict[str, int]:
         """Return the place of the first item with each id."""

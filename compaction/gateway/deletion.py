@@ -116,7 +116,8 @@ class ConversationDeletion:
     async def delete_unused(self, after: float) -> list[str]:
         """Delete conversations that were unused for this many seconds, except from recordings, and return their names.
 
-        One that a worker compacts right now stays, and so does one that a worker has used since.
+        One that a worker compacts right now stays, and so does one that a worker has used since. The time of use is deleted
+        after everything else, so that after any failure the next call finds the same names and completes the work.
 
         Raises:
             StateError: If a file cannot be written.

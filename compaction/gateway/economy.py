@@ -27,9 +27,9 @@ _TRIALS: Final = 20  # at most, while a window fills up; a trial costs processor
 class _Pays(Trigger):
     """Fires if a cut saves more than the prompt cache that it breaks, by the formula of `CutWorth.pays`.
 
-    The trigger `worth_it` uses the same formula, and differs in two ways. `worth_it` runs the whole strategy, with its
-    summaries; `_Pays` must not call a model, so it stops at the first request for a summary. `worth_it` expects the saving to
-    last as long as the removed messages took; `_Pays` knows the window, and expects the saving to last until it is full.
+    The cut is tried without calling a model, up to the first request for a summary, and is expected to save tokens in each call
+    until the window is full. The trigger `worth_it`, with the same formula, runs the whole strategy, with its summaries, and
+    expects the saving to last as long as the removed messages took.
     """
 
     strategy: Strategy
@@ -51,9 +51,10 @@ class _Pays(Trigger):
         return before // step != now // step
 
     def _calls_left(self, index: MessageIndex) -> float:
-        """Return the calls until the window is full, each as large as those so far were on average.
+        """Return the calls until the window is full, if each adds as much as those so far did on average.
 
-        They are at most half of the calls so far, because nobody knows whether the conversation goes on.
+        They are at most half of the answers so far, because nobody knows whether the conversation goes on. After 5 answers, a
+        request of 600 tokens is the sixth, and each added 100: 4 more fill 1,000 tokens, of which 2.5 are expected.
         """
         answers = sum(group.messages[0].role == "assistant" for group in index.included_groups)
         room = min(self.full, index.context.window or self.full) - index.tokens

@@ -195,10 +195,7 @@ class _ModelExchange:
         self._added_seconds = anyio.current_time() - began
         answer = await self._send(plan)
         if read.request is not None and answer.status in REFUSALS and await answer.read():
-            first = answer
-            self._plan, answer = await self._after_refusal(plan, first)
-            if answer is not first:
-                first.close()
+            answer = await self._after_refusal(plan, answer)
         await self._stream(await self._recalled(self._plan, answer))
 
     async def _hand_over(self, read: ReadRequest) -> bool:
@@ -248,19 +245,19 @@ class _ModelExchange:
             return answer
         request = partial(next_request, self.route.api, store=store, session=turn.session.id)
         try:
-            for left in reversed(range(_MOST_RECALLS)):
-                if not (said := await self._recall_calls(answer)):
+            for sends_left in range(_MOST_RECALLS, -1, -1):
+                said = await self._recall_calls(answer)
+                if not said:
                     return answer
-                body = await conversations.in_thread(partial(request, body, said, bare=None if left else bare))
+                if not sends_left:
+                    break
+                body = await conversations.in_thread(partial(request, body, said, bare=bare if sends_left == 1 else None))
                 self.gateway.status.retried("recall")
                 answer = await self._instead(answer, attrs.evolve(plan, body=body))
                 if answer.status >= 300:
                     if not await _is_refusal(answer):
                         return answer
                     break
-            else:
-                if not await self._recall_calls(answer):
-                    return answer
         except NoAnswer:
             raise
         except Exception as error:
@@ -282,37 +279,41 @@ class _ModelExchange:
 
     # ---------------------------------------------------------------- the second request
 
-    async def _after_refusal(self, plan: RequestPlan, refused: UpstreamAnswer) -> tuple[RequestPlan, UpstreamAnswer]:
-        """Send a second request if the contents of the first were refused.
+    async def _after_refusal(self, plan: RequestPlan, refused: UpstreamAnswer) -> UpstreamAnswer:
+        """Send a second request if the contents of the first were refused; return the answer for the client.
 
-        Returns:
-            The plan that was answered, and the answer: the first ones if there is no second request, or no answer to it.
+        An accepted second request is the plan from then on. If the client's own messages are refused like the compacted
+        ones, compaction is not the reason, and the first plan stays.
         """
-        refusal, first = refused.refusal(), (plan, refused)
+        refusal = refused.refusal()
         if LengthRefusal.read(refusal) is not None:
             shorter = await self.gateway.planner.shorter(plan, refusal)
-            answer = None if shorter is None else await self._again("length", shorter)
-            return first if shorter is None or answer is None else (shorter, answer)
+            if shorter is None:
+                return refused
+            answer = await self._again("length", shorter, refused)
+            if answer is not refused:
+                self._plan = shorter
+            return answer
         if refused.status != 400 or not plan.is_changed:
-            return first
+            return refused
         original = RequestPlan.unchanged(plan.read, "refused as it was compacted", plan.turn)
-        answer = await self._again("refused", original)
-        if answer is None:
-            return first
-        if answer.status >= 300:  # so that it was not refused because it was compacted
-            return plan, answer
-        await self._note_bad_compaction(plan, refusal)
-        return original, answer
+        answer = await self._again("refused", original, refused)
+        if answer.status < 300:
+            await self._note_bad_compaction(plan, refusal)
+            self._plan = original
+        return answer
 
-    async def _again(self, why: str, plan: RequestPlan) -> UpstreamAnswer | None:
-        """Send a second request; return ``None`` if the upstream gives no answer, so that the client gets the first one."""
+    async def _again(self, why: str, plan: RequestPlan, refused: UpstreamAnswer) -> UpstreamAnswer:
+        """Send a second request, and return its answer; the first answer if the upstream gives none."""
         self._retried = why
         self.gateway.status.retried(why)
         try:
-            return await self._send(plan)
+            answer = await self._send(plan)
         except NoAnswer as failure:
             self.gateway.status.failed(f"upstream: {failure.why}")
-            return None
+            return refused
+        refused.close()
+        return answer
 
     async def _note_bad_compaction(self, plan: RequestPlan, refusal: UpstreamRefusal) -> None:
         """Stop compacting a conversation whose request was refused only in its compacted form, and write the case."""
@@ -363,9 +364,7 @@ class _ModelExchange:
         if plan is not None and plan.turn is not None:
             turn = plan.turn
             if not self.route.counts and status < 300:
-                self.gateway.status.note_request(
-                    turn, is_changed=plan.is_changed, seconds=self._added_seconds, usage=self._usage
-                )
+                counts.note_request(turn, is_changed=plan.is_changed, seconds=self._added_seconds, usage=self._usage)
             logged = {name: getattr(turn, name) for name in ("window", "tokens", "left_out", "failures")}
             logged |= {"model": turn.request.model, "conversation": turn.session.id}
         if self._usage is not None:

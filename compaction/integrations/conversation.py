@@ -286,39 +286,27 @@ class FrameworkConversations:
         """
         asked = self._asked.pop(key, None)
         focus = focus if asked is None else asked
-        request = {"id": id, "scope": scope, "overhead_tokens": overhead_tokens}
-        prepare = partial(self._prepare, window=self.options.window_of(model), usages=usages)
-        return await self._turn(list(messages), saved, prepare, focus, request, sync=sync)
-
-    async def _turn(
-        self,
-        given: list[Any],
-        saved: object,
-        prepare: Callable[[CompactionSession], None],
-        focus: str | None,
-        request: dict[str, Any],
-        *ignored: Failed,
-        sync: bool,
-    ) -> FrameworkTurn:
-        followed: CompactionSession | None = None
-        try:
-            known: dict[str, Any] = {**request, "saved": fields_of(saved) or None}
-            if saved and known["saved"] is None:
-                raise StateError(
-                    f"saved state: {type(saved).__name__} is not what FrameworkTurn.state returned; start without it"
-                )
-            async with self._pool.call(given, **known, sync=sync) as session:
-                followed = session
-                prepare(session)
-                due = session.compact_due(sync=sync) if focus is None else session.compact_now(focus, sync=sync)
-                result = await due
-        except Exception as error:
-            # an error after the session was found is not about the saved state: a store of the strategy has failed
-            if saved and followed is None and isinstance(error, StateError) and self.options.on_failure != "raise":
+        given, window = list(messages), self.options.window_of(model)
+        find = partial(self._pool.call, given, id=id, scope=scope, overhead_tokens=overhead_tokens, sync=sync)
+        ignored: list[Failed] = []
+        while True:
+            followed: CompactionSession | None = None
+            try:
+                async with find(saved=_state_fields(saved)) as session:
+                    followed = session
+                    self._prepare(session, window, usages)
+                    due = session.compact_due(sync=sync) if focus is None else session.compact_now(focus, sync=sync)
+                    result = await due
+                break
+            except Exception as error:
+                # an error after the session was found is not about the saved state: a store of the strategy has failed
+                is_about_state = saved and followed is None and isinstance(error, StateError)
+                if not is_about_state or self.options.on_failure == "raise":
+                    result = self._failed(given, followed, error)
+                    break
                 policy = "the saved state was ignored; the conversation is compacted again"
-                failed = Failed(self.options.strategy.name, error, policy)
-                return await self._turn(given, None, prepare, focus, request, failed, sync=sync)
-            result = self._failed(given, followed, error)
+                ignored.append(Failed(self.options.strategy.name, error, policy))
+                saved = None
         result = result.with_failures(*ignored)
         if self.options.on_result is not None:
             self.options.on_result(result)
@@ -350,6 +338,14 @@ class FrameworkConversations:
             failures=(Failed(self.options.strategy.name, error, "the run continued with the unchanged view"),),
             outcome="degraded",
         )
+
+
+def _state_fields(saved: object) -> Mapping[str, Any] | None:
+    """Return the fields of saved state; ``None`` if nothing was saved."""
+    fields = fields_of(saved) or None
+    if saved and fields is None:
+        raise StateError(f"saved state: {type(saved).__name__} is not what FrameworkTurn.state returned; start without it")
+    return fields
 
 
 def as_async(call: Callable[_P, _T]) -> Callable[_P, Awaitable[_T]]:

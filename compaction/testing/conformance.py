@@ -66,12 +66,6 @@ class CheckReport:
         return f"{self.name} {fired} {self.conversations:,} conversations{made}{remedy}"
 
 
-def _warned(report: CheckReport) -> CheckReport:
-    if report.did_nothing:
-        warn_caller(str(report))
-    return report
-
-
 def check_strategy(
     strategy: StrategyLike,
     *,
@@ -125,7 +119,9 @@ def check_strategy(
         fired += bool(steps or edits)
         made += edits
     report = CheckReport(name=as_strategy(strategy).name, conversations=len(given), fired=fired, edits=made)
-    return _warned(report) if messages is None else report
+    if messages is None and report.did_nothing:
+        warn_caller(str(report))
+    return report
 
 
 _Read: TypeAlias = Callable[[Sequence[Any]], MessageIndex]
@@ -157,20 +153,20 @@ def _data_of(index: MessageIndex, messages: Sequence[Any]) -> list[Any]:
 
 
 async def _check_settling(strategy: StrategyLike, outcome: CheckedRun, settles_in: int) -> None:
-    """Check law 5."""
+    """Check law 5; in a few more runs if the list is invalid, or if its view is read in other groups than it was written."""
     if outcome.result.failures:
         return
-    problems = outcome.index.format.validate(outcome.source)
-    runs = settles_in if all(problem.rule == "pending-call" for problem in problems) else max(settles_in, _RUNS_TO_SETTLE)
-    if more := await _edits_after(strategy, lambda _: outcome.index, outcome.result, runs):
+    index, more_runs = outcome.index, max(settles_in, _RUNS_TO_SETTLE)
+    is_valid = all(problem.rule == "pending-call" for problem in index.format.validate(outcome.source))
+    runs = settles_in if is_valid else more_runs
+    if more := await _edits_after(strategy, lambda _: index, outcome.result, runs):
         raise LawBroken(5, f"run again on the same index, it made more edits: {more}", outcome.source)
     source = set(map(id, outcome.source))
-    for group in outcome.index.included_groups:
+    for group in index.included_groups:
         if group.id >= 0:  # also what was rewritten: a shortened message may lose its mark
             source.update(id(message.raw) for message in group.messages)
-    if _groups_in_view(outcome.read(outcome.result.messages), source) != _groups_in_view(outcome.index, source):
-        runs = max(runs, _RUNS_TO_SETTLE)
-    if more := await _edits_after(strategy, outcome.read, outcome.result, runs):
+    is_regrouped = _groups_in_view(outcome.read(outcome.result.messages), source) != _groups_in_view(index, source)
+    if more := await _edits_after(strategy, outcome.read, outcome.result, more_runs if is_regrouped else runs):
         raise LawBroken(5, f"run on its own output, it made more edits: {more}", outcome.source)
 
 
@@ -253,7 +249,9 @@ def check_trigger(
         if isinstance(trigger, Trigger) and (what := _wrong_value(trigger, index)):
             raise LawBroken(0, f"{trigger!r} {what}", conversation)
     report = CheckReport(name=repr(as_trigger(trigger)), conversations=len(given), fired=fired)
-    return _warned(report) if messages is None else report
+    if messages is None and report.did_nothing:
+        warn_caller(str(report))
+    return report
 
 
 def _wrong_answer(trigger: TriggerLike, index: MessageIndex) -> str | None:

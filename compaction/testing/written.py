@@ -103,7 +103,7 @@ class _Writer:
         """Write a turn, and return its messages; none if the format has no place for it.
 
         Where it may not follow the turn before it, it is joined with that one if the role is the same, and replaces it if that
-        is a system message.
+        is a system message. So for Bedrock, whose roles alternate, "user, system, user" becomes one turn of the user.
         """
         while messages := self._composed(role, parts):
             if self._format.follows(self._last_message(), messages[0]):

@@ -133,11 +133,12 @@ async def send(
     if not isinstance(result, response_stream):
         record(result)
         return
-    opened, stream = [result], result
+    stream, sent = result, turn.view
 
     async def streamed(view: list[Any]) -> Any:
         nonlocal stream
-        stream = opened.pop() if opened else await call(view)
+        if view is not sent:  # the stream of the view that was sent above raised a length error
+            stream = await call(view)
         return stream
 
     async def finished(updates: object) -> Any:

@@ -6,7 +6,7 @@ import copy
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
 from anyio.from_thread import start_blocking_portal
@@ -30,6 +30,26 @@ from .settings import EngineSettings, MainModel
 
 _STORED_CHARS: Final = 200
 """Results with at least so many characters are stored, if there is a store."""
+
+_Why: TypeAlias = Literal["requested", "due", "first", "refused"]
+"""Why the host calls `compress`. All but ``"due"`` compact whatever the triggers say.
+
+- ``"requested"``: a person wants it. A pause after compactions without effect ends.
+- ``"due"``: `should_compress` returned true.
+- ``"first"``: it did not, but no tokens were reported yet.
+- ``"refused"``: it did not, so the provider refused the request as too long. At most half of the messages' tokens may stay.
+"""
+
+
+@attrs.define
+class _Reports:
+    """The reports of one model about one conversation, and what followed from them. Holds state."""
+
+    last_tokens: int = 0  # the newest prompt tokens above 0
+    unrecorded_tokens: int = 0  # the prompt tokens of a report that the session has not recorded yet; 0 if there is none
+    has_recorded: bool = False  # whether it has recorded one, so that estimates of the host are ignored
+    is_due: bool = False  # whether `should_compress` last returned true
+    progress: Progress = attrs.field(factory=Progress)
 
 
 class CompactionEngine:
@@ -67,28 +87,11 @@ class CompactionEngine:
 
     name = "compaction"
 
-    # The state of a conversation; `on_session_reset` sets it. Hermes reads some of it by these names.
-    session: CompactionSession
-    last_prompt_tokens: int  # the newest figures that the host passed on; 0 before the first
-    last_completion_tokens: int
-    last_total_tokens: int
-    compression_count: int
+    # Set by `on_session_reset` or, where another model ends it too, by `_forget_reports`; Hermes uses some of both by name.
     last_error: str | None
     last_result: CompactionResult | None
     notice: str | None  # for the user: the next compaction is near
-    _last_noted: int  # the newest prompt tokens above 0 that the notice is about
-    awaiting_real_usage_after_compression: bool
-    last_compression_rough_tokens: int
-    _last_summary_dropped_count: int
-    _last_compression_made_progress: bool
-    _last_compress_aborted: bool
-    _last_summary_fallback_used: bool
-    _last_summary_error: str | None
-    _progress: Progress
-    _due: bool  # whether `should_compress` last returned true
-    _new_report: int  # the tokens of a report that the session has not recorded yet; 0 if there is none
-    _has_reports: bool  # whether it has recorded one, so that estimates of the host are ignored
-    _sent_tokens: int  # tokens of the newest view, by our count
+    _last_summary_dropped_count = 0
 
     def __init__(
         self,
@@ -117,13 +120,25 @@ class CompactionEngine:
 
     def on_session_reset(self) -> None:
         """Start another conversation: the counts start from zero."""
-        self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self.compression_count = 0
-        self._last_summary_dropped_count = self.last_compression_rough_tokens = self._last_noted = 0
-        self._progress, self._due = Progress(), False
-        self.last_error = self.last_result = self.notice = None
-        self._note_end(changed=False)
+        self.session = CompactionSession(
+            self._running_strategy(),
+            counter=self._counter,
+            format=self._format,
+            window=self.context_length,
+            clock=self._clock,
+            id=self._conversation,
+        )
+        self.compression_count = self.last_compression_rough_tokens = 0
+        self.last_error = self.last_result = None
         self.awaiting_real_usage_after_compression = False
-        self.session = self._new_session()
+        self._note_end(changed=False)
+        self._forget_reports()
+
+    def _forget_reports(self) -> None:
+        """Forget the reported tokens, and what followed from them: they are of another conversation or model."""
+        self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = 0
+        self.notice = None
+        self._reports = _Reports()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompactionEngine:
         """Return an engine with the same settings and its own conversation; the host makes a copy for each agent."""
@@ -157,17 +172,6 @@ class CompactionEngine:
         summarizer = self._summarizer or self.settings.summarizer(self._main)
         return self.settings.preset(self.context_length, summarizer, self.threshold_percent)
 
-    def _new_session(self) -> CompactionSession:
-        self._new_report, self._sent_tokens, self._has_reports = 0, 0, False
-        return CompactionSession(
-            self._running_strategy(),
-            counter=self._counter,
-            format=self._format,
-            window=self.context_length,
-            clock=self._clock,
-            id=self._conversation,
-        )
-
     # ---------------------------------------------------------------- when
 
     def update_from_response(self, usage: Mapping[str, Any]) -> None:
@@ -177,24 +181,25 @@ class CompactionEngine:
             InputError: If it is not a mapping, or a figure in it is not a whole number >= 0.
         """
         prompt, completion = _reported(usage, "prompt_tokens"), _reported(usage, "completion_tokens")
+        reports = self._reports
         if prompt:
-            self.notice = pressure_notice(prompt, self.threshold_tokens, self._last_noted)
-            self._last_noted = prompt
+            self.notice = pressure_notice(prompt, self.threshold_tokens, reports.last_tokens)
+            reports.last_tokens = prompt
         self.last_prompt_tokens, self.last_completion_tokens = prompt, completion
         self.last_total_tokens = _reported(usage, "total_tokens") or prompt + completion
         self.awaiting_real_usage_after_compression = False
-        self._new_report = prompt
-        self._progress.reported(prompt, self.threshold_tokens)
+        reports.unrecorded_tokens = prompt
+        reports.progress.reported(prompt, self.threshold_tokens)
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         """Return whether to compact now, at these tokens of the request; by default the last reported ones."""
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
-        due = self.settings.enabled and tokens >= self.threshold_tokens > 0
-        self._due = due and not self._waits(tokens)
-        return self._due
+        is_full = self.settings.enabled and tokens >= self.threshold_tokens > 0
+        self._reports.is_due = is_full and not self._waits(tokens)
+        return self._reports.is_due
 
     def _waits(self, tokens: int) -> bool:
-        return self._progress.waits(tokens, self.threshold_tokens, window=self.context_length)
+        return self._reports.progress.waits(tokens, self.threshold_tokens, window=self.context_length)
 
     def should_compress_preflight(self, messages: list[Any]) -> bool:
         """Return whether a rough estimate, four characters a token, reaches the threshold; O(characters).
@@ -233,59 +238,62 @@ class CompactionEngine:
     ) -> list[Any]:
         """`compress` for a host that awaits."""
         async with self._lock.task:
-            self.last_error, self.last_result = None, None
-            refused = not (force or self._due) and self.last_prompt_tokens != 0
-            due, self._due = self._due, False
-            if force:
-                self._progress = Progress()
+            why = self._why(force=force)
+            self.last_error, self.last_result, self._reports.is_due = None, None, False
+            if why == "requested":
+                self._reports.progress = Progress()
             compacted = messages
             try:
                 self.session.follow(messages)
-                self._anchor(current_tokens)
-                compacted = self._noted(messages, await self._compacted(focus_topic, forced=force or not due, refused=refused))
+                self._record_report(current_tokens)
+                compacted = self._noted(messages, await self._compacted(why, focus_topic))
             except Exception as error:  # the host's conversation continues, whatever fails here
                 self.last_error = f"{type(error).__name__}: {error}"
-            if refused and compacted is messages and self.last_error is None:
+            if why == "refused" and compacted is messages and self.last_error is None:
                 self.last_error = f"nothing more can be removed: {'; '.join(map(str, space_report(self.session.index)))}"
             self._note_end(changed=compacted is not messages)
             return compacted
 
+    def _why(self, *, force: bool) -> _Why:
+        if force:
+            return "requested"
+        if self._reports.is_due:
+            return "due"
+        return "first" if self.last_prompt_tokens == 0 else "refused"  # Hermes sets -1 after a compaction
+
     def _note_end(self, *, changed: bool) -> None:
+        """Set the flags that Hermes reads after a compaction."""
         failed = self.last_error is not None
         self._last_compression_made_progress = changed
         self._last_compress_aborted, self._last_summary_fallback_used = failed and not changed, failed and changed
         self._last_summary_error = self.last_error
 
-    async def _compacted(self, focus: str | None, *, forced: bool, refused: bool) -> CompactionResult:
+    async def _compacted(self, why: _Why, focus: str | None) -> CompactionResult:
         """Run the strategy, and the last resort if the result exceeds `_limit`."""
-        session = self.session
-        limit = self._limit(refused=refused)
-        if forced or focus is not None:
-            result = await session.compact(focus=focus)
-        else:
-            async with session.lock.task:
-                result = await session.compact_due()
-        if limit is None or session.index.tokens <= limit:
-            return result
-        session.reconfigure(_with_session_name(_last_resort(limit, self.store), self._conversation), window=self.context_length)
-        try:
-            async with session.lock.task:
+        session, limit = self.session, self._limit(why)
+        async with session.lock.task:
+            result = await (session.compact_due() if why == "due" and focus is None else session.compact_now(focus))
+            if limit is None or session.index.tokens <= limit:
+                return result
+            last_resort = _with_session_name(_last_resort(limit, self.store), self._conversation)
+            session.reconfigure(last_resort, window=self.context_length)
+            try:
                 more = await session.compact_due()
-        finally:
-            session.reconfigure(self._running_strategy(), window=self.context_length)
+            finally:
+                session.reconfigure(self._running_strategy(), window=self.context_length)
         edits, refusals = (*result.edits, *more.edits), (*result.refused, *more.refused)
         return attrs.evolve(more, before=result.before, edits=edits, refused=refusals).with_failures(*result.failures)
 
-    def _limit(self, *, refused: bool) -> int | None:
+    def _limit(self, why: _Why) -> int | None:
         """Return the tokens that a request may have after a compaction; ``None`` if a pipeline of the user's decides.
 
         A quarter of the messages' tokens always stays.
         """
-        if self._given is not None and not refused:
+        if self._given is not None and why != "refused":
             return None
         included = self.session.index.included.tokens
         outside = self.session.index.tokens - included
-        most = min(self.threshold_tokens, outside + included // 2) if refused else self.context_length
+        most = min(self.threshold_tokens, outside + included // 2) if why == "refused" else self.context_length
         return max(1, most, outside + included // 4)
 
     def _noted(self, messages: list[Any], result: CompactionResult) -> list[Any]:
@@ -295,25 +303,25 @@ class CompactionEngine:
         if result.edits:
             self.compression_count += 1
             self.notice = None
-        self._progress.ran(changed=bool(result.edits))
-        self._sent_tokens = result.after.tokens
+        self._reports.progress.ran(changed=bool(result.edits))
         return messages if same(messages, result.messages) else list(result.messages)
 
-    def _anchor(self, current_tokens: int | None) -> None:
+    def _record_report(self, current_tokens: int | None) -> None:
         """Record the provider's last report in the session, or else the host's estimate of this request.
 
         The report is for a request before the assistant's last message, so the tokens from that message on are added. The
         session relates usage to its last view, so the tokens added since that view are subtracted.
         """
-        included = self.session.index.included.tokens
-        if self._new_report:
-            tokens = self._new_report + self._since_last_request()
-            self._new_report, self._has_reports = 0, True
-        elif current_tokens is not None and current_tokens > included and not self._has_reports:
+        included, last = self.session.index.included.tokens, self.session.last_result
+        if self._reports.unrecorded_tokens:
+            tokens = self._reports.unrecorded_tokens + self._since_last_request()
+            self._reports.unrecorded_tokens, self._reports.has_recorded = 0, True
+        elif current_tokens is not None and current_tokens > included and not self._reports.has_recorded:
             tokens = current_tokens
         else:
             return
-        self.session.record_usage({"prompt_tokens": max(0, tokens - (included - self._sent_tokens))})
+        added = included - (0 if last is None else last.after.tokens)
+        self.session.record_usage({"prompt_tokens": max(0, tokens - added)})
 
     def _since_last_request(self) -> int:
         tokens = 0
@@ -353,10 +361,7 @@ class CompactionEngine:
             self.context_length, self._main, self.threshold_percent = before
             raise
         self.threshold_tokens = int(context_length * self.threshold_percent)
-        self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = self._last_noted = 0
-        self.notice = None
-        self._progress, self._due = Progress(), False
-        self._new_report, self._has_reports = 0, False
+        self._forget_reports()
 
     # ---------------------------------------------------------------- requests, tools and status
 

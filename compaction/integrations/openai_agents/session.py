@@ -87,7 +87,7 @@ class CompactingSession(_SessionABC):
 
     @property
     def filter(self) -> CompactionFilter:
-        """The function for ``RunConfig(call_model_input_filter=session.filter)``: it compacts the input of each model call."""
+        """The function for ``RunConfig(call_model_input_filter=session.filter)``; once it was read, only it compacts."""
         self._is_filtering = True
         return self._filter
 
