@@ -52,6 +52,13 @@ that it fills by default, `digest, full` all of it. `user messages` is a plain r
 nothing else.
 """
 
+CHATS: Final = """
+## Chats without tools
+
+The same conversations without calls and results (`--chats`), with a budget of {budget:.0%}.
+
+{table}
+"""
 PEERS: Final = """
 ## Other packages
 
@@ -75,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--subjects", nargs="+", default=list(SUBJECTS), help=f"of {', '.join(SUBJECTS)}; or module:function")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--counter", default="auto", help="how tokens are counted")
+    parser.add_argument("--chats", action="store_true", help="leave out calls and their results")
     parser.add_argument("--peers", action="store_true", help="also other packages (make bench-retention)")
     parser.add_argument("--write", type=Path, help="the page to write")
     options = parser.parse_args(arguments)
@@ -82,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for language in options.languages:
         conversations += generate(options.folder, language, options.conversations, options.seed)
     conversations += recorded(options.folder, options.recorded, options.seed)
+    if options.chats:
+        conversations = [each.without_calls() for each in conversations]
     subjects = {name: SUBJECTS[name] if name in SUBJECTS else resolve_name(name) for name in options.subjects}
     tokens = counter(options.counter)
     sizes = [MessageIndex(list(each.messages), counter=tokens).tokens for each in conversations]
@@ -89,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = HEAD.format(
         set=options.folder,
         budgets=" ".join(map(str, options.budget)),
-        peers=" --peers" if options.peers else "",
+        peers=f"{' --chats' if options.chats else ''}{' --peers' if options.peers else ''}",
         date=datetime.now(UTC).date().isoformat(),
         seed=options.seed,
         counter=tokens.name,
@@ -105,10 +115,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     outcomes = measured(conversations, subjects, options.budget, tokens)
     text = page(head, outcomes)
     if options.peers:
+        text += as_chats(conversations)
         text += beside_peers(conversations, outcomes[0].budget if len(options.budget) == 1 else TYPICAL)
     print(text)
     if options.write:
         options.write.write_text(text, "utf-8")
+
+
+def as_chats(conversations: Sequence[Conversation]) -> str:
+    """Return the section about the same conversations without calls."""
+    subjects = {name: SUBJECTS[name] for name in ("token_budget", "digest", "user messages", "truncation")}
+    outcomes = measured([each.without_calls() for each in conversations], subjects, [TYPICAL], counter("auto"))
+    return CHATS.format(budget=TYPICAL, table="\n".join(totals_table(outcomes)))
 
 
 def beside_peers(conversations: Sequence[Conversation], budget: float) -> str:

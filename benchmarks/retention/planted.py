@@ -70,6 +70,18 @@ class Conversation:
     messages: tuple[dict[str, Any], ...]
     planted: tuple[Planted, ...]
 
+    def without_calls(self) -> Conversation:
+        """Return the conversation as a chat, without calls and their results, and without what is planted in these."""
+        said = [place for place, each in enumerate(self.messages) if each["role"] != "tool" and each.get("content")]
+        moved = {old: new for new, old in enumerate(said)}
+        planted = [
+            attrs.evolve(each, places=tuple([moved[place] for place in each.places]))
+            for each in self.planted
+            if moved.keys() >= set(each.places)
+        ]
+        messages = [{name: value for name, value in self.messages[place].items() if name != "tool_calls"} for place in said]
+        return attrs.evolve(self, messages=tuple(messages), planted=tuple(planted))
+
 
 def message_text(message: Mapping[str, Any]) -> str:
     """Return all text of a message: its content, and names and arguments of its calls."""

@@ -177,6 +177,16 @@ def test_the_command_prints_tables(capsys: pytest.CaptureFixture[str], tmp_path:
     assert "### oracle" in printed
 
 
+def test_a_chat_holds_what_was_said() -> None:
+    """Without calls, the places of what is planted are those of the same messages."""
+    (each,) = generate("dev", "en", 1, 5)
+    chat = each.without_calls()
+    said = {planted.core: [each.messages[place]["content"] for place in planted.places] for planted in each.planted}
+    assert {message["role"] for message in chat.messages} == {"system", "user", "assistant"}
+    assert 10 < len(chat.planted) < len(each.planted)
+    assert all([chat.messages[place]["content"] for place in got.places] == said[got.core] for got in chat.planted)
+
+
 def test_items_do_not_share_their_values() -> None:
     """All planted items of a conversation have different words, so that none is found by the words of another."""
     (each,) = generate("dev", "de", 1, 5)

@@ -93,7 +93,9 @@ def test_a_user_who_gives_an_assistant_work_does_not_talk() -> None:
 def test_values_that_a_user_tells_an_assistant_stay() -> None:
     """In a chat without calls, between much talk."""
     said = "Our contract number is 77-4190. From now on, write every amount in Swiss francs."
-    chat = [user(each) for n in range(60) for each in (f"What about row {n}?", "I see, thanks. That is what I thought, really.")]
+    chat = [
+        user(each) for n in range(60) for each in (f"What about row {n}?", "I see, thanks. That is what I thought, really.")
+    ]
     text = summary_of([*chat[:30], user(said), *chat[30:]], 150, DigestSummarizer(growth=1.0))
     assert "77-4190" in text
     assert "write every amount in Swiss francs" in text
