@@ -141,8 +141,17 @@ def _task_of(given: Any) -> PlanTask | None:
     fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     texts = {key: value for key, value in fields.items() if isinstance(value, str) and key not in ("id", "priority")}
     state = texts.pop("status", "")
-    is_open = _PLAN_STATES.get(re.sub(r"\W", "_", state.lower()))
+    is_open = _PLAN_STATES.get(_normal(state))
     return None if is_open is None or not texts else PlanTask(f"{state}: {next(iter(texts.values()))}", is_open)
+
+
+def is_plan_task(text: str) -> bool:
+    """Return whether a text is written as a `PlanTask` is, with its state first."""
+    return _normal(text.partition(": ")[0]) in _PLAN_STATES
+
+
+def _normal(state: str) -> str:
+    return re.sub(r"\W", "_", state.lower())
 
 
 def error_in(text: str, *, certain: bool = False) -> str | None:

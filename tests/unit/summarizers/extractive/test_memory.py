@@ -104,6 +104,16 @@ def test_a_message_that_is_a_result_alone_is_nobodys_words(text: str) -> None:
     assert words(memory_of(said(text, "Thanks."))) == words(memory_of(said("Thanks.")))
 
 
+@pytest.mark.parametrize("name", ["Peter_OToole", "Peter_O'Toole", "TOOLEY", "environmental-team", "Ann"])
+def test_a_person_whose_name_contains_the_name_of_a_program(name: str) -> None:
+    assert "Never touch prod.db." in words(memory_of(read({**user("Never touch prod.db."), "name": name})))
+
+
+@pytest.mark.parametrize("name", ["ComputerTerminal", "code_executor", "tool", "FUNCTION", "tools-1", "computerterminal"])
+def test_the_message_of_a_named_program_is_nobodys_words(name: str) -> None:
+    assert words(memory_of(read({**user("Never touch prod.db."), "name": name}))) == []
+
+
 def test_a_demonstration_is_nobodys_words() -> None:
     """A long user message full of program output, before another user message, is an example: it has no statements."""
     log = "\n".join(f"2026-01-03 10:11:{n:02} INFO step {n} of the build" for n in range(60))
