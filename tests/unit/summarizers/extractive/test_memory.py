@@ -154,6 +154,37 @@ def test_the_outcome_of_a_failed_call(result: str, shown: str) -> None:
     assert action.outcome == shown
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"ok": true, "error": null}',
+        '{"data": {"id": 7}, "errors": []}',
+        '{"failed": 0, "passed": 12}',
+        "0 error(s), 0 warning(s): ok",
+        "12 passed, 0 failed: all good",
+        "no requests were refused",
+    ],
+)
+def test_a_result_that_names_no_error_is_not_one_of_a_failed_call(result: str) -> None:
+    [action] = memory_of(ran("make", result)).actions.values()
+    assert not action.failed
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"error": null, "errors": ["no disk"]}',
+        '{"failed": 0, "error": "no disk"}',
+        "10 failed, 0 errors: see below",
+        "No disk error: check it",
+        "error: 0 files were copied",
+    ],
+)
+def test_a_result_that_names_an_error_beside_none_is_one_of_a_failed_call(result: str) -> None:
+    [action] = memory_of(ran("make", result)).actions.values()
+    assert action.failed
+
+
 def test_rows_that_the_user_asked_for() -> None:
     rows = "\n".join(f"id={n}{n}7 name={name}" for n, name in enumerate(["Vera Holm", "Otis Rand", "Ada Berg", "Lina Falk"]))
     memory = memory_of([*said("Which one is Ada Berg's?"), *ran("list", rows)])
