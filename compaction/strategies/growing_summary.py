@@ -117,10 +117,8 @@ class GrowingSummary(SummaryStrategy):
         return PartSizes(**{size.name: getattr(self, size.name) for size in attrs.fields(PartSizes)})
 
     def _halving(self, tokens: int) -> GrowingSummary:
-        """Return the strategy with sizes that cut a request of so many tokens to half of them; itself if it would cut more."""
-        ratio = tokens / 2 / self.tokens
-        if ratio >= 1:
-            return self
+        """Return the strategy with sizes that cut a request of so many tokens to half of them, and to ``tokens`` or less."""
+        ratio = min(1.0, tokens / 2 / self.tokens)
         now: dict[str, int] = attrs.asdict(self._sizes)
         fewer: dict[str, Any] = {name: max(min(1, size), int(ratio * size)) for name, size in now.items()}
         return attrs.evolve(self, **fewer, target=~tokens_exceed(fewer["tokens"]))

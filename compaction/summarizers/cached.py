@@ -33,12 +33,12 @@ def _check_inner(instance: object, attribute: attrs.Attribute[Summarizer], value
 
 def _checked_path(path: str | os.PathLike[str]) -> str:
     try:
-        name = os.fspath(path)
+        name, file = os.fspath(path), Path(path)
     except TypeError as error:
         raise ConfigurationError(f"CachedSummarizer: 'path' must be a path (got {path!r})") from error
     if name in ("", ":memory:") or name.startswith("file:"):
         raise ConfigurationError(f"CachedSummarizer: 'path' must name a file (got {name!r}); only a file outlives a process")
-    return str(Path(name).absolute())
+    return str(file.absolute())
 
 
 @attrs.frozen

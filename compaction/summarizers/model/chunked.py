@@ -233,7 +233,7 @@ class _Plan:
         check = AnswerCheck(
             record=record,
             key=self.key,
-            template=request.template,
+            template=request.template if summary is None else attrs.evolve(request.template, first=request.template.update),
             limit=self.limit,
             counter=request.counter,
             redact=self.options.redact,

@@ -163,7 +163,10 @@ def test_failures_are_not_remembered(path: Path) -> None:
 @pytest.mark.parametrize("kind", [Scripted, Awaited])
 @pytest.mark.parametrize("answer", [None, " ", ["text"]])
 async def test_an_answer_that_is_not_a_text_is_a_failure(path: Path, kind: Any, answer: Any) -> None:
-    inner = kind(lambda request: answer)
+    def answered(request: SummaryRequest) -> Any:
+        return answer
+
+    inner = kind(answered)
     inner.cache_key = "scripted"
     cached = CachedSummarizer(inner, path)
     request = asked(cached)
@@ -206,7 +209,7 @@ os.kill(os.getpid(), 9)
     assert inner.asked == 0
 
 
-@pytest.mark.parametrize("name", ["", ":memory:", "file:x?mode=memory", None, 5])
+@pytest.mark.parametrize("name", ["", ":memory:", "file:x?mode=memory", None, 5, b"x.db"])
 def test_paths_that_are_none(name: Any) -> None:
     with pytest.raises(ConfigurationError, match="'path' must"):
         CachedSummarizer(Counting(), name)
