@@ -245,7 +245,7 @@ class GrowingSummary(SummaryStrategy):
 def _next_sources(index: MessageIndex, kept: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the source messages of these groups, without summaries, up to the last group that another strategy shortened.
 
-    They are complete and in order, so that those of the next request mostly continue them.
+    The next request begins with the same messages, so that a summarizer need not read them again.
     """
     found: list[Message] = []
     end = 0

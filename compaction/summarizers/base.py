@@ -50,9 +50,9 @@ class Summarizer(Protocol):
 class SummaryBudget:
     """The allowed length of a summary: a share of what it stands for, within bounds. The first figures are Hermes Agent's.
 
-    A conversation may grow until the trigger fires again by what the kept groups and the summary leave. With a quarter of what
-    the kept groups leave, a summary never shortens the time between two compactions by more than a quarter, however many rounds
-    it stands for.
+    Between two compactions a conversation can grow by what the kept groups and the summary leave free below the trigger. With a
+    quarter of what the kept groups leave, a summary never shortens that time by more than a quarter, however many rounds it
+    stands for.
 
     Args:
         ratio: Share of the summarized tokens, above 0 and at most 1.
@@ -99,7 +99,7 @@ class SummaryRequest(Request):
         originals: The source messages that ``previous`` and the strategy's other summaries in ``kept`` replaced, if this
             process still has them. `DigestSummarizer` reads them; a model gets only ``previous``.
         sources: The messages of ``groups`` before other strategies shortened them, then those of the groups in ``kept`` that
-            were shortened; empty for the messages in ``groups``.
+            were shortened; if it is empty, read ``groups``.
         kept: The groups that stay in the view together with the summary.
         said: What the user said in the replaced messages, word for word, see `compaction.summarizers.extractive.excerpt`. The
             strategy puts it before the answer, so the answer need not repeat it.

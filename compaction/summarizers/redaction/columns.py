@@ -13,7 +13,7 @@ from .values import is_strong, looks_random
 # ---------------------------------------------------------------- columns
 
 _NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{NAME}){NAME_ENDING}[*`\"' ]{{0,4}}")
-"""The head of a column of secrets, if `name_kind` knows a name that ends in ``key``."""
+"""The head of a column of secrets. If it ends in ``key``, `name_kind` decides."""
 
 _SEPARATORS: Final = ("|", "│", "║", "┃", "\t", ";", ",")
 _SPACES: Final = re.compile(r"[ \t]{2,}")
