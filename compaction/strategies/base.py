@@ -471,5 +471,5 @@ def _short_text(strategy: object) -> str:
 def _short(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_short, cast('Iterable[Any]', value)))}]"
-    is_strategy = type(value).__str__ is not object.__str__ and not isinstance(value, str)
-    return str(value) if is_strategy else _LONG_TEXT.sub(r"\1\2...\1", repr(value))
+    has_own_text = type(value).__str__ is not object.__str__ and not isinstance(value, str)
+    return str(value) if has_own_text else _LONG_TEXT.sub(r"\1\2...\1", repr(value))
