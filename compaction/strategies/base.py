@@ -90,8 +90,8 @@ Report: TypeAlias = StepBegan | StepEnded | Failed
 Steps: TypeAlias = Generator[Edit | Drops | Request | Report, Any, None]
 """A running strategy: a generator of edits, requests and reports. `Drops` stands for many edits, which are applied in one loop.
 
-``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. As these values are sent into the
-generator, ``yield from`` works only with another one. For a list, write ``for edit in edits: yield edit``."""
+``yield edit`` returns whether the edit was applied, ``yield request`` returns the answer. ``yield from`` works only with
+another generator, since a list cannot be sent the answers: for a list, write ``for edit in edits: yield edit``."""
 
 
 def group_tokens(groups: Iterable[MessageGroup]) -> int:
@@ -182,7 +182,7 @@ class Strategy(abc.ABC):
 
         Args:
             focus: The subject on which a summary should say most.
-            others: The other strategies run only if this trigger and their own trigger fire.
+            others: A further condition for the strategies that are not gentle; ``never`` leaves them out.
         """
         if self.children:
             return self._of([child.forced(focus, others=others) for child in self.children])
@@ -262,7 +262,7 @@ class CompactionStrategy(Strategy):
 
     @contextlib.contextmanager
     def failures(self, index: MessageIndex, *, pauses: bool = True) -> Generator[list[Exception]]:
-        """Catch what a request or its answer raises, and put it into the list; record it, or that nothing was raised.
+        """Run a request. An exception goes into the yielded list, and the history of failures learns whether there was one.
 
         Mistakes of the caller are raised, whatever the strategy does about failures. ``pauses`` tells whether the strategy
         pauses after a failure.
@@ -285,7 +285,10 @@ class CompactionStrategy(Strategy):
         return not self.is_past_window(index) and index.context.pauses.is_paused(self.unforced, index.context.now)
 
     def tried_alike(self, index: MessageIndex, tokens: int, share: float) -> bool:
-        """Return whether the last attempt in vain had as many tokens, but for less than this share of the view's tokens."""
+        """Return whether the last attempt that saved nothing had about as many tokens.
+
+        They differ by less than this share of the view's tokens.
+        """
         tried = index.context.pauses.no_gain(self.unforced)
         return tried is not None and abs(tokens - tried) < max(1, share * index.included.tokens)
 
@@ -468,5 +471,5 @@ def _short_text(strategy: object) -> str:
 def _short(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_short, cast('Iterable[Any]', value)))}]"
-    is_strategy = type(value).__str__ is not object.__str__ and not isinstance(value, str)
-    return str(value) if is_strategy else _LONG_TEXT.sub(r"\1\2...\1", repr(value))
+    has_own_text = type(value).__str__ is not object.__str__ and not isinstance(value, str)
+    return str(value) if has_own_text else _LONG_TEXT.sub(r"\1\2...\1", repr(value))

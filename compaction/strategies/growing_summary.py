@@ -117,10 +117,8 @@ class GrowingSummary(SummaryStrategy):
         return PartSizes(**{size.name: getattr(self, size.name) for size in attrs.fields(PartSizes)})
 
     def _halving(self, tokens: int) -> GrowingSummary:
-        """Return the strategy with sizes that cut a request of so many tokens to half of them; itself if it would cut more."""
-        ratio = tokens / 2 / self.tokens
-        if ratio >= 1:
-            return self
+        """Return the strategy with sizes that cut a request of so many tokens to half of them, and to ``tokens`` or less."""
+        ratio = min(1.0, tokens / 2 / self.tokens)
         now: dict[str, int] = attrs.asdict(self._sizes)
         fewer: dict[str, Any] = {name: max(min(1, size), int(ratio * size)) for name, size in now.items()}
         return attrs.evolve(self, **fewer, target=~tokens_exceed(fewer["tokens"]))
@@ -247,7 +245,7 @@ class GrowingSummary(SummaryStrategy):
 def _next_sources(index: MessageIndex, kept: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the source messages of these groups, without summaries, up to the last group that another strategy shortened.
 
-    They are complete and in order, so that those of the next request mostly continue them.
+    The next request begins with the same messages, so that a summarizer need not read them again.
     """
     found: list[Message] = []
     end = 0

@@ -14,7 +14,7 @@ from ..checks import count, share
 from ..errors import ConfigurationError, SummaryFailed
 from ..index import GroupKind, MessageGroup, MessageIndex, Request
 from ..selectors import Selector, as_selector, last
-from ..triggers import always
+from ..triggers import always, never
 from .base import CompactionStrategy, Failed, Steps, group_tokens
 
 _T = TypeVar("_T")
@@ -73,7 +73,7 @@ class DropIrrelevant(CompactionStrategy):
             raise ConfigurationError(f"DropIrrelevant: 'judge' must have generate(prompt) (got {self.judge!r})")
 
     def when_forced(self, focus: str | None) -> Mapping[str, Any] | None:
-        return {"trigger": always}
+        return {"trigger": always, "target": never}
 
     def edits(self, index: MessageIndex) -> Steps:
         groups = [group for group in self.candidates(index) if group.kind in _JUDGED and not group.is_collapsed]

@@ -9,7 +9,7 @@ import attrs
 
 from .. import summarizers
 from ..checks import count, share
-from ..errors import SummaryFailed
+from ..errors import ConfigurationError, SummaryFailed
 from ..index import Drop, GroupKind, MarkCeiling, MessageIndex
 from ..selectors import kinds, last, spoken
 from ..triggers import Trigger, as_trigger, tokens_below, tokens_exceed
@@ -28,7 +28,10 @@ _OVER: Final = attrs.Factory(lambda resort: tokens_exceed(resort.tokens), takes_
 
 
 def _as_shares(shares: Iterable[float]) -> tuple[float, ...]:
-    return tuple(shares)
+    try:
+        return tuple(shares)
+    except TypeError as error:
+        raise ConfigurationError(f"LastResort: 'clips' must be a list of shares (got {shares!r})") from error
 
 
 @attrs.frozen

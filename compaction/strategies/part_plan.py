@@ -73,7 +73,7 @@ class PartPlanner:
     newest: int  # the tokens of the newest groups of `content`, which stay in any case
 
     def of_sizes(self) -> PartPlan:
-        """Return the plan for a part of the strategy's sizes."""
+        """Return the plan for a part with the sizes that the user set, even if room stays unused."""
         tokens = self._most()
         tokens = min(tokens, _largest_part(self._leaving_for(tokens)))
         replaced = self._leaving_for(tokens)  # a smaller part leaves more groups, and may have to be still smaller
@@ -81,7 +81,7 @@ class PartPlanner:
         return PartPlan(*self._with_room_for_words(replaced, tokens), self.facts)
 
     def filling(self) -> PartPlan:
-        """Return the plan for a part that replaces what one of the strategy's sizes would, and fills the room."""
+        """Return the plan for a part that replaces the same groups, but may use all the room."""
         tokens = self._most()
         replaced, _ = self._with_room_for_words(self._leaving_for(tokens), tokens)
         return self._filled(replaced)

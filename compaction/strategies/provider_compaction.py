@@ -8,7 +8,8 @@ Sources: the type definitions of the package openai 3.54, and https://developers
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, Final, cast
 
@@ -84,6 +85,10 @@ class ProviderCompaction(CompactionStrategy):
         fallback = None if self.fallback is None else self.fallback.forced(focus)
         return {"trigger": always, "target": never, "fallback": fallback}
 
+    def waiting(self, index: MessageIndex) -> Iterator[str]:
+        # not the fallback: it is not due, whether this strategy runs or waits
+        yield from attrs.evolve(self, fallback=None).waiting(index) if self.fallback is not None else super().waiting(index)
+
     def edits(self, index: MessageIndex) -> Steps:
         if index.format.name != _FORMAT:
             raise ConfigurationError(
@@ -126,11 +131,16 @@ class ProviderCompaction(CompactionStrategy):
 
 
 def _wires_up_to(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[Any]:
-    """Return the messages of the view up to the last of these groups, as JSON-ready data."""
+    """Return the messages of the view up to the last of these groups, as JSON-ready data; a list may hold one object twice."""
     groups, ids = index.included_groups, {group.id for group in replaced}
     end = max(place for place, group in enumerate(groups) if group.id in ids)
-    sent = {id(message.raw) for group in groups[: end + 1] for message in group.messages}
-    return [index.format.to_wire(raw) for raw in index.messages() if id(raw) in sent]
+    left = Counter(id(message.raw) for group in groups[: end + 1] for message in group.messages)
+    wires: list[Any] = []
+    for raw in index.messages():
+        if left[id(raw)]:
+            left[id(raw)] -= 1
+            wires.append(index.format.to_wire(raw))
+    return wires
 
 
 def _compaction_item(index: MessageIndex, response: object) -> Message:

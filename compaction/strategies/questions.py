@@ -30,7 +30,7 @@ def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str
 
     Args:
         index: The conversation.
-        answers: The groups of the answers that count.
+        answers: The ids of the groups whose answers count.
     """
     found: dict[int, str] = {}
     columns = index.columns

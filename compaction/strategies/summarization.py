@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 
 from .. import summarizers
-from ..checks import count, one_of
+from ..checks import count, is_number, must_be, one_of
 from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
@@ -41,6 +41,8 @@ OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
 without a summary, or ``raise`` the error, which undoes the run."""
 
 _FRAME_TOKENS: Final = 400  # of the text around the summary, with a margin for differences between counters
+
+_SHARE_OR_ZERO: Final = must_be("a share from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1)
 
 
 @attrs.frozen
@@ -89,7 +91,7 @@ class Summarization(SummaryStrategy):
     budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
     user_tokens: int | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(count()))
     on_failure: OnFailure = attrs.field(default="keep", validator=one_of("keep", "digest", "drop", "raise"), kw_only=True)
-    least_share: float = attrs.field(default=0.1, kw_only=True)
+    least_share: float = attrs.field(default=0.1, kw_only=True, validator=_SHARE_OR_ZERO)
     focus: str | None = attrs.field(default=None, kw_only=True)
     template: SummaryTemplate = attrs.field(factory=default_template, converter=as_template, kw_only=True)
     language: str | None = attrs.field(default=None, kw_only=True)

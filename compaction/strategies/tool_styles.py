@@ -162,7 +162,7 @@ _OLDER: Final = "[Older than the output of the later {}]"
 class Dedupe:
     """Replaces a result that a later call repeats exactly with a note that names that call.
 
-    With ``reads``, an older reading of the same thing is replaced too, though the thing has changed since.
+    With ``reads``, an older reading of the same thing is replaced too, even if the newer result differs.
 
     Args:
         min_chars: Results of fewer characters stay.

@@ -7,6 +7,7 @@ decides.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
@@ -14,7 +15,7 @@ import anyio
 import attrs
 
 from ..checks import count, share
-from ..errors import SummaryFailed
+from ..errors import ConfigurationError, SummaryFailed
 from ..index import MessageGroup, Notes, Request
 from ..messages import Message
 from ..tokens import TokenCounter
@@ -23,6 +24,7 @@ from .templates import SummaryTemplate, default_template
 TIMEOUT_SECONDS: Final = 60.0
 """Seconds that an awaited summarizer may take by default."""
 
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+>")
 _T = TypeVar("_T")
 
 
@@ -48,9 +50,9 @@ class Summarizer(Protocol):
 class SummaryBudget:
     """The allowed length of a summary: a share of what it stands for, within bounds. The first figures are Hermes Agent's.
 
-    A conversation may grow until the trigger fires again by what the kept groups and the summary leave. With a quarter of what
-    the kept groups leave, a summary never shortens the time between two compactions by more than a quarter, however many rounds
-    it stands for.
+    Between two compactions a conversation can grow by what the kept groups and the summary leave free below the trigger. With a
+    quarter of what the kept groups leave, a summary never shortens that time by more than a quarter, however many rounds it
+    stands for.
 
     Args:
         ratio: Share of the summarized tokens, above 0 and at most 1.
@@ -97,7 +99,7 @@ class SummaryRequest(Request):
         originals: The source messages that ``previous`` and the strategy's other summaries in ``kept`` replaced, if this
             process still has them. `DigestSummarizer` reads them; a model gets only ``previous``.
         sources: The messages of ``groups`` before other strategies shortened them, then those of the groups in ``kept`` that
-            were shortened; empty for the messages in ``groups``.
+            were shortened; if it is empty, read ``groups``.
         kept: The groups that stay in the view together with the summary.
         said: What the user said in the replaced messages, word for word, see `compaction.summarizers.extractive.excerpt`. The
             strategy puts it before the answer, so the answer need not repeat it.
@@ -144,6 +146,20 @@ def timeout_of(summarizer: object) -> float | None:
     """Return how many seconds an awaited answer may take; ``None`` for a summarizer that limits its own requests."""
     seconds: object = getattr(summarizer, "timeout_seconds", TIMEOUT_SECONDS)
     return seconds if isinstance(seconds, int | float) else None
+
+
+def cache_key_of(summarizer: object) -> str:
+    """Return what a summarizer's answers depend on besides the request: its ``cache_key``, else its `repr`."""
+    key: object = getattr(summarizer, "cache_key", None)
+    if isinstance(key, str):
+        return f"{type(summarizer).__qualname__} {key}"
+    shown = repr(summarizer)
+    if _ADDRESS.search(shown):
+        raise ConfigurationError(
+            f"CachedSummarizer: {type(summarizer).__qualname__} has no 'cache_key', and its repr holds an address; give it a"
+            " 'cache_key', a text with everything its answers depend on"
+        )
+    return shown
 
 
 async def answer_in_time(summarizer: object, answer: Awaitable[_T]) -> _T:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Awaitable, Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -19,42 +18,27 @@ import attrs
 from ..errors import ConfigurationError
 from ..messages import MediaPart, Message, Part, ToolCallPart, ToolResultPart
 from ..stores import DatabaseFile
-from .base import Summarizer, SummaryRequest, timeout_of
+from .base import Summarizer, SummaryRequest, asks_model, cache_key_of, timeout_of, usable_text
 from .model import as_summarizer
 
 _APPLICATION: Final = 0x636D7073
 _SCHEMA: Final = 1
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer BLOB NOT NULL) WITHOUT ROWID"
 _BUSY_SECONDS: Final = 10.0
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+>")
-
-
-def _key_of(summarizer: Summarizer) -> str:
-    """Return what a summarizer's answers depend on besides the request: its ``cache_key``, else its `repr`."""
-    key: object = getattr(summarizer, "cache_key", None)
-    if isinstance(key, str):
-        return f"{type(summarizer).__qualname__} {key}"
-    shown = repr(summarizer)
-    if _ADDRESS.search(shown):
-        raise ConfigurationError(
-            f"CachedSummarizer: {type(summarizer).__qualname__} has no 'cache_key', and its repr holds an address; give it a"
-            " 'cache_key', a text with everything its answers depend on"
-        )
-    return shown
 
 
 def _check_inner(instance: object, attribute: attrs.Attribute[Summarizer], value: Summarizer) -> None:
-    _key_of(value)
+    cache_key_of(value)
 
 
 def _checked_path(path: str | os.PathLike[str]) -> str:
     try:
-        name = os.fspath(path)
+        name, file = os.fspath(path), Path(path)
     except TypeError as error:
         raise ConfigurationError(f"CachedSummarizer: 'path' must be a path (got {path!r})") from error
     if name in ("", ":memory:") or name.startswith("file:"):
         raise ConfigurationError(f"CachedSummarizer: 'path' must name a file (got {name!r}); only a file outlives a process")
-    return str(Path(name).absolute())
+    return str(file.absolute())
 
 
 @attrs.frozen
@@ -89,7 +73,12 @@ class CachedSummarizer:
     @property
     def cache_key(self) -> str:
         """The inner summarizer's key."""
-        return _key_of(self.inner)
+        return cache_key_of(self.inner)
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether the inner summarizer asks a model."""
+        return asks_model(self.inner)
 
     @property
     def timeout_seconds(self) -> float | None:
@@ -108,9 +97,7 @@ class CachedSummarizer:
         if known is not None:
             return known
         answer = self.inner.summarize(request)
-        if isinstance(answer, str):
-            return self._write(key, answer)
-        return self._awaited(key, answer)
+        return self._awaited(key, answer) if isinstance(answer, Awaitable) else self._write(key, answer)
 
     async def _awaited(self, key: str, answer: Awaitable[str]) -> str:
         return self._write(key, await answer)
@@ -121,8 +108,8 @@ class CachedSummarizer:
         return None if row is None else bytes(row[0]).decode("utf-8", "surrogatepass")
 
     def _write(self, key: str, answer: str) -> str:
+        text = usable_text(answer).encode("utf-8", "surrogatepass")
         with self._database.open() as database:
-            text = answer.encode("utf-8", "surrogatepass")
             database.execute("INSERT OR IGNORE INTO answers (key, answer) VALUES (?, ?)", (key, text))
         return answer
 
@@ -157,7 +144,7 @@ def _part(part: Part) -> list[Any]:
     if isinstance(part, ToolCallPart):
         return [kind, part.id, part.name, part.arguments]
     if isinstance(part, ToolResultPart):
-        return [kind, part.call_id, part.text, [_part(medium) for medium in part.media]]
+        return [kind, part.call_id, part.text, part.failed, [_part(medium) for medium in part.media]]
     if isinstance(part, MediaPart):
         return [kind, part.kind, part.detail, part.size_bytes]
     return [kind, part.text]

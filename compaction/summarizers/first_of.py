@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import attrs
 
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
-from .base import Summarizer, SummaryRequest, answer_in_time, usable_text
+from .base import Summarizer, SummaryRequest, answer_in_time, asks_model, cache_key_of, usable_text
 from .model import SummarizerLike, as_summarizer
 
 _MOST_TIMES: Final = 4
@@ -45,6 +45,16 @@ class FirstOf:
 
     def __repr__(self) -> str:
         return f"FirstOf({', '.join(map(repr, self.summarizers))})"
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether one of them asks a model."""
+        return any(map(asks_model, self.summarizers))
+
+    @property
+    def cache_key(self) -> str:
+        """The keys of all of them, for `CachedSummarizer`."""
+        return repr([*map(cache_key_of, self.summarizers)])
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the first usable answer, or an awaitable of it.

@@ -104,13 +104,13 @@ class SummaryTemplate:
             instruction: What to summarize, and how. Its braces stay as they are.
 
         Raises:
-            ConfigurationError: If it is empty.
+            ConfigurationError: If it is empty, or not a text.
 
         >>> SummaryTemplate.plain("Summarize the key decisions and user preferences only.").headings
         ()
         """
-        if not instruction.strip():
-            raise ConfigurationError("SummaryTemplate.plain(): an instruction says what to summarize (got an empty text)")
+        if not isinstance(instruction, str) or not instruction.strip():
+            raise ConfigurationError(f"SummaryTemplate.plain(): an instruction says what to summarize (got {instruction!r})")
         verbatim = instruction.strip().replace("{", "{{").replace("}", "}}")
         first, update = (prompt.replace("{instruction}", verbatim) for prompt in (PLAIN_FIRST, PLAIN_UPDATE))
         return cls(first, update=update)

@@ -19,6 +19,7 @@ from compaction.strategies import (
     Failed,
     GrowingSummary,
     HeadTail,
+    LastResort,
     Lossless,
     Offload,
     Summarization,
@@ -27,7 +28,7 @@ from compaction.strategies import (
     ToolResult,
     Truncation,
 )
-from compaction.summarizers import OpenAISummarizer, SummaryBudget
+from compaction.summarizers import OpenAISummarizer, SummaryBudget, SummaryTemplate
 from compaction.tokens import CharsPerToken, EstimateWarning, Memoized, counter, resolve
 from compaction.triggers import tokens_exceed, worth_it
 from tests.support.chats import tool_turns
@@ -111,6 +112,9 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
         (lambda: Collapse(outcome_chars=0), "Collapse: 'outcome_chars' must be a whole number >= 1"),
         (lambda: Collapse(argument_chars=0), "Collapse: 'argument_chars' must be a whole number >= 1"),
         (lambda: Offload(Shelf(), min_chars=0), "Offload: 'min_chars' must be a whole number >= 1"),
+        *((partial(Summarization, least_share=wrong), "'least_share' must be a share from 0 to 1") for wrong in (-1, 2.0, "x")),
+        (lambda: LastResort(tokens=9, clips=5), "'clips' must be a list of shares (got 5)"),  # type: ignore[arg-type]
+        (lambda: SummaryTemplate.plain(5), "an instruction says what to summarize (got 5)"),  # type: ignore[arg-type]
         (lambda: Lossless(3, Shelf()), "a strategy must be a callable"),  # type: ignore[arg-type]
         (lambda: SummaryBudget(ratio=1.5), "ratio"),
         (lambda: SummaryText(preface="two\n\nparagraphs"), "'preface' must be one paragraph"),

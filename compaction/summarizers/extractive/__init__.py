@@ -18,7 +18,7 @@ The way of the user's words through the files, with an example::
 | whether a statement counts as the user's | `lines`, if the line alone shows it; `labels`, if a block does; else `voices` |
 | whether a quoted line counts as the user's | `own_lines` |
 | which heading or label a sentence stands under | `passages` |
-| where a sentence ends, what asks | `sentences` |
+| where a sentence ends; which sentence asks | `sentences`; `kinds` |
 | what is a word | `sentences`; in what a sentence is about, `subjects`; in what the model reads, `classifier` |
 | whether a sentence is a rule | the examples in ``benchmarks/statements``; thresholds in `kinds` |
 | which statement replaces which | `statement_table`, and `subjects` for what two have in common |

@@ -52,6 +52,12 @@ _FAILURE: Final = re.compile(  # a line that names an error
     ),
     re.MULTILINE,
 )
+_NO_FAILURE: Final = (
+    re.compile(  # it says that there was none: '"error": null', "0 error(s)", "not killed", "no job was aborted"
+        r"(?i)\"(?:errors?|failed|failures?)\"[ \t]*:[ \t]*(?:null|false|0\b|\"\"|\[[ \t]*\]|\{[ \t]*\})"
+        r"|(?<![\d.,])\b(?:0|no|not|none|no \w{1,30} w(?:as|ere)) (?:errors?\b|failed|aborted|killed|timed out|refused)"
+    )
+)
 _IDLE: Final = re.compile(  # such a line says less than the others
     r"Traceback \(|^\s*File \"|^\s*at |warning|Warnung|경고|警告|npm ERR! code|^\s*\^|={3}|\.{3,}|rsync error:|make: "
 )
@@ -141,8 +147,17 @@ def _task_of(given: Any) -> PlanTask | None:
     fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     texts = {key: value for key, value in fields.items() if isinstance(value, str) and key not in ("id", "priority")}
     state = texts.pop("status", "")
-    is_open = _PLAN_STATES.get(re.sub(r"\W", "_", state.lower()))
+    is_open = _PLAN_STATES.get(_normal(state))
     return None if is_open is None or not texts else PlanTask(f"{state}: {next(iter(texts.values()))}", is_open)
+
+
+def is_plan_task(text: str) -> bool:
+    """Return whether a text is written as a `PlanTask` is, with its state first."""
+    return _normal(text.partition(": ")[0]) in _PLAN_STATES
+
+
+def _normal(state: str) -> str:
+    return re.sub(r"\W", "_", state.lower())
 
 
 def error_in(text: str, *, certain: bool = False) -> str | None:
@@ -158,7 +173,7 @@ def error_in(text: str, *, certain: bool = False) -> str | None:
     """
     scanned = text if len(text) <= 2 * _SCANNED else f"{text[:_SCANNED]}\n{text[-_SCANNED:]}"
     lines = [line.strip() for line in scanned.split("\n") if line.strip()]
-    named = [line for line in lines if _FAILURE.search(line)]
+    named = [line for line in lines if _FAILURE.search(line) and _FAILURE.search(_NO_FAILURE.sub("", line))]
     if not named and not certain:
         return None
     shown = named if named and len(text) > _ERROR_CHARS else lines

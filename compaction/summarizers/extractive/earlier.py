@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
+from .actions import is_plan_task
 from .facts import FactKind, facts_in
 from .lines import SPEAKER
 from .memory import ConversationMemory
@@ -19,7 +20,8 @@ from .talk import Utterance
 _KINDS: Final = "|".join(kind.value for kind in FactKind)
 # Lines that the digest itself writes beside statements, as `writer` and `page` put them.
 _LIST: Final = re.compile(rf"^(?:- )?(?:{_KINDS}): (.*)", re.MULTILINE)
-_OWN: Final = re.compile(rf"(?:{_KINDS}|Changed|Read|First): |\(\d+ (?:more|texts) ")
+_COUNTED: Final = re.compile(r"\(\d+ (?:more had no room|texts were so long that only both ends were read)\)")
+_CUT: Final = re.compile(r"…$| \.\.\.$")
 _NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")  # " (was 8080 until message 2)"
 _BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{SYSTEM}|{QUOTED}): )?")
 
@@ -63,7 +65,7 @@ class EarlierSummary:
         return found
 
     def _is_known(self, line: str) -> bool:
-        """Return whether a line was said, or is in the memory, or is a list of ours."""
+        """Return whether a line was said, or is in the memory, or is one that the digest writes itself."""
         memory, statements = self._memory, self._memory.statements
         bare = _NOTE.sub("", _BY.sub("", line))  # "The port is 8080." of "System: The port is 8080. (message 3)"
         head, _, rest = line.partition(": ")
@@ -75,9 +77,18 @@ class EarlierSummary:
             or line.partition(" -> ")[0] in memory.actions  # "shell(make) -> ok"
             or bare in memory.rows
             or rest in memory.rows  # "list: id=227 name=Ada Berg"
-            or head in memory.plans  # "todo: done: Port it"
-            or _OWN.match(line) is not None  # "Read: a.py b.py"
+            or (head in memory.plans and is_plan_task(rest))  # "todo: done: Port it"
+            or self._is_own(head, rest)
+            or _COUNTED.fullmatch(line) is not None
         )
+
+    def _is_own(self, label: str, text: str) -> bool:
+        """Return whether a label and its text are written so by the digest: not "Changed: the limit" or "First: ask Ines"."""
+        if label == "First":
+            return any(" ".join(said.split()).startswith(_CUT.sub("", text)) for said in self._memory.requests[:1])
+        if label in ("Changed", "Read"):
+            return self._memory.files.keys() >= set(text.split())
+        return _LIST.match(f"{label}: {text}") is not None
 
     def _is_spoken(self, text: str) -> bool:
         parts = [*sentences_in(text)] if self._spoken else []

@@ -34,7 +34,7 @@ class Opening:
     """A line that begins a block and shows where it ends."""
 
     opens: Callable[[str], object]  # whether a line is one
-    end: Callable[[Sequence[str], int], int | None]  # the line behind the block that the line at this place begins, if it ends
+    end: Callable[[Sequence[str], int], int | None]  # lines and the place of the first -> that behind the last, if it ends
     example: str  # such a block
 
 

@@ -86,7 +86,7 @@ class SummaryPage:
         self._visible = SearchedText(visible)
         self._own = SearchedText()
         self._items: list[Item] = []
-        self._begun: set[tuple[Section, str]] = set()  # sections, each with a line that others stand below
+        self._begun: set[tuple[Section, str]] = set()  # sections, each with a line that others stand below, or ""
         self._refused: Item | None = None  # the first line that had no room
         self._lines: set[str] = set()
 

@@ -93,8 +93,8 @@ class _Reader:
 
     def _lead_reaches(self, first: str) -> bool:
         """Return whether a block with this first line stands under the lead: nothing did so far, or its list continues."""
-        continues = first[:1].isspace() or (BULLET.match(first) is not None and self._parents != [])
-        return continues or self._lead.lasts or not self._lead.is_used
+        is_further_item = first[:1].isspace() or (BULLET.match(first) is not None and self._parents != [])
+        return is_further_item or self._lead.lasts or not self._lead.is_used
 
     def _end_lead(self) -> Iterator[Passage]:
         """End the lead; yield it as a passage of its own if nothing stood under it."""

@@ -22,8 +22,10 @@ _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
 _DEMONSTRATION_CHARS: Final = 2_000  # of a message that may show work
 _PRINTED_SHARE: Final = 0.25  # of such a message
-# the name of a message that multi-agent frameworks send for a program, as "ComputerTerminal"
-_MACHINE: Final = re.compile(r"terminal|executor|observation|environment|tool|function|computer", re.IGNORECASE)
+# a word that ends in the name of a message that multi-agent frameworks send for a program: "ComputerTerminal", not "O'Toole"
+_MACHINE: Final = re.compile(
+    r"(?i:(?:terminal|executor|observation|environment|tool|function|computer)s?)(?![a-z]|(?<=[A-Z])[A-Z])"
+)
 _PATH: Final = re.compile(  # "src/app.py", "a.py", "~/logs/", "/etc"
     r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
 )

@@ -85,12 +85,12 @@ class StatementTable:
         self._recent: list[str] = []
 
     def copy(self) -> StatementTable:
-        """Return a memory of the same statements, which grows by itself. O(what it holds) in C."""
-        memory = StatementTable()
+        """Return a table of the same statements, which grows by itself. O(what it holds) in C."""
+        table = StatementTable()
         for name, value in vars(self).items():
-            setattr(memory, name, value.copy() if isinstance(value, dict | list) else value)
-        memory._with_stem = {stem: holders.copy() for stem, holders in self._with_stem.items()}
-        return memory
+            setattr(table, name, value.copy() if isinstance(value, dict | list) else value)
+        table._with_stem = {stem: holders.copy() for stem, holders in self._with_stem.items()}
+        return table
 
     @property
     def has_contested(self) -> bool:

@@ -36,7 +36,7 @@ _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.QUESTION: Section.GOAL,
     Kind.ANSWER: Section.DONE,
 }
-_EARLIER: Final = 2.95  # the most that an older statement weighs which a later one may be about: just less than plain facts
+_EARLIER: Final = 2.95  # the most that a statement weighs if a later one may replace it: just less than plain facts
 _CHANGED: Final = 2.0  # the same, if the later one says that something changed
 _HELD_BONUS: Final = 2.0  # so that what the earlier summary had stays before new lines of the same importance
 _FOCUS_BONUS: Final = 3.0
@@ -220,8 +220,8 @@ class SummaryWriter:
     def _of_kind(self, least: Kind) -> Iterator[Remembered]:
         """Yield the statements of a kind, and of those that weigh more, the heaviest first.
 
-        A rule that a later statement may replace weighs less than its kind: behind the first statement of a lighter kind that
-        weighs less than this one, too, it waits until that kind is written.
+        Iteration ends at the first statement that is lighter than ``least`` in kind and in weight. A rule that weighs less than
+        that, since a later statement may replace it, is written with a later, lighter kind.
         """
         for each in self._ranked:
             if each.statement.kind >= least:

@@ -25,7 +25,8 @@ _CUT: Final = frozenset({"length", "max_tokens", "model_length"})
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation", "prohibited_content", "blocklist"})
 _APOLOGY: Final = re.compile(
     r"(?i)(?:i(?:['’]m| am) (?:sorry|unable|not able|afraid)|sorry\b|i (?:can(?:['’]t|not)|don['’]t|do not) |as an ai\b"
-    r"|unfortunately\b|error(?:[:.!]| \d| occurred)|죄송|申し訳|抱歉|很抱歉|对不起|lo siento|désolé|es tut mir leid)"
+    r"|unfortunately\b|error(?:[:.!]| \d++(?! (?:at|from|in|on|was)\b)| occurred)"  # not "Error 404 on /login was fixed"
+    r"|죄송|申し訳|抱歉|很抱歉|对不起|lo siento|désolé|es tut mir leid)"
 )
 _APOLOGY_CHARS: Final = 600
 _BRIEF_CHARS: Final = 120
@@ -41,7 +42,7 @@ class AnswerCheck:
 
     record: str  # the transcript to summarize
     key: str  # the word that occurs only in the lines around the record
-    template: SummaryTemplate  # the template the prompt was made from
+    template: SummaryTemplate  # its first prompt is the one that was used
     limit: int  # tokens the summary may have
     counter: TokenCounter
     redact: Callable[[str], str]  # removes the secrets from an answer

@@ -169,7 +169,7 @@ class _Plan:
         return math.ceil(self.limit * self.options.headroom)
 
     def room(self, carried_tokens: int) -> int:
-        """Return the tokens of the window that are left for the transcript, beside a summary so far of that size; 0: none."""
+        """Return the tokens of the window that are left for the transcript, beside a summary of that size (0 if none)."""
         if self.options.window is None:
             return self._tokens(self.entries)
         frame = self._request_tokens(self._prompt("", "" if carried_tokens else None, part_note(99, 99)))
@@ -233,7 +233,7 @@ class _Plan:
         check = AnswerCheck(
             record=record,
             key=self.key,
-            template=request.template,
+            template=request.template if summary is None else attrs.evolve(request.template, first=request.template.update),
             limit=self.limit,
             counter=request.counter,
             redact=self.options.redact,

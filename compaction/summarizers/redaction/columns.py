@@ -13,7 +13,7 @@ from .values import is_strong, looks_random
 # ---------------------------------------------------------------- columns
 
 _NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{NAME}){NAME_ENDING}[*`\"' ]{{0,4}}")
-"""The head of a column of secrets, if `name_kind` knows a name that ends in ``key``."""
+"""The head of a column of secrets. If it ends in ``key``, `name_kind` decides."""
 
 _SEPARATORS: Final = ("|", "│", "║", "┃", "\t", ";", ",")
 _SPACES: Final = re.compile(r"[ \t]{2,}")
@@ -97,9 +97,9 @@ _LIST_ITEM: Final = re.compile(
 """A line of a YAML list with one word: ``  - hunter22``, ``  - value: "hunter22"``, ``  value: hunter22``."""
 
 _BRACKET_ITEM: Final = re.compile(
-    r"""["'`](?P<quoted>[^"'`\s\\]{6,512})\\{0,3}["'`]|(?<=[\s,\[(])(?P<plain>[^\s,"'`\[\](){}]{6,512})"""
+    r"""["'`](?P<quoted>[^"'`\s\\]{6,512})\\{0,3}(?:["'`]|\Z)|(?<=[\s,\[(])(?P<plain>[^\s,"'`\[\](){}]{6,512})"""
 )
-"""A word in brackets: ``["hunter22"``, ``(hunter22,``."""
+"""A word in brackets: ``["hunter22"``, ``(hunter22,``, or ``["hunter22`` at the end of the text."""
 
 _LIST_CHARS: Final = 8_192
 
@@ -118,9 +118,18 @@ def secrets_in_lists(text: str, places: list[int]) -> Iterator[SecretSpan]:
         if lines is not None:
             start, read, item = found.end(), lines.end(), _LIST_ITEM
         else:
-            close = text.find("]" if found["bracket"] == "[" else ")", found.end(), found.end() + _LIST_CHARS)
-            start, read, item = found.end() - 1, max(found.end(), close), _BRACKET_ITEM
+            start, read, item = found.end() - 1, _end_of_list(text, found), _BRACKET_ITEM
         for each in item.finditer(text, start, read):
             word = each[each.lastgroup or 0]
             if is_strong(word) if kind == "password" else looks_random(word):
                 yield *each.span(each.lastgroup or 0), kind
+
+
+def _end_of_list(text: str, opening: re.Match[str]) -> int:
+    """Return where the list in these brackets ends; if it was cut off, where the next list begins, or after `_LIST_CHARS`."""
+    start, end = opening.end(), opening.end() + _LIST_CHARS
+    close = text.find("]" if opening["bracket"] == "[" else ")", start, end)
+    if close >= 0:
+        return close
+    following = _LISTED.search(text, start, end)
+    return following.start() if following else min(end, len(text))

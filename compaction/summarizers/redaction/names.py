@@ -86,7 +86,7 @@ def name_places(text: str) -> list[int]:
 
 
 def name_kind(found: re.Match[str], start: int) -> str | None:
-    """Return the kind of secret that a name is for, which a match of `NAME` begins at a place of its text.
+    """Return the kind of secret that a name stands for; the match of `NAME` begins at ``start``.
 
     ``None`` for ``key`` alone, as in ``primary key``.
     """

@@ -72,7 +72,7 @@ def _wallet_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 def _pin(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield a number that belongs to its name: a short one in small letters needs a sign between them."""
+    """Yield the number behind a name such as PIN; behind a short name in small letters only with a sign, such as ``:``."""
     short = text[slice(*found.span("short"))] if found["short"] else ""
     if found["sign"] is not None or not short or (short.isupper() and found.end("short") < found.start("value")):
         yield found.span("value")

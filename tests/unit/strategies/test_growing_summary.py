@@ -141,6 +141,15 @@ def test_where_a_summary_would_save_nothing_groups_without_words_are_dropped() -
     assert chat[2] in done.messages
 
 
+@pytest.mark.parametrize("pairs", [13, 18, 22])
+def test_a_forced_run_cuts_below_the_trigger(pairs: int) -> None:
+    """It cuts to ``tokens``, or to half of the request if that is less, whether or not the trigger fires."""
+    forced = growing(trigger=tokens_exceed(1_200)).forced()
+    done = compact_sync(orders(0, pairs), forced, counter="chars/4")
+    assert done.before.tokens > 600
+    assert done.after.tokens <= min(500, done.before.tokens / 2)
+
+
 def test_a_list_that_was_compacted_elsewhere_goes_on() -> None:
     once = compact_sync(orders(0, 30), growing(), counter="chars/4").messages
     done = compact_sync([*once, *orders(30, 60)], growing(added_tokens=100, max_tokens=150), counter="chars/4")

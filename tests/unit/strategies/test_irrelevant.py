@@ -86,6 +86,14 @@ def test_no_usable_answer(answer: str | Exception) -> None:
     assert result.failures[0].policy == "nothing was judged; the conversation is unchanged"
 
 
+def test_a_forced_run() -> None:
+    """It runs below its trigger, and drops all that the judge names."""
+    strategy = judged(Judge("[1, 2]"), trigger=tokens_exceed(10**6))
+    messages = chat(3)
+    assert compact_sync(messages, strategy, counter="chars/4").outcome == "unchanged"
+    assert compact_sync(messages, strategy.forced(), counter="chars/4").messages == [messages[0], *messages[5:]]
+
+
 def test_asked_again_only_for_something_new() -> None:
     """Groups judged to be needed are judged again only when a tenth of the view is new; after a failure the judge rests."""
     judge, messages = Judge("[]"), chat(6)

@@ -211,6 +211,24 @@ def test_a_forced_run(server: FaultServer) -> None:
     assert compact_sync(talk(3), strategy.forced(), counter="chars/4").outcome == "compacted"
 
 
+def test_an_object_that_is_in_the_list_twice_is_sent_where_it_stands(server: FaultServer) -> None:
+    again = said("continue")
+    messages = [message for number in range(3) for message in [*turn(number), again]]
+    compact_sync(messages, of(server, keep=last(turns=2)), counter="chars/4")
+    [request] = server.requests
+    assert request["input"] == messages[: len(request["input"])]
+    assert len(request["input"]) < len(messages) - 2
+
+
+def test_its_fallback_never_waits() -> None:
+    """The name and the trigger are its own; the fallback is due only after a failure."""
+    index = MessageIndex(talk(1), counter="chars/4")
+    waits = ProviderCompaction("gpt-5.5", trigger=tokens_exceed(10**6), fallback=Summarization())
+    assert [text.partition(" ")[0] for text in waits.waiting(index)] == ["ProviderCompaction"]
+    due = ProviderCompaction("gpt-5.5", fallback=Summarization(trigger=tokens_exceed(10**6)))
+    assert [*due.waiting(index)] == []
+
+
 def test_only_responses_items() -> None:
     chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}] * 9
     with pytest.raises(ConfigurationError, match=r"the format openai-chat; use Summarization\(OpenAISummarizer"):

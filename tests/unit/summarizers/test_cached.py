@@ -16,10 +16,20 @@ import pytest
 
 from compaction import MessageIndex
 from compaction.errors import ConfigurationError, StateError, SummaryFailed
-from compaction.summarizers import CachedSummarizer, DigestSummarizer, Summarizer, SummaryRequest, SummaryTemplate
+from compaction.formats import openai_chat
+from compaction.messages import Message, ToolResultPart
+from compaction.summarizers import (
+    CachedSummarizer,
+    DigestSummarizer,
+    FirstOf,
+    Summarizer,
+    SummaryRequest,
+    SummaryTemplate,
+    asks_model,
+)
 from compaction.tokens import counter
 from tests.support.chats import assistant, call, result, user
-from tests.support.scripted import request_for
+from tests.support.scripted import Awaited, Scripted, request_for
 
 ROOT = Path(__file__).resolve().parents[3]
 TALK = [{"role": "user", "content": "Move the blog. " * 40}, {"role": "assistant", "content": "Done with the files. " * 40}]
@@ -35,6 +45,13 @@ class Counting:
     def summarize(self, request: SummaryRequest) -> str:
         self.asked += 1
         return f"answer {self.asked} of {self.cache_key}"
+
+
+class Unshown(Counting):
+    """A summarizer whose `repr` hides what its answers depend on."""
+
+    def __repr__(self) -> str:
+        return "Unshown()"
 
 
 class CountingLater(Counting):
@@ -108,11 +125,25 @@ def test_parts_of_messages_count(path: Path) -> None:
     assert inner.asked == len(talks)
 
 
+def test_whether_a_call_failed_counts(path: Path) -> None:
+    inner = Counting()
+    cached = CachedSummarizer(inner, path)
+    for failed in (None, False, True):
+        cached.summarize(
+            asked(
+                cached, originals=(Message("tool", (ToolResultPart("c", "x", failed=failed),), raw=None, format=openai_chat),)
+            )
+        )
+    assert inner.asked == 3
+
+
 def test_who_is_asked_counts(path: Path) -> None:
     first, second = CachedSummarizer(Counting("first"), path), CachedSummarizer(Counting("second"), path)
     assert first.summarize(asked(first)) == "answer 1 of first"
     assert second.summarize(asked(second)) == "answer 1 of second"
     assert CachedSummarizer(DigestSummarizer(), path).cache_key == repr(DigestSummarizer())
+    one, two = (CachedSummarizer(FirstOf(Unshown(key), DigestSummarizer()), path) for key in ("first", "second"))
+    assert one.cache_key != two.cache_key
 
 
 def test_failures_are_not_remembered(path: Path) -> None:
@@ -127,6 +158,25 @@ def test_failures_are_not_remembered(path: Path) -> None:
     with pytest.raises(SummaryFailed):
         cached.summarize(asked(cached))
     assert cached.summarize(asked(cached)) == "answer 2 of counting"
+
+
+@pytest.mark.parametrize("kind", [Scripted, Awaited])
+@pytest.mark.parametrize("answer", [None, " ", ["text"]])
+async def test_an_answer_that_is_not_a_text_is_a_failure(path: Path, kind: Any, answer: Any) -> None:
+    def answered(request: SummaryRequest) -> Any:
+        return answer
+
+    inner = kind(answered)
+    inner.cache_key = "scripted"
+    cached = CachedSummarizer(inner, path)
+    request = asked(cached)
+    with pytest.raises(SummaryFailed, match="a summary is a text"):
+        await request.wait(request.call())
+
+
+def test_it_asks_a_model_if_the_inner_one_does(path: Path) -> None:
+    assert asks_model(CachedSummarizer(Counting(), path))
+    assert not asks_model(CachedSummarizer(DigestSummarizer(), path))
 
 
 def test_any_text_comes_back(path: Path) -> None:
@@ -159,7 +209,7 @@ os.kill(os.getpid(), 9)
     assert inner.asked == 0
 
 
-@pytest.mark.parametrize("name", ["", ":memory:", "file:x?mode=memory", None, 5])
+@pytest.mark.parametrize("name", ["", ":memory:", "file:x?mode=memory", None, 5, b"x.db"])
 def test_paths_that_are_none(name: Any) -> None:
     with pytest.raises(ConfigurationError, match="'path' must"):
         CachedSummarizer(Counting(), name)

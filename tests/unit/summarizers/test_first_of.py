@@ -10,7 +10,7 @@ import pytest
 from compaction.batch.rate_limits import LimitedSummarizer, Limits, RateLimiter, find_summarizers, replace_summarizers
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.strategies import Summarization
-from compaction.summarizers import CachedSummarizer, DigestSummarizer, FactSummarizer, FirstOf, SummaryRequest
+from compaction.summarizers import CachedSummarizer, DigestSummarizer, FactSummarizer, FirstOf, SummaryRequest, asks_model
 from tests.support.scripted import Awaited, Scripted, request_for
 
 
@@ -57,6 +57,11 @@ async def test_a_mistake_is_not_hidden(kind: Any) -> None:
     request = asked(FirstOf(kind(ConfigurationError("no key")), Scripted("Well.")))
     with pytest.raises(ConfigurationError, match="no key"):
         await request.wait(request.call())
+
+
+def test_it_asks_a_model_if_one_of_them_does() -> None:
+    assert asks_model(FirstOf(Scripted("x"), DigestSummarizer()))
+    assert not asks_model(FirstOf(FactSummarizer(), FirstOf(DigestSummarizer())))
 
 
 def test_a_batch_limits_each_of_them(tmp_path: Any) -> None:

@@ -160,6 +160,14 @@ def test_german_names_of_secrets(text: str, kept: bool) -> None:
     assert ("4711" in redact(text)) is kept
 
 
+@pytest.mark.parametrize("end", ["]", "", "\n", " " * 10_000, " tokens = []"])
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_a_list_of_secrets_that_is_cut_off(quote: str, end: str) -> None:
+    text = f"passwords = [{quote}hunter22{quote}, {quote}Xk29fj3a{quote}{end}"
+    assert redact(text) == text.replace("hunter22", "[REDACTED:password]").replace("Xk29fj3a", "[REDACTED:password]")
+    assert "Xk29f" not in redact('passwords = ["hunter22", "Xk29fj3')
+
+
 @pytest.mark.parametrize("text", HARMLESS)
 def test_ordinary_text_stays(text: str) -> None:
     assert redact(text) == text

@@ -93,6 +93,29 @@ def test_a_digest_of_what_only_shortening_cut() -> None:
     assert "Never change the public API." in digest_of([], sources=sources)
 
 
+@pytest.mark.parametrize("summarizer", [DigestSummarizer(), FactSummarizer()])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Changed: the retry limit to seven",
+        "First: ask Ines before each deploy",
+        "Read: the whole contract",
+        "(3 more tasks are open)",
+        "TodoWrite: deploy on Monday",
+    ],
+)
+def test_a_models_line_that_looks_like_one_of_ours_stays(summarizer: DigestSummarizer | FactSummarizer, line: str) -> None:
+    chat = [*WORK, *planned("c3", port="done")]
+    request = request_for(summarizer, chat, budget=600, previous=f"## Progress\n### Done\n- {line}")
+    assert f"- {line}" in summarizer.summarize(request)
+
+
+def test_lists_of_ours_are_written_once_after_two_rounds() -> None:
+    chat = [said("user", "Fix the rounding. " + "The sums have to be right. " * 150), *ran("c3", "cat src/a.py", "x = 1")]
+    text = digest_of(chat, previous=digest_of(chat))
+    assert text.count("First: ") == text.count("Read: ") == 1
+
+
 def test_lines_say_who_said_them() -> None:
     pasted = "A letter from the town hall:\n\nDear citizens, never feed the swans."
     text = digest_of([said("user", pasted), said("assistant", "I settled on SQLite, since it needs no server.")])

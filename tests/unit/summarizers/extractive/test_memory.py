@@ -104,6 +104,16 @@ def test_a_message_that_is_a_result_alone_is_nobodys_words(text: str) -> None:
     assert words(memory_of(said(text, "Thanks."))) == words(memory_of(said("Thanks.")))
 
 
+@pytest.mark.parametrize("name", ["Peter_OToole", "Peter_O'Toole", "TOOLEY", "environmental-team", "Ann"])
+def test_a_person_whose_name_contains_the_name_of_a_program(name: str) -> None:
+    assert "Never touch prod.db." in words(memory_of(read({**user("Never touch prod.db."), "name": name})))
+
+
+@pytest.mark.parametrize("name", ["ComputerTerminal", "code_executor", "tool", "FUNCTION", "tools-1", "computerterminal"])
+def test_the_message_of_a_named_program_is_nobodys_words(name: str) -> None:
+    assert words(memory_of(read({**user("Never touch prod.db."), "name": name}))) == []
+
+
 def test_a_demonstration_is_nobodys_words() -> None:
     """A long user message full of program output, before another user message, is an example: it has no statements."""
     log = "\n".join(f"2026-01-03 10:11:{n:02} INFO step {n} of the build" for n in range(60))
@@ -142,6 +152,37 @@ def test_the_outcome_of_a_failed_call(result: str, shown: str) -> None:
     """A short result that reports an error is shown whole, since its cause may stand in any line; of a long one, the error."""
     [action] = memory_of(ran("lpr", result)).actions.values()
     assert action.outcome == shown
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"ok": true, "error": null}',
+        '{"data": {"id": 7}, "errors": []}',
+        '{"failed": 0, "passed": 12}',
+        "0 error(s), 0 warning(s): ok",
+        "12 passed, 0 failed: all good",
+        "no requests were refused",
+    ],
+)
+def test_a_result_that_names_no_error_is_not_one_of_a_failed_call(result: str) -> None:
+    [action] = memory_of(ran("make", result)).actions.values()
+    assert not action.failed
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"error": null, "errors": ["no disk"]}',
+        '{"failed": 0, "error": "no disk"}',
+        "10 failed, 0 errors: see below",
+        "No disk error: check it",
+        "error: 0 files were copied",
+    ],
+)
+def test_a_result_that_names_an_error_beside_none_is_one_of_a_failed_call(result: str) -> None:
+    [action] = memory_of(ran("make", result)).actions.values()
+    assert action.failed
 
 
 def test_rows_that_the_user_asked_for() -> None:

@@ -11,6 +11,7 @@ from compaction.tokens import counter
 
 GOOD = "## Goal\nMove the blog to a new host.\n\n## Next Steps\n- copy the database\n- change the DNS record"
 PLAIN = SummaryTemplate("{max_summary_tokens}{existing_summary_section}{messages_text}")
+FIXED = "Error 404 on /login was fixed by renaming the route; the tests pass."
 KEY = "5f1c09ab"
 RECORD = f"[{KEY} user]\n" + "Please move the blog to the new host, and copy the database before you change any record. " * 20
 
@@ -82,7 +83,14 @@ def test_answers_that_stay_no(reply: ModelReply, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["I'm sorry, I can't do that.", "죄송합니다. 도와드릴 수 없습니다.", "抱歉，我无法总结。", "Error: upstream"]
+    "text",
+    [
+        "I'm sorry, I can't do that.",
+        "죄송합니다. 도와드릴 수 없습니다.",
+        "抱歉，我无法总结。",
+        "Error: upstream",
+        "Error 502 Bad Gateway",
+    ],
 )
 def test_apologies_without_sections(text: str) -> None:
     verdict = judged(text, template=PLAIN)
@@ -91,7 +99,7 @@ def test_apologies_without_sections(text: str) -> None:
 
 
 def test_words_without_sections() -> None:
-    for text in ("The user wants the blog moved; the database is first.", "Error messages are to be in Korean."):
+    for text in ("The user wants the blog moved; the database is first.", "Error messages are to be in Korean.", FIXED):
         assert judged(text, template=PLAIN) == text
         assert judged(text, template=SummaryTemplate.plain("Summarize the decisions.")) == text
 

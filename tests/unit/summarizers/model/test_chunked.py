@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from compaction import MessageIndex
 from compaction.errors import ConfigurationError, SummaryFailed
-from compaction.summarizers import OpenAISummarizer, SummaryRequest
+from compaction.summarizers import OpenAISummarizer, SummaryRequest, SummaryTemplate
 from compaction.summarizers.model.chunked import SummaryOptions
 from compaction.summarizers.model.model_calls import ModelCall, ModelFault, ModelReply, drive_sync
 from compaction.tokens import counter
@@ -93,6 +93,15 @@ def test_each_part_carries_the_summary_before_it() -> None:
     assert f"part {len(steps)} of {len(steps)}" in last
     assert "More follows" not in last
     assert f"summary number {len(steps)}\n" in summary
+
+
+def test_sections_that_only_the_first_prompt_asks_for_are_not_missed_later() -> None:
+    template = SummaryTemplate(update="{max_summary_tokens}{existing_summary_section}{messages_text}")
+    plain = ModelReply(text="The blog moves on Monday.", finish="stop")
+    request = asked(long_talk(2), template=template, previous=GOOD)
+    assert driven(request, lambda call: plain)[0] == plain.text
+    with pytest.raises(SummaryFailed, match="without the sections"):
+        driven(attrs.evolve(request, previous=None), lambda call: plain)
 
 
 def test_one_group_larger_than_the_window() -> None:
