@@ -86,12 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--peers", action="store_true", help="also other packages (make bench-retention)")
     parser.add_argument("--write", type=Path, help="the page to write")
     options = parser.parse_args(arguments)
-    conversations: list[Conversation] = []
-    for language in options.languages:
-        conversations += generate(options.folder, language, options.conversations, options.seed)
-    conversations += recorded(options.folder, options.recorded, options.seed)
-    if options.chats:
-        conversations = [each.without_calls() for each in conversations]
+    conversations = _conversations(options)
     subjects = {name: SUBJECTS[name] if name in SUBJECTS else resolve_name(name) for name in options.subjects}
     tokens = counter(options.counter)
     sizes = [MessageIndex(list(each.messages), counter=tokens).tokens for each in conversations]
@@ -120,6 +115,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(text)
     if options.write:
         options.write.write_text(text, "utf-8")
+
+
+def _conversations(options: argparse.Namespace) -> list[Conversation]:
+    found = recorded(options.folder, options.recorded, options.seed)
+    for language in reversed(options.languages):
+        found[:0] = generate(options.folder, language, options.conversations, options.seed)
+    return [each.without_calls() for each in found] if options.chats else found
 
 
 def as_chats(conversations: Sequence[Conversation]) -> str:
