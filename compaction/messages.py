@@ -239,8 +239,8 @@ class Message:
         """Return a changed copy in the same format; unknown fields are kept.
 
         Args:
-            text: A new text. It replaces the first text part, or the text of the result in a tool message; other text parts are
-                removed, all other parts stay.
+            text: A new text. It replaces the first text part, or, if there is none, the text of the first tool result; other
+                text parts are removed, all other parts stay.
             parts: The new parts, if ``text`` is not given. An unchanged part is written as it was.
 
         Returns:
@@ -258,10 +258,11 @@ class Message:
 
 def _with_text(parts: Sequence[Part], text: str) -> list[Part]:
     """Return the parts with ``text`` in place of the first text, and without other text parts."""
+    replaced = TextPart if any(isinstance(part, TextPart) for part in parts) else ToolResultPart
     changed: list[Part] = []
     first: Part | None = None
     for part in parts:
-        if first is None and isinstance(part, TextPart | ToolResultPart):
+        if first is None and isinstance(part, replaced):
             first = attrs.evolve(part, text=text)
             changed.append(first)
         elif not isinstance(part, TextPart):

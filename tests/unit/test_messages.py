@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from compaction.formats import openai_chat
+from compaction.formats import anthropic, openai_chat
 from compaction.messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from tests.support.chats import assistant, call, result, thought, user
 
@@ -62,6 +62,13 @@ def test_new_text_takes_the_place_of_the_first_words() -> None:
 
 def test_new_text_of_a_result_keeps_the_id() -> None:
     assert openai_chat.read(result("1", "long")).evolve(text="short").raw == result("1", "short")
+
+
+def test_new_text_beside_a_result_replaces_the_words() -> None:
+    """A user message of Anthropic's format may have results and words; the results stay."""
+    found = {"type": "tool_result", "tool_use_id": "1", "content": "found it"}
+    message = anthropic.read({"role": "user", "content": [found, {"type": "text", "text": "and now paint it"}]})
+    assert message.evolve(text="paint it").raw["content"] == [found, {"type": "text", "text": "paint it"}]
 
 
 def test_new_text_where_there_was_none() -> None:
