@@ -437,13 +437,13 @@ class MessageIndex:
         if given:
             self._note_time()
 
-    def believe(self, marks: Marks) -> None:
-        """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
+    def believe(self, marks: Marks | None) -> None:
+        """Treat marked messages by these rules from now on (see ``marks``). O(messages) if there are any, otherwise O(1)."""
         known, self.marks = self.marks, marks
-        columns = self.columns
-        only_until_differs = known is not None and attrs.evolve(known, until=marks.until) == marks
+        columns, rules = self.columns, marks or Marks()
+        only_until_differs = known is not None and attrs.evolve(known, until=rules.until) == rules
         if only_until_differs or not columns.grouping.marks.found:
-            columns.grouping.marks.rules = marks  # for later messages; the others are read as before
+            columns.grouping.marks.rules = rules  # for later messages; the others are read as before
         else:
             self._rebuild(self._reader.measured(columns.source, columns.reads), columns.journal)
 
