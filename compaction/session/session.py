@@ -482,10 +482,14 @@ class CompactionSession:
         with self._changing():
             self._index.context = self._context(overhead_tokens)
             if messages is not None:
+                if (marks := self._index.marks) is not None and marks.until is None:
+                    # the first list is read by the present strategy's rules. From then on, only its messages and the summaries
+                    # of this session have marks
+                    self._marks = Marks.of(self._strategy.mark_ceilings, self._index.context)
+                    self._index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
                 self._index.sync(messages, verify=self._verify)
                 marks, count = self._index.marks, self._index.total.messages
                 if marks is not None and marks.until is None and count:
-                    # from now on, only the messages of this first list and the summaries of this session have marks
                     self._index.believe(attrs.evolve(marks, until=count))
                 self._reporter.followed(self._index)
 
