@@ -24,9 +24,10 @@ from compaction.session import (
     Veto,
 )
 from compaction.stores import SessionStore
-from compaction.strategies import Truncation
+from compaction.strategies import Summarization, Truncation
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 from tests.support.chats import Chat, turns
+from tests.support.scripted import Scripted
 
 
 class TooLong(Exception):
@@ -129,6 +130,24 @@ def test_a_veto_keeps_the_view() -> None:
     assert len(session.view_sync(talk(14))) < 28
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_result_after_a_veto_describes_the_view_that_is_sent(fails: bool) -> None:
+    """A target that the undone view missed is not mentioned; a failed summarizer is, and makes the outcome ``degraded``."""
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Compacting):
+            raise Veto("not now")
+
+    summarize = Summarization(Scripted(RuntimeError("down") if fails else "Short."), trigger=tokens_exceed(500))
+    strategy = summarize >> Truncation(trigger=always, target=tokens_below(10), keep=last(groups=1))
+    session = CompactionSession(strategy, counter="chars/4", clock=None, on_event=watch)
+    session.view_sync(talk(14))
+    result = session.last_result
+    assert result is not None
+    assert (result.outcome, len(result.failures)) == (("degraded", 1) if fails else ("unchanged", 0))
+    assert result.notes == ("vetoed: not now",)
+
+
 def test_another_exception_stops_nothing() -> None:
     def watch(event: Event) -> None:
         kind = type(event).__name__
@@ -140,6 +159,7 @@ def test_another_exception_stops_nothing() -> None:
     session = cutting(on_event=watch)
     assert len(session.view_sync(talk(14))) < 28
     failures = session.status().failures
+    assert session.status().outcome == "degraded"
     assert [failure.split("'")[1] for failure in failures] == told == ["Compacting", "Compacted", "ContextUsed"]
     session.view_sync(talk(14))
     assert session.status().failures == ()
