@@ -32,7 +32,7 @@ from .directory import (
 from .events import EventReporter, Evicted, OnEvent, SaveFailed
 from .host_lists import HostList, KnownConversation
 from .lock import Unawaited, unawaited_calls
-from .session import CompactionSession, await_all
+from .session import CompactionSession, await_all, checked_store
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -79,7 +79,7 @@ class SessionPool:
         options: The other arguments of `CompactionSession`. With ``ahead=``, use ``async with pool:`` for the background tasks.
 
     Raises:
-        ConfigurationError: If an option is out of range, or a part of the strategy has its own ``session=``.
+        ConfigurationError: If an option is out of range or is ``id``, or a part of the strategy has its own ``session=``.
     """
 
     def __init__(
@@ -96,7 +96,9 @@ class SessionPool:
     ) -> None:
         self._strategy = as_strategy(strategy)
         _refuse_named_stores(self._strategy)
-        self._store = store
+        self._store = checked_store(store)
+        if "id" in options:
+            raise ConfigurationError(f"SessionPool(id={options['id']!r}): each session has its own id; pass id= to call or view")
         self._scope = scope
         self._on_event = on_event
         self._new_id = new_id

@@ -178,9 +178,7 @@ class CompactionSession:
         self._verify = verify
         self.lock = CallLock()
         self._reporter = EventReporter(id, on_event)
-        if store is not None and not hasattr(store, "load"):
-            raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
-        self._store = store
+        self._store = checked_store(store)
         self._changes = self._saved_changes = object()  # the last change that is to be saved, and the last that is
         self._save_failure: Failed | None = None  # of the last save
         self._has_late_report = False  # whether usage was reported during a call, and is not saved
@@ -741,14 +739,23 @@ class CompactionSession:
         Args:
             data: The saved data.
             strategy: The strategy; it may differ from the earlier one.
-            options: The other arguments of the class.
+            options: The other arguments of the class; the saved ``id`` is used if there is none.
 
         Raises:
             StateError: If the data is corrupt or from a newer version.
         """
+        if isinstance(data, Mapping) and isinstance(id := data.get("id"), str):
+            options = {"id": id, **options}
         session = cls(strategy, **options)
         session._resume(data)
         return session
+
+
+def checked_store(store: SessionStore | None) -> SessionStore | None:
+    """Return the store; raise `ConfigurationError` if it is another object, such as the path of one."""
+    if store is not None and not hasattr(store, "load"):
+        raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
+    return store
 
 
 async def await_all(answers: Iterable[Any], *, sync: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import CompactionSession, MessageIndex, Pipeline, Replace, Rewrite, compact_sync, last, presets
+from compaction import CompactionSession, MessageIndex, Pipeline, Replace, Rewrite, SessionPool, compact_sync, last, presets
 from compaction.errors import ConfigurationError, StrategyError
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
@@ -70,6 +70,8 @@ def test_an_edit_needs_messages(make: Callable[[], Any]) -> None:
         (lambda: Offload(SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
         (lambda: Lossless(Truncation(), SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
         (lambda: CompactionSession(presets.hermes), "hermes(...)"),  # type: ignore[arg-type]
+        (lambda: SessionPool(Truncation(), store="x.db"), "store='x.db': must be a store; write store=SessionStore('x.db')"),  # type: ignore[arg-type]
+        (lambda: SessionPool(Truncation(), id="mine"), "SessionPool(id='mine'): each session has its own id; pass id= to call"),
         (lambda: tokens_exceed("8k"), "write 8_000"),  # type: ignore[arg-type]
         (lambda: last(tokens="2m"), "write 2_000_000"),  # type: ignore[arg-type]
         (lambda: compact_sync(CHAT, Truncation(), budget="500"), "write 500"),  # type: ignore[arg-type]
