@@ -313,7 +313,7 @@ class SessionPool:
         reports no events. It calls no model, whose summary is assumed to use its whole budget, and writes to no store. Blocks
         the thread while a call of the session runs.
         """
-        request = self._request(messages, id, scope, overhead_tokens, None)
+        request = attrs.evolve(self._request(messages, id, scope, overhead_tokens, None), is_trial=True)
         search = self._search(request)
         found = search.found or self._made(request, search.parent)
         with found.session.lock.thread:
@@ -411,19 +411,20 @@ class SessionPool:
         forks: list[Forked] = []
         names: list[str] = []
         try:
-            for name in self._store.find(space, keys):
-                if (session := self._readable(name)) is not None:
+            exact = self._store.find(space, keys)
+            for name in exact:
+                if (session := self._readable(name, request)) is not None:
                     return _Origin(session)
             names = self._store.find(space, id_keys(space, id))
             for name in names:
-                if (session := self._readable(name)) is not None:
+                if name not in exact and (session := self._readable(name, request)) is not None:
                     origin = _Origin.of(session, name, request.given)
                     if origin.session is not None:
                         return origin
                     if origin.fork is not None and origin.fork.saved.journal:
                         forks.append(origin.fork)
         except StateError as error:
-            self._could_not_read(request.name or "auto", error, "the conversation counts as new")
+            self._could_not_read(request, request.name or "auto", error, "the conversation counts as new")
             return _Origin(is_taken=True)
         fork = max(forks, key=lambda fork: len(fork.saved.journal), default=None)
         return _Origin(fork=fork, is_taken=bool(names))
@@ -435,13 +436,13 @@ class SessionPool:
         name = self._new_name(request, is_taken=is_taken) if not parent or parent in self._directory else parent
         return attrs.evolve(_Origin.of(self._resumed(saved, name), parent, request.given), is_taken=is_taken)
 
-    def _readable(self, name: str) -> CompactionSession | None:
+    def _readable(self, name: str, request: ListRequest) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""
         state = self._state(name)
         try:
             return None if state is None else self._resumed(state, name)
         except StateError as error:
-            self._could_not_read(name, error, "the saved session is not used and not changed")
+            self._could_not_read(request, name, error, "the saved session is not used and not changed")
             return None
 
     def _state(self, name: str) -> dict[str, Any] | None:
@@ -452,9 +453,10 @@ class SessionPool:
     def _resumed(self, state: Mapping[str, Any], name: str) -> CompactionSession:
         return CompactionSession.from_dict(state, self._strategy, **self._options, id=name)
 
-    def _could_not_read(self, name: str, error: StateError, policy: str) -> None:
+    def _could_not_read(self, request: ListRequest, name: str, error: StateError, policy: str) -> None:
         failure = Failed(type(self._store).__name__, error, policy).logged()
-        EventReporter(name, self._on_event).tell(SaveFailed(session=name, failure=failure))
+        if not request.is_trial:
+            EventReporter(name, self._on_event).tell(SaveFailed(session=name, failure=failure))
 
     # ---------------------------------------------------------------- a call, under the lock of its session
 
