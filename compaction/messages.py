@@ -20,6 +20,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 
+from .errors import ConfigurationError
+
 __all__ = [
     "CallOutline",
     "MediaPart",
@@ -241,11 +243,16 @@ class Message:
         Args:
             text: A new text. It replaces the first text part, or, if there is none, the text of the first tool result; other
                 text parts are removed, all other parts stay.
-            parts: The new parts, if ``text`` is not given. An unchanged part is written as it was.
+            parts: The new parts, instead of ``text``. An unchanged part is written as it was.
 
         Returns:
             The copy. Its ``raw`` is a new object that shares the unchanged values with the original's.
+
+        Raises:
+            ConfigurationError: If both are given.
         """
+        if text is not None and parts is not None:
+            raise ConfigurationError("evolve(text=..., parts=...): pass only one of them; a new text may be among the parts")
         if parts is None:
             parts = self.parts if text is None else _with_text(self.parts, text)
         return self.format.changed(self, parts)

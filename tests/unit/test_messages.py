@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from compaction.errors import ConfigurationError
 from compaction.formats import anthropic, openai_chat
 from compaction.messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from tests.support.chats import assistant, call, result, thought, user
@@ -80,6 +81,11 @@ def test_evolve_without_arguments_is_a_copy() -> None:
     copy = message.evolve()
     assert copy.raw == message.raw
     assert copy is not message
+
+
+def test_evolve_takes_a_text_or_parts() -> None:
+    with pytest.raises(ConfigurationError, match="pass only one of them"):
+        openai_chat.read(user()).evolve(text="A", parts=[TextPart("B")])
 
 
 @pytest.mark.parametrize(
