@@ -319,9 +319,15 @@ def tools(*names: str) -> Selector:
     Args:
         names: Tool names, or shell-style patterns such as ``"browser_*"``.
 
+    Raises:
+        ConfigurationError: If one is not a text.
+
     >>> tools("read_file", "browser_*")
     tools('read_file', 'browser_*')
     """
+    for name in names:
+        if not isinstance(name, str):
+            raise ConfigurationError(f"tools({name!r}): a name is a text; pass the names one by one, such as tools('a', 'b')")
     return _Call("tools", _that_call, names)
 
 
