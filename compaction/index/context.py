@@ -74,6 +74,8 @@ _LEAST_KEY_CHARS: Final = 16
 
 def _keys(given: str | Iterable[str] | None) -> tuple[str, ...]:
     keys = (given,) if isinstance(given, str) else tuple(given or ())
+    if not all(isinstance(key, str) for key in keys):
+        raise ConfigurationError("a key is a text; pass bytes as text, such as key.hex()")
     if any(len(key) < _LEAST_KEY_CHARS for key in keys):
         raise ConfigurationError(f"a key has at least {_LEAST_KEY_CHARS} characters; make one with secrets.token_hex()")
     return keys
@@ -97,7 +99,7 @@ class RunContext:
         origin: The name of the conversation, which is part of a signature.
 
     Raises:
-        ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is too short.
+        ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is too short or not a text.
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))
