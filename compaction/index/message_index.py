@@ -15,7 +15,7 @@ import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -43,6 +43,7 @@ from .rules import protection, removable, rewrite_protection
 from .state import Saved, in_format
 
 _UNCHANGED: Final = HostChanges()
+_Group = TypeVar("_Group", bound=MessageGroup | int)
 
 
 class MessageIndex:
@@ -200,9 +201,9 @@ class MessageIndex:
         ids = map(group_id, groups)
         return cuts.plan_cuts(self.columns, ids, together, preferred_only=preferred_only, replaced=replaced)
 
-    def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
-        """Return those of these groups that one message can replace, in the given order. O(messages)."""
-        by_id = {group.id: group for group in groups}
+    def replaceable(self, groups: Sequence[_Group]) -> list[_Group]:
+        """Return those of these groups (or ids) that one message can replace, in the given order. O(messages)."""
+        by_id = {group_id(group): group for group in groups}
         return [by_id[id] for id in replacements.replaceable(self.columns, list(by_id))]
 
     def interleaved(self) -> set[int]:
@@ -212,13 +213,13 @@ class MessageIndex:
         """
         return replacements.interleaved(self.columns)
 
-    def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
+    def summary(self, body: str, groups: Iterable[MessageGroup | int], *, by: str, round: int = 1) -> tuple[Message, ...]:
         """Return ``body`` as the messages of a `Replace` of these groups: with a mark, and a role that fits there. O(messages).
 
         There are two messages if the format requires alternating roles; the mark is in the first. ``by``, ``round`` and the
-        errors are those of `marked`.
+        errors are those of `marked`. A `StrategyError` is raised if none of the groups is in the view.
         """
-        before, after = replacements.neighbours(self.columns, {group.id for group in groups})
+        before, after = replacements.neighbours(self.columns, set(map(group_id, groups)))
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
         return self.format.summary(text, before, after)
 
@@ -411,9 +412,10 @@ class MessageIndex:
 
     def pin(self, ids: Iterable[int]) -> None:
         """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
-        for id in ids:
-            self.columns.pin(self.columns.require(id))
-            self._pinned_ids.add(id)
+        found = list(map(self.columns.require, ids))
+        for id in found:
+            self.columns.pin(id)
+        self._pinned_ids.update(found)
         self._groups = None
 
     def _discard_view(self) -> None:

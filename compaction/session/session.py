@@ -603,9 +603,9 @@ class CompactionSession:
     def use_window(self, window: int) -> None:
         """Set the model's window. If another one was set before, also discard the window learned from errors."""
         if window != self._base.window:
-            if self._base.window is not None:
+            before, self._base = self._base, attrs.evolve(self._base, window=window)
+            if before.window is not None:
                 self._reports.forget_window()
-            self._base = attrs.evolve(self._base, window=window)
             self._set_context(attrs.evolve(self._index.context, window=self._window))
 
     def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compaction import BudgetUnsatisfiable, MessageIndex, last
+from compaction.errors import ConfigurationError
 from compaction.index import Drop
 from compaction.presets import adaptive
 from compaction.session import (
@@ -367,6 +368,9 @@ def test_a_window_that_becomes_known_keeps_what_was_learned() -> None:
     for _ in range(2):
         session.use_window(8_000)
         assert session.status().window == 1_000
+    with pytest.raises(ConfigurationError, match="'window' must be a whole number >= 1"):
+        session.use_window("8k")  # type: ignore[arg-type]
+    assert session.status().window == 1_000
     session.use_window(4_000)
     assert session.status().window == session.index.context.window == 4_000
 
