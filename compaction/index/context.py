@@ -99,7 +99,7 @@ class RunContext:
         origin: The name of the conversation, which is part of a signature.
 
     Raises:
-        ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is too short or not a text.
+        ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is not a long text.
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))

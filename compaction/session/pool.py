@@ -98,9 +98,7 @@ class SessionPool:
         _refuse_named_stores(self._strategy)
         self._store = checked_store(store)
         if "id" in options:
-            raise ConfigurationError(
-                f"SessionPool(id={options['id']!r}): each session has its own id; pass id= to call or view"
-            )
+            raise ConfigurationError(f"SessionPool(id={options['id']!r}): each session has its own id; pass id= to call")
         self._scope = scope
         self._on_event = on_event
         self._new_id = new_id
