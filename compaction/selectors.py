@@ -127,7 +127,7 @@ class _Constant(Constant[Selector, _Choice], Selector):
 
 @attrs.frozen(repr=False)
 class _Call(Selector):
-    """A selector that calls a function with fixed arguments; ``None`` if it is a constant, which is written without any."""
+    """A selector that calls a function with fixed arguments; ``None`` for a constant, whose `repr` has no parentheses."""
 
     name: str
     choose: Callable[..., Iterable[int]]
@@ -344,7 +344,7 @@ def first(
     Args:
         messages: At least this many messages, in whole groups.
         groups: This many groups.
-        turns: All groups up to the end of the user turn with this number.
+        turns: All groups up to the end of this many user turns, counted in the view.
         of: A selector of the groups among which to count and choose.
 
     Raises:

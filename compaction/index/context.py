@@ -36,10 +36,11 @@ def _do_nothing() -> None:
 class PreparedSummaries:
     """The prepared summary of a conversation. Holds state: at most one summary, and whether a strategy needed one."""
 
-    # called when a strategy needs a summary that is not prepared, and so calls the summarizer itself
+    # called by the strategy when it needs a summary that is not prepared, before it calls the summarizer itself
     on_miss: Callable[[], object] = _do_nothing
     summary: PreparedSummary | None = attrs.field(default=None, init=False)
-    # whether a strategy needed a summary since the run began; set by the strategy (see `prepared_answer`)
+    # whether the run needed a summary, prepared or not: a session sets it to false before the run, a strategy that asks for a
+    # summary to true (see `strategies.prepared`)
     is_due: bool = attrs.field(default=False, init=False)
 
 
@@ -99,7 +100,8 @@ class RunContext:
         origin: The name of the conversation, which is part of a signature.
 
     Raises:
-        ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is not a long text.
+        ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is too short or is
+            not a text.
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))

@@ -132,7 +132,8 @@ def _merged(
 ) -> FollowedList:
     """Merge a list with the source. A group of which only a part is in the list is not recognized: its messages are new.
 
-    ``hidden`` has the ordinals of messages that a rewrite removed, which need not be in the list; the others, see `Merger`.
+    ``hidden`` has the ordinals of messages that a rewrite removed, which need not be in the list. The other arguments are those
+    of `Merger`.
     """
     positions: dict[int, set[Position]] = defaultdict(set)
     for each in found:

@@ -188,12 +188,12 @@ class MessageIndex:
     ) -> Iterator[list[int]]:
         """Plan what to drop: yield the smallest sets of these groups that can only be removed together, as ids, oldest first.
 
-        After each set is removed, the provider accepts the rest of the view; groups that cannot be removed are in no set. Sets
-        after which the view is as the format prefers it come first (see `cuts`). Each set is planned as if the earlier ones had
-        been dropped: drop each before you request the next, or request all of them first. O(messages) for all sets.
+        After each set is removed, the provider accepts the rest of the view. Sets after which the view is as the format prefers
+        it come first (see `cuts`). Each set is planned as if the earlier ones had been dropped: drop each before you request
+        the next, or request all of them first. O(messages) for all sets.
 
         Args:
-            groups: The groups that may be removed, in order.
+            groups: The groups that may be removed, in order. Only neighbours are checked: pass groups of `removable_ids`.
             together: Returns whether two successive groups must be removed together; ``None`` if none have to be.
             preferred_only: Whether to leave out sets that the format allows but does not prefer.
             replaced: Whether a message will replace the groups; it may then be the first message of the view.

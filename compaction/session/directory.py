@@ -59,7 +59,7 @@ class PooledSession:
     is_gone: bool = False  # whether the pool has removed it
     # the keys of the host's id, and of its lists as they are now
     keys: frozenset[Hashable] = frozenset()
-    # the keys of each end of its lists, now and after earlier calls, because lists may fork there; the newest last
+    # the keys of each end of its lists, now and after earlier calls; the newest last. A list may fork at any of them
     ends: dict[_EndKeys, None] = attrs.field(factory=dict[_EndKeys, None])
 
     @property

@@ -216,7 +216,11 @@ class EventReporter:
         self.last_sent = LastSent()
 
     def tell(self, event: Event) -> None:
-        """Report one event. What the function raises becomes a failure in the next result, except a `Veto` of `Compacting`."""
+        """Report one event.
+
+        What the function raises, except a `Veto` of `Compacting`, becomes a failure in the result of this call, or in the next
+        one if that is already made.
+        """
         if self._on_event is None:
             return
         try:

@@ -126,7 +126,7 @@ class SessionPool:
         return len(self._directory)
 
     def __contains__(self, id: object) -> bool:
-        """Whether the session with this id of its own is in memory."""
+        """Whether a session whose ``session.id`` is this is in memory; for a host's id ``chat/1``, that is ``chat%2F1``."""
         return id in self._directory
 
     @property
@@ -295,7 +295,7 @@ class SessionPool:
         """Remove a session from memory unless it has a running call; return whether it was removed.
 
         Args:
-            id: The session's own id.
+            id: The ``session.id``; for a host's id ``chat/1``, that is ``chat%2F1``.
         """
         with self._lock:
             found = self._directory.named(id)
@@ -309,9 +309,9 @@ class SessionPool:
     ) -> CompactionSession:
         """Return a copy of the session that `call` would find or create, up to date with the list.
 
-        Use it to see what a call would do; the arguments are those of `call`. The copy is not in the pool, is not saved, and
-        reports no events. It calls no model, whose summary is assumed to use its whole budget, and writes to no store. Blocks
-        the thread while a call of the session runs.
+        Use it to see what a call would do; the arguments are those of `call` without ``saved``. The copy is not in the pool, is
+        not saved, and reports no events. It calls no model: each summary is assumed to fill its budget. It writes to no store.
+        Blocks the thread while a call of the session runs.
         """
         request = attrs.evolve(self._request(messages, id, scope, overhead_tokens, None), is_trial=True)
         search = self._search(request)

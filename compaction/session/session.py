@@ -242,7 +242,7 @@ class CompactionSession:
         self._state = attrs.evolve(self._state, **changes)
 
     def _revise(self, *decided: object) -> None:
-        """Change the revision. Pass no attrs objects: after an interrupted `repr`, their next one may be "..."."""
+        """Change the revision. Pass only numbers and texts: after an interruption, an attrs object may be "..."."""
         revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
         self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
 
