@@ -32,9 +32,9 @@ from .triggers import TriggerLike, messages_exceed, never, tokens_below, tokens_
 
 __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
 
-_LEAST_WINDOW: Final = 200  # of `adaptive`, as the next two
-_FULL: Final = 0.97  # of the input budget, for the last resort
-_LEAST_CHARS: Final = 120  # of a shortened result
+_LEAST_WINDOW: Final = 200  # of `adaptive`
+_FULL: Final = 0.97  # of the input budget, for the last resort of `adaptive`
+_LEAST_CHARS: Final = 120  # of a result that `adaptive` shortens
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
 _SUMMARIZED_TO: Final = 0.6  # what a summary may leave: it takes a fifth of the threshold, and a fifth is to be free
 _CLEARED_TO: Final = 0.35  # what clearing may leave, chosen with ``tests/hermes/test_windows.py`` beside 0.30, 0.40 and 0.50
@@ -214,7 +214,8 @@ def adaptive(
     # not before it is nearly full: each cut loses something, also one that saves money
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
     return Pipeline(
-        attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),  # in the opening; later, only with a cut
+        # before any call, examples are cut at once; later they are part of the cached prefix, so only with a cut
+        attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
         calls,
         answers,
         earlier_words,
@@ -323,7 +324,7 @@ def hermes(
     newest = last(messages=protect_last_n)
     ceiling = max(1, min(int(context_length * 0.05), 12_000))
     documented = head | tail | newest  # what Hermes Agent leaves
-    less = head | tail | (newest & last(tokens=threshold_tokens // 2)), head | tail, tail  # if that is too much
+    less = (head | tail | (newest & last(tokens=threshold_tokens // 2)), head | tail, tail)  # if that is too much
 
     def part(of: float) -> int:
         return int(threshold_tokens * of)

@@ -170,13 +170,13 @@ def as_given(
     """
     places = {id(raw): place for place, raw in enumerate(source)}
     result: list[Any] = []
-    following = 0
+    cursor = 0  # the place in the list after the last message found
     for message in view:
         place = places.get(id(message), len(compared))
-        if not (following <= place < len(compared) and (compared[place] is message or same(compared[place], message))):
-            place = next((at for at in range(following, len(compared)) if same(compared[at], message)), -1)
+        if not (cursor <= place < len(compared) and (compared[place] is message or same(compared[place], message))):
+            place = next((at for at in range(cursor, len(compared)) if same(compared[at], message)), -1)
         result.append(given[place] if place >= 0 else message)
-        following = max(following, place + 1)
+        cursor = max(cursor, place + 1)
     return result
 
 

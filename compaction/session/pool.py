@@ -432,8 +432,9 @@ class SessionPool:
     def _origin_in_state(self, request: ListRequest, saved: Mapping[str, Any], *, is_taken: bool) -> _Origin:
         """Return the session of a state that the host keeps, or the state that a list takes over from it."""
         kept = saved.get("id")
-        parent = kept if isinstance(kept, str) else ""
-        name = self._new_name(request, is_taken=is_taken) if not parent or parent in self._directory else parent
+        parent = name = kept if isinstance(kept, str) else ""
+        if not parent or parent in self._directory:
+            name = self._new_name(request, is_taken=is_taken)
         return attrs.evolve(_Origin.of(self._resumed(saved, name), parent, request.given), is_taken=is_taken)
 
     def _readable(self, name: str, request: ListRequest) -> CompactionSession | None:

@@ -588,7 +588,8 @@ class CompactionSession:
         if store is None or (is_saved and anchor is None):
             return
         try:
-            if not is_saved or anchor is None or not store.save_anchor(self._id, anchor):
+            has_saved_anchor = is_saved and anchor is not None and store.save_anchor(self._id, anchor)
+            if not has_saved_anchor:
                 store.save(self._id, self.to_dict())
         except Exception as error:
             failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
@@ -651,9 +652,12 @@ class CompactionSession:
         """Run a block that changes the session: whole, or, if it is interrupted, not at all.
 
         After an exception, the index may be half changed. The next block then starts from the state after the last whole one;
-        what the host added since is in the list that it passes. Most exceptions leave the index as it was, which is compared:
-        messages are read before they are added, and a failed run undoes its edits. A ``KeyboardInterrupt``, a lack of memory
-        and a recursion that is too deep may come within a step, where nothing can be compared.
+        what the host added since is in the list that it passes. The index, the state and the last request go back; the reported
+        usage, the pauses after failures and the mark of unsaved changes do not.
+
+        Most exceptions leave the index as it was, which is compared: messages are read before they are added, and a failed run
+        undoes its edits. A ``KeyboardInterrupt``, a lack of memory and a recursion that is too deep may come within a step,
+        where nothing can be compared.
         """
         if self._is_torn:
             self._state, self._useless = self._committed.state, self._committed.useless
