@@ -109,7 +109,7 @@ def refuse_uncalled(given: object, what: str) -> None:
 
 
 def made(what: str) -> Validator:
-    """Return a validator that refuses a class, or its name, where ``what``, one of its instances, is wanted."""
+    """Return a validator that refuses a class or a text where an object (``what``) is wanted."""
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         """Raise an error if the value is a class or a text."""

@@ -20,6 +20,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 
+from .errors import ConfigurationError
+
 __all__ = [
     "CallOutline",
     "MediaPart",
@@ -239,13 +241,18 @@ class Message:
         """Return a changed copy in the same format; unknown fields are kept.
 
         Args:
-            text: A new text. It replaces the first text part, or the text of the result in a tool message; other text parts are
-                removed, all other parts stay.
-            parts: The new parts, if ``text`` is not given. An unchanged part is written as it was.
+            text: A new text. It replaces the first text part, or, if there is none, the text of the first tool result; other
+                text parts are removed, all other parts stay.
+            parts: The new parts, instead of ``text``. An unchanged part is written as it was.
 
         Returns:
             The copy. Its ``raw`` is a new object that shares the unchanged values with the original's.
+
+        Raises:
+            ConfigurationError: If both are given.
         """
+        if text is not None and parts is not None:
+            raise ConfigurationError("evolve(text=..., parts=...): pass only one of them; a new text may be among the parts")
         if parts is None:
             parts = self.parts if text is None else _with_text(self.parts, text)
         return self.format.changed(self, parts)
@@ -258,10 +265,11 @@ class Message:
 
 def _with_text(parts: Sequence[Part], text: str) -> list[Part]:
     """Return the parts with ``text`` in place of the first text, and without other text parts."""
+    replaced = TextPart if any(isinstance(part, TextPart) for part in parts) else ToolResultPart
     changed: list[Part] = []
     first: Part | None = None
     for part in parts:
-        if first is None and isinstance(part, TextPart | ToolResultPart):
+        if first is None and isinstance(part, replaced):
             first = attrs.evolve(part, text=text)
             changed.append(first)
         elif not isinstance(part, TextPart):

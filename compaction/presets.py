@@ -12,7 +12,7 @@ from typing import Final, Literal
 import attrs
 
 from . import strategies, summarizers
-from .checks import checked_count, is_number, size_remedy
+from .checks import checked_count, is_count, is_number, size_remedy
 from .errors import ConfigurationError
 from .index import GroupKind
 from .selectors import demonstrations, first, fitting, kinds, last, spoken
@@ -32,9 +32,9 @@ from .triggers import TriggerLike, messages_exceed, never, tokens_below, tokens_
 
 __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgraph_summary", "token_budget"]
 
-_LEAST_WINDOW: Final = 200  # of `adaptive`, as the next two
-_FULL: Final = 0.97  # of the input budget, for the last resort
-_LEAST_CHARS: Final = 120  # of a shortened result
+_LEAST_WINDOW: Final = 200  # of `adaptive`
+_FULL: Final = 0.97  # of the input budget, for the last resort of `adaptive`
+_LEAST_CHARS: Final = 120  # of a result that `adaptive` shortens
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
 _SUMMARIZED_TO: Final = 0.6  # what a summary may leave: it takes a fifth of the threshold, and a fifth is to be free
 _CLEARED_TO: Final = 0.35  # what clearing may leave, chosen with ``tests/hermes/test_windows.py`` beside 0.30, 0.40 and 0.50
@@ -81,10 +81,11 @@ def context_window(
     tokens_exceed(22400)
     """
     budget = _input_tokens("context_window", window, reserve_output)
-    if not (0 < tool_threshold <= threshold <= 1 and 0 < target < threshold and 0 <= tool_batch < 1):
+    are_numbers = all(map(is_number, (tool_threshold, threshold, target, tool_batch)))
+    if not (are_numbers and 0 < tool_threshold <= threshold <= 1 and 0 < target < threshold and 0 <= tool_batch < 1):
         raise ConfigurationError(
-            f"context_window(tool_threshold={tool_threshold}, threshold={threshold}, target={target}, "
-            f"tool_batch={tool_batch}): 0 < tool_threshold <= threshold <= 1, 0 < target < threshold, and 0 <= tool_batch < 1"
+            f"context_window(tool_threshold={tool_threshold!r}, threshold={threshold!r}, target={target!r}, "
+            f"tool_batch={tool_batch!r}): 0 < tool_threshold <= threshold <= 1, 0 < target < threshold, and 0 <= tool_batch < 1"
         )
     enough = tokens_below(int(budget * target) + 1)
     still_too_much = (2 * target + threshold) / 3  # above it, dropping alone came less than two thirds of the way to the target
@@ -175,9 +176,10 @@ def adaptive(
     (11200, 95200)
     """
     budget = _input_tokens("adaptive", window, reserve_output)
-    if not 0 < largest < target < threshold <= _FULL or target < 0.2:
+    are_numbers = all(map(is_number, (largest, target, threshold)))
+    if not (are_numbers and 0 < largest < target < threshold <= _FULL and target >= 0.2):
         raise ConfigurationError(
-            f"adaptive(threshold={threshold}, target={target}, largest={largest}): 0 < largest < target < threshold <= "
+            f"adaptive(threshold={threshold!r}, target={target!r}, largest={largest!r}): 0 < largest < target < threshold <= "
             f"{_FULL}, and target >= 0.2"
         )
     if budget < _LEAST_WINDOW:
@@ -212,7 +214,8 @@ def adaptive(
     # not before it is nearly full: each cut loses something, also one that saves money
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
     return Pipeline(
-        attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),  # in the opening; later, only with a cut
+        # before any call, examples are cut at once; later they are part of the cached prefix, so only with a cut
+        attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
         calls,
         answers,
         earlier_words,
@@ -315,11 +318,13 @@ def hermes(
             f"hermes(threshold={threshold!r}, target_ratio={target_ratio!r}): 0 < threshold <= 1, 0.10 <= target_ratio <= 0.80"
         )
     threshold_tokens = int(context_length * threshold)
+    if trigger is None and threshold_tokens < 1:
+        raise ConfigurationError(f"hermes({context_length}, threshold={threshold}): the threshold must be at least one token")
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
     newest = last(messages=protect_last_n)
     ceiling = max(1, min(int(context_length * 0.05), 12_000))
     documented = head | tail | newest  # what Hermes Agent leaves
-    less = head | tail | (newest & last(tokens=threshold_tokens // 2)), head | tail, tail  # if that is too much
+    less = (head | tail | (newest & last(tokens=threshold_tokens // 2)), head | tail, tail)  # if that is too much
 
     def part(of: float) -> int:
         return int(threshold_tokens * of)
@@ -385,11 +390,12 @@ def langgraph_summary(
     >>> langgraph_summary().trigger
     tokens_exceed(3072)
     """
-    if not 0 < max_summary_tokens < max_tokens_before_summary or keep_recent_messages < 1:
+    are_counts = all(is_count(each, 1) for each in (max_tokens_before_summary, max_summary_tokens, keep_recent_messages))
+    if not (are_counts and max_summary_tokens < max_tokens_before_summary):
         raise ConfigurationError(
-            f"langgraph_summary(max_tokens_before_summary={max_tokens_before_summary}, "
-            f"max_summary_tokens={max_summary_tokens}, "
-            f"keep_recent_messages={keep_recent_messages}): 0 < summary < before, and 1 message or more"
+            f"langgraph_summary(max_tokens_before_summary={max_tokens_before_summary!r}, "
+            f"max_summary_tokens={max_summary_tokens!r}, "
+            f"keep_recent_messages={keep_recent_messages!r}): 0 < summary < before, and 1 message or more"
         )
     return strategies.Summarization(
         summarizers.DigestSummarizer() if summarizer is None else summarizer,

@@ -23,10 +23,14 @@ _OPENING: Final = "the shortened list does not begin with a user message; strict
 Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"]
 """The outcome of a run.
 
-``unchanged``: no edit was made. ``compacted``: edits were made, and nothing failed. ``degraded``: a part failed, such as a
-summarizer, and the fallback that its strategy configures was used. ``over_target``: the budget is exceeded, or a strategy that
-ran missed its target. A missed target does not count if it holds at the end of the run, or if a later strategy
-reached its own target and the trigger of the strategy that missed no longer fires (or is ``always``)."""
+- ``unchanged``: no edit was made.
+- ``compacted``: edits were made, and nothing failed.
+- ``degraded``: a part failed, such as a summarizer, and the fallback that its strategy configures was used.
+- ``over_target``: the budget is exceeded, or a strategy that ran missed its target. A missed target does not count
+
+  - if it holds at the end of the run, or
+  - if a later strategy reached its own target, and the trigger of the one that missed no longer fires or is ``always``.
+"""
 
 
 @attrs.frozen(kw_only=True)

@@ -59,8 +59,8 @@ def _flow(
     """
     if budget is not None:
         checked_count("budget", budget, 1)
-    lifted = as_strategy(strategy)
-    if index.marks is None:  # decide which marked messages are read as summaries
+    lifted, marks = as_strategy(strategy), index.marks
+    if marks is None:  # decide which marked messages are read as summaries
         index.believe(Marks.of(lifted.mark_ceilings, index.context))
     recorder = RunRecorder(index, on_step, clock)
     steps = lifted(index)
@@ -81,6 +81,8 @@ def _flow(
         return recorder.result(budget, hard=hard)
     except BaseException:
         index.rollback(recorder.checkpoint)
+        if marks is None:  # the next run decides, by its own strategy
+            index.believe(None)
         with contextlib.suppress(BaseException):
             steps.close()
         raise

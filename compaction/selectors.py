@@ -127,7 +127,7 @@ class _Constant(Constant[Selector, _Choice], Selector):
 
 @attrs.frozen(repr=False)
 class _Call(Selector):
-    """A selector that calls a function with fixed arguments; ``None`` if it is a constant, which is written without any."""
+    """A selector that calls a function with fixed arguments; ``None`` for a constant, whose `repr` has no parentheses."""
 
     name: str
     choose: Callable[..., Iterable[int]]
@@ -319,9 +319,15 @@ def tools(*names: str) -> Selector:
     Args:
         names: Tool names, or shell-style patterns such as ``"browser_*"``.
 
+    Raises:
+        ConfigurationError: If one is not a text.
+
     >>> tools("read_file", "browser_*")
     tools('read_file', 'browser_*')
     """
+    for name in names:
+        if not isinstance(name, str):
+            raise ConfigurationError(f"tools({name!r}): a name is a text; pass the names one by one, such as tools('a', 'b')")
     return _Call("tools", _that_call, names)
 
 
@@ -338,7 +344,7 @@ def first(
     Args:
         messages: At least this many messages, in whole groups.
         groups: This many groups.
-        turns: All groups up to the end of the user turn with this number.
+        turns: All groups up to the end of this many user turns, counted in the view.
         of: A selector of the groups among which to count and choose.
 
     Raises:

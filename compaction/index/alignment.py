@@ -38,7 +38,8 @@ NEVER: Final = 1 << 62
 """A number of edits that is never reached."""
 
 Position: TypeAlias = tuple[int, int, int]
-"""The ordinal of a source message, 0 and 0; of a message of a summary, that of the source message after it, -1 and a number."""
+"""For a source message: its ordinal, 0 and 0. For a message of a summary: the ordinal of the next source message, -1, and its
+order among the summaries there; a summary has two messages at most."""
 
 
 @attrs.define(eq=False)
@@ -159,7 +160,7 @@ def _find_by_content(
 
 @attrs.frozen(eq=False)
 class _InBoth:
-    """The messages that the list has and that are known. They may have moved, so none of them is a version of another."""
+    """The known messages that are in the list. One that moved is never taken for an altered version of another."""
 
     places: Collection[int]  # in the list
     positions: Collection[Position]

@@ -187,7 +187,7 @@ class Columns:
         return read
 
     def shown(self, ordinal: int) -> Message | None:
-        """Return the message that the view shows at an ordinal if its group is included; ``None`` if a rewrite removed it."""
+        """Return the present version of a source message, in the view or not; ``None`` if a rewrite removed it."""
         return self._rewritten[ordinal] if ordinal in self._rewritten else self.read(ordinal)
 
     def shows(self, ordinal: int) -> bool:

@@ -36,10 +36,11 @@ def _do_nothing() -> None:
 class PreparedSummaries:
     """The prepared summary of a conversation. Holds state: at most one summary, and whether a strategy needed one."""
 
-    # called when a strategy needs a summary that is not prepared, and so calls the summarizer itself
+    # called by the strategy when it needs a summary that is not prepared, before it calls the summarizer itself
     on_miss: Callable[[], object] = _do_nothing
     summary: PreparedSummary | None = attrs.field(default=None, init=False)
-    # whether a strategy needed a summary since the run began; set by the strategy (see `prepared_answer`)
+    # whether the run needed a summary, prepared or not: a session sets it to false before the run, a strategy that asks for a
+    # summary to true (see `strategies.prepared`)
     is_due: bool = attrs.field(default=False, init=False)
 
 
@@ -74,6 +75,8 @@ _LEAST_KEY_CHARS: Final = 16
 
 def _keys(given: str | Iterable[str] | None) -> tuple[str, ...]:
     keys = (given,) if isinstance(given, str) else tuple(given or ())
+    if not all(isinstance(key, str) for key in keys):
+        raise ConfigurationError("a key is a text; pass bytes as text, such as key.hex()")
     if any(len(key) < _LEAST_KEY_CHARS for key in keys):
         raise ConfigurationError(f"a key has at least {_LEAST_KEY_CHARS} characters; make one with secrets.token_hex()")
     return keys
@@ -97,7 +100,8 @@ class RunContext:
         origin: The name of the conversation, which is part of a signature.
 
     Raises:
-        ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is too short.
+        ConfigurationError: If the window is not above 0, a number of tokens is not a whole number, or a key is too short or is
+            not a text.
     """
 
     window: int | None = attrs.field(default=None, validator=attrs.validators.optional(count(1)))

@@ -186,7 +186,7 @@ def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
     """Undo edits, newest first, until neighbours at these nodes break only rules that they also break in the source.
 
     Called after messages were added, changed or restored: new neighbours can make an earlier edit invalid. Returns the edits
-    that were undone.
+    that were undone. Each round removes an edit, so it ends.
     """
     undone: list[Edit] = []
     if not columns.format.judges_joins:

@@ -23,8 +23,11 @@ _MOST_IDS: Final = 8
 
 
 def group_id(group: MessageGroup | int) -> int:
-    """Return the id of a group that is given as a group or as its id."""
-    return group if isinstance(group, int) else group.id
+    """Return the id of a group that is given as a group or as its id; raise a `StrategyError` for anything else."""
+    try:
+        return group if isinstance(group, int) else group.id
+    except AttributeError as error:
+        raise StrategyError(f"group={group!r}: must be a group or a group id") from error
 
 
 def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
@@ -34,7 +37,7 @@ def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int
         return (groups.id,)
     try:
         return tuple([group_id(group) for group in groups])
-    except (AttributeError, TypeError) as error:
+    except (StrategyError, TypeError) as error:
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
 
 
@@ -141,6 +144,9 @@ class Together(_Described):
     reason: str
 
     def __init__(self, *edits: Drop | Replace | Rewrite, reason: str = "") -> None:
+        for each in edits:
+            if not isinstance(each, Drop | Replace | Rewrite | Together):
+                raise StrategyError(f"Together({reprlib.repr(each)}): must be edits, one by one: Together(Drop(0), Drop(1))")
         reason = reason or (edits[0].reason if edits else "")
         parts = cast("list[Drop | Replace | Rewrite]", [part for edit in edits for part in simple_edits(edit)])
         self.__attrs_init__(tuple(parts), reason)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

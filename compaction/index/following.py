@@ -88,9 +88,9 @@ class FollowedList:
             there = {entry.ordinal for entry in self.entries if entry.ordinal not in self.altered}
             lost = before.missing(there, now.format)
             kept = [each.without(lost) if each.writes else each for each in kept]
-        moved = (entry.ordinal != place or entry.ordinal in self.altered for place, entry in enumerate(self.entries))
-        same = sum(1 for _ in takewhile(lambda has_moved: not has_moved, moved))
-        kept = [each if (each.seen or 0) <= same else attrs.evolve(each, seen=None) for each in kept]
+        stays = (entry.ordinal == place and entry.ordinal not in self.altered for place, entry in enumerate(self.entries))
+        unmoved = sum(takewhile(bool, stays))  # the number of messages before the first one that changed
+        kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
         return CarriedEdits(new_ids, kept, undone)
 
     def _carried(self, applied: Applied, changed: Collection[int], format: MessageFormat, undone: list[Edit]) -> Applied | None:

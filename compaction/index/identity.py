@@ -132,7 +132,8 @@ def _merged(
 ) -> FollowedList:
     """Merge a list with the source. A group of which only a part is in the list is not recognized: its messages are new.
 
-    ``hidden`` has the ordinals of messages that a rewrite removed, which need not be in the list; the others, see `Merger`.
+    ``hidden`` has the ordinals of messages that a rewrite removed, which need not be in the list. The other arguments are those
+    of `Merger`.
     """
     positions: dict[int, set[Position]] = defaultdict(set)
     for each in found:
@@ -169,13 +170,13 @@ def as_given(
     """
     places = {id(raw): place for place, raw in enumerate(source)}
     result: list[Any] = []
-    following = 0
+    cursor = 0  # the place in the list after the last message found
     for message in view:
         place = places.get(id(message), len(compared))
-        if not (following <= place < len(compared) and (compared[place] is message or same(compared[place], message))):
-            place = next((at for at in range(following, len(compared)) if same(compared[at], message)), -1)
+        if not (cursor <= place < len(compared) and (compared[place] is message or same(compared[place], message))):
+            place = next((at for at in range(cursor, len(compared)) if same(compared[at], message)), -1)
         result.append(given[place] if place >= 0 else message)
-        following = max(following, place + 1)
+        cursor = max(cursor, place + 1)
     return result
 
 

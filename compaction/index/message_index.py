@@ -15,7 +15,7 @@ import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -43,6 +43,7 @@ from .rules import protection, removable, rewrite_protection
 from .state import Saved, in_format
 
 _UNCHANGED: Final = HostChanges()
+_Group = TypeVar("_Group", bound=MessageGroup | int)
 
 
 class MessageIndex:
@@ -187,12 +188,12 @@ class MessageIndex:
     ) -> Iterator[list[int]]:
         """Plan what to drop: yield the smallest sets of these groups that can only be removed together, as ids, oldest first.
 
-        After each set is removed, the provider accepts the rest of the view; groups that cannot be removed are in no set. Sets
-        after which the view is as the format prefers it come first (see `cuts`). Each set is planned as if the earlier ones had
-        been dropped: drop each before you request the next, or request all of them first. O(messages) for all sets.
+        After each set is removed, the provider accepts the rest of the view. Sets after which the view is as the format prefers
+        it come first (see `cuts`). Each set is planned as if the earlier ones had been dropped: drop each before you request
+        the next, or request all of them first. O(messages) for all sets.
 
         Args:
-            groups: The groups that may be removed, in order.
+            groups: The groups that may be removed, in order. Only neighbours are checked: pass groups of `removable_ids`.
             together: Returns whether two successive groups must be removed together; ``None`` if none have to be.
             preferred_only: Whether to leave out sets that the format allows but does not prefer.
             replaced: Whether a message will replace the groups; it may then be the first message of the view.
@@ -200,9 +201,9 @@ class MessageIndex:
         ids = map(group_id, groups)
         return cuts.plan_cuts(self.columns, ids, together, preferred_only=preferred_only, replaced=replaced)
 
-    def replaceable(self, groups: Sequence[MessageGroup]) -> list[MessageGroup]:
-        """Return those of these groups that one message can replace, in the given order. O(messages)."""
-        by_id = {group.id: group for group in groups}
+    def replaceable(self, groups: Sequence[_Group]) -> list[_Group]:
+        """Return those of these groups (or ids) that one message can replace, in the given order. O(messages)."""
+        by_id = {group_id(group): group for group in groups}
         return [by_id[id] for id in replacements.replaceable(self.columns, list(by_id))]
 
     def interleaved(self) -> set[int]:
@@ -212,13 +213,13 @@ class MessageIndex:
         """
         return replacements.interleaved(self.columns)
 
-    def summary(self, body: str, groups: Iterable[MessageGroup], *, by: str, round: int = 1) -> tuple[Message, ...]:
+    def summary(self, body: str, groups: Iterable[MessageGroup | int], *, by: str, round: int = 1) -> tuple[Message, ...]:
         """Return ``body`` as the messages of a `Replace` of these groups: with a mark, and a role that fits there. O(messages).
 
         There are two messages if the format requires alternating roles; the mark is in the first. ``by``, ``round`` and the
-        errors are those of `marked`.
+        errors are those of `marked`. A `StrategyError` is raised if none of the groups is in the view.
         """
-        before, after = replacements.neighbours(self.columns, {group.id for group in groups})
+        before, after = replacements.neighbours(self.columns, set(map(group_id, groups)))
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
         return self.format.summary(text, before, after)
 
@@ -411,9 +412,10 @@ class MessageIndex:
 
     def pin(self, ids: Iterable[int]) -> None:
         """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
-        for id in ids:
-            self.columns.pin(self.columns.require(id))
-            self._pinned_ids.add(id)
+        found = list(map(self.columns.require, ids))
+        for id in found:
+            self.columns.pin(id)
+        self._pinned_ids.update(found)
         self._groups = None
 
     def _discard_view(self) -> None:
@@ -437,13 +439,13 @@ class MessageIndex:
         if given:
             self._note_time()
 
-    def believe(self, marks: Marks) -> None:
-        """Treat marked messages by these rules from now on. O(messages) if there are any, otherwise O(1)."""
+    def believe(self, marks: Marks | None) -> None:
+        """Treat marked messages by these rules from now on (see ``marks``). O(messages) if there are any, otherwise O(1)."""
         known, self.marks = self.marks, marks
-        columns = self.columns
-        only_until_differs = known is not None and attrs.evolve(known, until=marks.until) == marks
+        columns, rules = self.columns, marks or Marks()
+        only_until_differs = known is not None and attrs.evolve(known, until=rules.until) == rules
         if only_until_differs or not columns.grouping.marks.found:
-            columns.grouping.marks.rules = marks  # for later messages; the others are read as before
+            columns.grouping.marks.rules = rules  # for later messages; the others are read as before
         else:
             self._rebuild(self._reader.measured(columns.source, columns.reads), columns.journal)
 

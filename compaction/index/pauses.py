@@ -76,11 +76,14 @@ class RunHistory:
         self._no_gain: dict[str, int] = {}
 
     def is_paused(self, strategy: object, now: float | None) -> bool:
-        """Return whether a strategy failed so recently that it should not try again ``now``; false without a clock."""
+        """Return whether a strategy failed so recently that it should not try again ``now``.
+
+        It is false without a clock, and after a clock went back, as a monotonic one does when the machine restarts.
+        """
         if now is None or not self._failures:
             return False
         failures, since = self._failures.get(_key(strategy), (0, 0.0))
-        return failures > 0 and now - since < PAUSE_SECONDS[min(failures, len(PAUSE_SECONDS)) - 1]
+        return failures > 0 and 0 <= now - since < PAUSE_SECONDS[min(failures, len(PAUSE_SECONDS)) - 1]
 
     def record_failure(self, strategy: object, now: float | None) -> None:
         """Record that a strategy failed now; does nothing without a clock."""

@@ -71,7 +71,7 @@ PASS_ON: Final = object()
 
 
 def _for_strategy(error: Exception, item: object, *, was_passed_on: bool) -> Exception:
-    """Return an exception that the caller threw, or that a request's answer raised; raise any other, which ends the run."""
+    """Return an exception for the strategy if the caller threw it or a request's answer raised it; raise any other."""
     if was_passed_on or isinstance(item, Request):
         return error
     raise error

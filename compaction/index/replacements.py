@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ..errors import StrategyError
 from ..formats import MessageFormat
 from ..messages import Message
 from .columns import Columns
@@ -33,7 +34,10 @@ def neighbours(columns: Columns, gone: Collection[int]) -> tuple[Message | None,
     Instructions that open the view do not count as a neighbour: to a provider, the message after them is the first one.
     """
     pieces = Pieces(columns)
-    place = max(pieces.of_groups(gone))
+    places = pieces.of_groups(gone)
+    if not places:
+        raise StrategyError(f"summary of groups {sorted(gone)}: none of them is in the view; pass groups of included_groups")
+    place = max(places)
     left = [piece for piece, id in enumerate(pieces.groups[:place]) if id not in gone]
     return None if all(map(pieces.is_system, left)) else pieces.last(left[-1]), pieces.first(place + 1)
 

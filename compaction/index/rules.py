@@ -27,8 +27,9 @@ _HISTORY: Final = "the newest summary that the provider itself wrote must be kep
 def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
 
-    ``seen`` is the number of messages that had been read when a journaled edit was decided. It may remove a group that only
-    later messages protect: the journal, or `editing.restore_words`, brings that group back.
+    ``seen`` is only for an edit of the journal that is repeated: the number of messages that had been read when it was decided.
+    The edit may then remove a group that only later messages protect. It was allowed when it was made, and a later edit of the
+    journal, or `editing.restore_words`, brings that group back.
 
     `editing` checks two more rules after applying the edit: the view's tokens must not grow, and the new neighbours must be
     valid. It calls this function for each part of a `Together`, and checks these two rules for the whole.
@@ -64,7 +65,8 @@ def removable(columns: Columns, by: str = "") -> list[int]:
     grouping, kept = columns.grouping, {*columns.pinned, *_newest(columns, by)}
     end = len(columns.source) if grouping.calls.pending is None else grouping.calls.pending
     kinds, system, outdated = grouping.kinds, GroupKind.SYSTEM, grouping.instructions.outdated
-    return [  # calling `protection` for each would make a truncation 50 % slower
+    # calling `protection` for each would make a truncation 50 % slower; tests/unit/index/test_random_views.py compares the two
+    return [
         id
         for id in columns.ids()
         if id not in kept

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .provider_reports import LearnedWindow as LearnedWindow
     from .session import CompactionSession, SessionStatus
 
+# `unawaited_calls` and `LearnedWindow` are for other folders of this package, and not part of the public interface
 __all__ = [
     "BackgroundTasks",
     "CacheBroken",

@@ -178,7 +178,8 @@ class SummariesAhead:
         """
         if self._trigger == never:
             return strategy
-        self._tasks.require()
+        if not self._closed:
+            self._tasks.require()
         self.prepared.is_due = False  # the strategy sets it when it needs a summary in this run
         self._pick_up(index)
         try:

@@ -59,7 +59,7 @@ class PooledSession:
     is_gone: bool = False  # whether the pool has removed it
     # the keys of the host's id, and of its lists as they are now
     keys: frozenset[Hashable] = frozenset()
-    # the keys of each end of its lists, now and after earlier calls, because lists may fork there; the newest last
+    # the keys of each end of its lists, now and after earlier calls; the newest last. A list may fork at any of them
     ends: dict[_EndKeys, None] = attrs.field(factory=dict[_EndKeys, None])
 
     @property
@@ -152,6 +152,7 @@ class ListRequest:
     name: str | None  # the name of the first session with that id; ``None`` without an id
     overhead_tokens: int  # as for `CompactionSession.follow`
     saved: Mapping[str, Any] | None = None  # the state that the host keeps, if any
+    is_trial: bool = False  # then no event is reported
     _overlaps: dict[KnownConversation, Overlap] = attrs.field(factory=dict[KnownConversation, Overlap])
     _digests: dict[int, str] = attrs.field(factory=dict[int, str])  # of single messages, as far as they were needed
     _wholes: list[str] = attrs.field(factory=lambda: [""])  # of the first messages together

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ..index import Edit, HostChanges, MessageIndex, Metrics
-from ..result import CompactionResult
+from ..result import CompactionResult, Outcome
 from ..strategies import Failed
 
 
@@ -216,7 +216,11 @@ class EventReporter:
         self.last_sent = LastSent()
 
     def tell(self, event: Event) -> None:
-        """Report one event. What the function raises becomes a failure in the next result, except a `Veto` of `Compacting`."""
+        """Report one event.
+
+        What the function raises, except a `Veto` of `Compacting`, becomes a failure in the result of this call, or in the next
+        one if that is already made.
+        """
         if self._on_event is None:
             return
         try:
@@ -247,8 +251,8 @@ class EventReporter:
         self._compare(result.messages, index, "compaction" if result.edits else "the host")
         tokens, window = max(0, index.tokens), index.context.window
         self.tell(ContextUsed(session=self._session, tokens=tokens, window=window, triggered=result.triggered))
-        failures, self._failures = (*result.failures, *self._failures), []
-        return attrs.evolve(result, failures=failures)
+        failures, self._failures = self._failures, []
+        return result.with_failures(*failures)
 
     def _allowed(self, result: CompactionResult, index: MessageIndex, start: int) -> CompactionResult:
         """Report that the view is about to change, and return the result; after a veto, undo the edits first."""
@@ -258,8 +262,9 @@ class EventReporter:
             self.tell(Compacting(session=self._session, edits=result.edits, before=result.before, after=result.after))
         except Veto as veto:
             index.rollback(start)
-            undone: dict[str, Any] = {"after": result.before, "edits": (), "triggered": (), "outcome": "unchanged"}
-            return attrs.evolve(result, messages=index.messages(), notes=(*result.notes, f"vetoed: {veto}"), **undone)
+            left: dict[str, Any] = {"messages": index.messages(), "after": result.before, "edits": (), "triggered": ()}
+            outcome: Outcome = "degraded" if result.failures else "unchanged"
+            return attrs.evolve(result, **left, outcome=outcome, notes=(f"vetoed: {veto}",))
         return result
 
     def _compare(self, view: Sequence[Any], index: MessageIndex, why: str) -> None:

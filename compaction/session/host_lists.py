@@ -49,7 +49,7 @@ class HostList:
     replaced: int = 0  # the number of source messages that the view stands for
     end: ListEnd = ListEnd()
     before: ListEnd = ListEnd()  # the end without the newest message
-    is_specific: bool = True  # whether no other conversation can have a list that begins with this one
+    is_specific: bool = True  # whether a list that begins with this one must belong to this conversation
 
     @classmethod
     def of(cls, digests: Iterable[str]) -> HostList:

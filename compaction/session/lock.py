@@ -94,7 +94,7 @@ class CallLock:
         """Hold the lock in a thread. The thread blocks while it waits."""
         admitted = threading.Event()
         call = _Call(admitted.set)
-        _of_thread.calls[call] = self
+        _of_thread.calls[call] = self  # first, so that an interruption before `leaving` leaves a call that can be released
         with self.leaving(call):
             if not self.enter(call):
                 admitted.wait()
@@ -138,7 +138,7 @@ class CallLock:
         finally:
             try:
                 self.leave(call)
-            except BaseException:
+            except BaseException:  # interrupted inside `leave`: the second call does what is left
                 self.leave(call)
                 raise
 

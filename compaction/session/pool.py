@@ -32,7 +32,7 @@ from .directory import (
 from .events import EventReporter, Evicted, OnEvent, SaveFailed
 from .host_lists import HostList, KnownConversation
 from .lock import Unawaited, unawaited_calls
-from .session import CompactionSession, await_all
+from .session import CompactionSession, await_all, checked_store
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -79,7 +79,7 @@ class SessionPool:
         options: The other arguments of `CompactionSession`. With ``ahead=``, use ``async with pool:`` for the background tasks.
 
     Raises:
-        ConfigurationError: If an option is out of range, or a part of the strategy has its own ``session=``.
+        ConfigurationError: If an option is out of range or is ``id``, or a part of the strategy has its own ``session=``.
     """
 
     def __init__(
@@ -96,7 +96,9 @@ class SessionPool:
     ) -> None:
         self._strategy = as_strategy(strategy)
         _refuse_named_stores(self._strategy)
-        self._store = store
+        self._store = checked_store(store)
+        if "id" in options:
+            raise ConfigurationError(f"SessionPool(id={options['id']!r}): each session has its own id; pass id= to call")
         self._scope = scope
         self._on_event = on_event
         self._new_id = new_id
@@ -124,7 +126,7 @@ class SessionPool:
         return len(self._directory)
 
     def __contains__(self, id: object) -> bool:
-        """Whether the session with this id of its own is in memory."""
+        """Whether a session whose ``session.id`` is this is in memory; for a host's id ``chat/1``, that is ``chat%2F1``."""
         return id in self._directory
 
     @property
@@ -293,7 +295,7 @@ class SessionPool:
         """Remove a session from memory unless it has a running call; return whether it was removed.
 
         Args:
-            id: The session's own id.
+            id: The ``session.id``; for a host's id ``chat/1``, that is ``chat%2F1``.
         """
         with self._lock:
             found = self._directory.named(id)
@@ -307,11 +309,11 @@ class SessionPool:
     ) -> CompactionSession:
         """Return a copy of the session that `call` would find or create, up to date with the list.
 
-        Use it to see what a call would do; the arguments are those of `call`. The copy is not in the pool, is not saved, and
-        reports no events. It calls no model, whose summary is assumed to use its whole budget, and writes to no store. Blocks
-        the thread while a call of the session runs.
+        Use it to see what a call would do; the arguments are those of `call` without ``saved``. The copy is not in the pool, is
+        not saved, and reports no events. It calls no model: each summary is assumed to fill its budget. It writes to no store.
+        Blocks the thread while a call of the session runs.
         """
-        request = self._request(messages, id, scope, overhead_tokens, None)
+        request = attrs.evolve(self._request(messages, id, scope, overhead_tokens, None), is_trial=True)
         search = self._search(request)
         found = search.found or self._made(request, search.parent)
         with found.session.lock.thread:
@@ -409,19 +411,20 @@ class SessionPool:
         forks: list[Forked] = []
         names: list[str] = []
         try:
-            for name in self._store.find(space, keys):
-                if (session := self._readable(name)) is not None:
+            exact = self._store.find(space, keys)
+            for name in exact:
+                if (session := self._readable(name, request)) is not None:
                     return _Origin(session)
             names = self._store.find(space, id_keys(space, id))
             for name in names:
-                if (session := self._readable(name)) is not None:
+                if name not in exact and (session := self._readable(name, request)) is not None:
                     origin = _Origin.of(session, name, request.given)
                     if origin.session is not None:
                         return origin
                     if origin.fork is not None and origin.fork.saved.journal:
                         forks.append(origin.fork)
         except StateError as error:
-            self._could_not_read(request.name or "auto", error, "the conversation counts as new")
+            self._could_not_read(request, request.name or "auto", error, "the conversation counts as new")
             return _Origin(is_taken=True)
         fork = max(forks, key=lambda fork: len(fork.saved.journal), default=None)
         return _Origin(fork=fork, is_taken=bool(names))
@@ -429,17 +432,18 @@ class SessionPool:
     def _origin_in_state(self, request: ListRequest, saved: Mapping[str, Any], *, is_taken: bool) -> _Origin:
         """Return the session of a state that the host keeps, or the state that a list takes over from it."""
         kept = saved.get("id")
-        parent = kept if isinstance(kept, str) else ""
-        name = self._new_name(request, is_taken=is_taken) if not parent or parent in self._directory else parent
+        parent = name = kept if isinstance(kept, str) else ""
+        if not parent or parent in self._directory:
+            name = self._new_name(request, is_taken=is_taken)
         return attrs.evolve(_Origin.of(self._resumed(saved, name), parent, request.given), is_taken=is_taken)
 
-    def _readable(self, name: str) -> CompactionSession | None:
+    def _readable(self, name: str, request: ListRequest) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""
         state = self._state(name)
         try:
             return None if state is None else self._resumed(state, name)
         except StateError as error:
-            self._could_not_read(name, error, "the saved session is not used and not changed")
+            self._could_not_read(request, name, error, "the saved session is not used and not changed")
             return None
 
     def _state(self, name: str) -> dict[str, Any] | None:
@@ -450,9 +454,10 @@ class SessionPool:
     def _resumed(self, state: Mapping[str, Any], name: str) -> CompactionSession:
         return CompactionSession.from_dict(state, self._strategy, **self._options, id=name)
 
-    def _could_not_read(self, name: str, error: StateError, policy: str) -> None:
+    def _could_not_read(self, request: ListRequest, name: str, error: StateError, policy: str) -> None:
         failure = Failed(type(self._store).__name__, error, policy).logged()
-        EventReporter(name, self._on_event).tell(SaveFailed(session=name, failure=failure))
+        if not request.is_trial:
+            EventReporter(name, self._on_event).tell(SaveFailed(session=name, failure=failure))
 
     # ---------------------------------------------------------------- a call, under the lock of its session
 

@@ -80,6 +80,7 @@ class ProviderReports:
         """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
         if not usage.is_plausible(counted):
             return False
+        # before the first report, the overhead that the host names is the shortest one
         report = (0, overhead) if self.anchor is None and overhead else (counted, usage.prompt_tokens)
         self.least = min(self.least or report, report)
         self.anchor, self.counted, self.fitting = usage.prompt_tokens - counted, counted, None
@@ -89,8 +90,8 @@ class ProviderReports:
     def cut(self, counted: int) -> None:
         """Correct the anchor after a cut that left ``counted`` tokens by our count.
 
-        A long and a short report give the factor; without both, the anchor stays as it is. So it does if the factor is above 1,
-        because the long report may have contained more than the messages: a count that is too high until the next report costs
+        A long and a short report give the factor; without both, the anchor stays as it is. It also stays if the factor is above
+        1: the long report may have contained more than the messages, and a count that is too high until the next report costs
         less than a refused request.
         """
         if self.anchor is None or self.least is None:

@@ -178,9 +178,7 @@ class CompactionSession:
         self._verify = verify
         self.lock = CallLock()
         self._reporter = EventReporter(id, on_event)
-        if store is not None and not hasattr(store, "load"):
-            raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
-        self._store = store
+        self._store = checked_store(store)
         self._changes = self._saved_changes = object()  # the last change that is to be saved, and the last that is
         self._save_failure: Failed | None = None  # of the last save
         self._has_late_report = False  # whether usage was reported during a call, and is not saved
@@ -244,7 +242,7 @@ class CompactionSession:
         self._state = attrs.evolve(self._state, **changes)
 
     def _revise(self, *decided: object) -> None:
-        """Change the revision. Pass no attrs objects: after an interrupted `repr`, their next one may be "..."."""
+        """Change the revision. Pass only numbers and texts: after an interruption, an attrs object may be "..."."""
         revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
         self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
 
@@ -482,10 +480,14 @@ class CompactionSession:
         with self._changing():
             self._index.context = self._context(overhead_tokens)
             if messages is not None:
+                if (marks := self._index.marks) is not None and marks.until is None:
+                    # the first list is read by the present strategy's rules. From then on, only its messages and the summaries
+                    # of this session have marks
+                    self._marks = Marks.of(self._strategy.mark_ceilings, self._index.context)
+                    self._index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
                 self._index.sync(messages, verify=self._verify)
                 marks, count = self._index.marks, self._index.total.messages
                 if marks is not None and marks.until is None and count:
-                    # from now on, only the messages of this first list and the summaries of this session have marks
                     self._index.believe(attrs.evolve(marks, until=count))
                 self._reporter.followed(self._index)
 
@@ -586,7 +588,8 @@ class CompactionSession:
         if store is None or (is_saved and anchor is None):
             return
         try:
-            if not is_saved or anchor is None or not store.save_anchor(self._id, anchor):
+            has_saved_anchor = is_saved and anchor is not None and store.save_anchor(self._id, anchor)
+            if not has_saved_anchor:
                 store.save(self._id, self.to_dict())
         except Exception as error:
             failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
@@ -601,9 +604,9 @@ class CompactionSession:
     def use_window(self, window: int) -> None:
         """Set the model's window. If another one was set before, also discard the window learned from errors."""
         if window != self._base.window:
-            if self._base.window is not None:
+            before, self._base = self._base, attrs.evolve(self._base, window=window)
+            if before.window is not None:
                 self._reports.forget_window()
-            self._base = attrs.evolve(self._base, window=window)
             self._set_context(attrs.evolve(self._index.context, window=self._window))
 
     def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:
@@ -649,9 +652,12 @@ class CompactionSession:
         """Run a block that changes the session: whole, or, if it is interrupted, not at all.
 
         After an exception, the index may be half changed. The next block then starts from the state after the last whole one;
-        what the host added since is in the list that it passes. Most exceptions leave the index as it was, which is compared:
-        messages are read before they are added, and a failed run undoes its edits. A ``KeyboardInterrupt``, a lack of memory
-        and a recursion that is too deep may come within a step, where nothing can be compared.
+        what the host added since is in the list that it passes. The index, the state and the last request go back; the reported
+        usage, the pauses after failures and the mark of unsaved changes do not.
+
+        Most exceptions leave the index as it was, which is compared: messages are read before they are added, and a failed run
+        undoes its edits. A ``KeyboardInterrupt``, a lack of memory and a recursion that is too deep may come within a step,
+        where nothing can be compared.
         """
         if self._is_torn:
             self._state, self._useless = self._committed.state, self._committed.useless
@@ -737,14 +743,23 @@ class CompactionSession:
         Args:
             data: The saved data.
             strategy: The strategy; it may differ from the earlier one.
-            options: The other arguments of the class.
+            options: The other arguments of the class; the saved ``id`` is used if there is none.
 
         Raises:
             StateError: If the data is corrupt or from a newer version.
         """
+        if isinstance(data, Mapping) and isinstance(id := data.get("id"), str):
+            options = {"id": id, **options}
         session = cls(strategy, **options)
         session._resume(data)
         return session
+
+
+def checked_store(store: SessionStore | None) -> SessionStore | None:
+    """Return the store; raise `ConfigurationError` if it is another object, such as the path of one."""
+    if store is not None and not hasattr(store, "load"):
+        raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
+    return store
 
 
 async def await_all(answers: Iterable[Any], *, sync: bool) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from compaction.formats import openai_chat
+from compaction.errors import ConfigurationError
+from compaction.formats import anthropic, openai_chat
 from compaction.messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from tests.support.chats import assistant, call, result, thought, user
 
@@ -64,6 +65,13 @@ def test_new_text_of_a_result_keeps_the_id() -> None:
     assert openai_chat.read(result("1", "long")).evolve(text="short").raw == result("1", "short")
 
 
+def test_new_text_beside_a_result_replaces_the_words() -> None:
+    """A user message of Anthropic's format may have results and words; the results stay."""
+    found = {"type": "tool_result", "tool_use_id": "1", "content": "found it"}
+    message = anthropic.read({"role": "user", "content": [found, {"type": "text", "text": "and now paint it"}]})
+    assert message.evolve(text="paint it").raw["content"] == [found, {"type": "text", "text": "paint it"}]
+
+
 def test_new_text_where_there_was_none() -> None:
     assert openai_chat.read(call("1")).evolve(text="looking").raw == call("1", text="looking")
 
@@ -73,6 +81,11 @@ def test_evolve_without_arguments_is_a_copy() -> None:
     copy = message.evolve()
     assert copy.raw == message.raw
     assert copy is not message
+
+
+def test_evolve_takes_a_text_or_parts() -> None:
+    with pytest.raises(ConfigurationError, match="pass only one of them"):
+        openai_chat.read(user()).evolve(text="A", parts=[TextPart("B")])
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from compaction import (
     run_sync,
 )
 from compaction.errors import ConfigurationError, SyncDriverError
+from compaction.index import marked
 from compaction.run import unawaited
 from compaction.strategies import (
     Clear,
@@ -352,6 +353,22 @@ class TestRequests:
 
         for done in (compact_sync(turns(3), lenient, counter="chars/4"), await compact(turns(3), lenient, counter="chars/4")):
             assert done.edits == (Drop(0, "plan B"),)
+
+
+def test_a_failed_run_leaves_an_index_as_it_was() -> None:
+    """A summary that a strategy did not write is read as a user message for its run, but for no later one if it fails."""
+    summary = marked("The user wants tea.", by="Summarization")
+    index = MessageIndex([{"role": "user", "content": summary}, *turns(2)], counter="chars/4")
+    before = [group.kind for group in index.included_groups]
+
+    def failing(index: MessageIndex) -> Steps:
+        yield Drop(1, "old")
+        fails()
+
+    with pytest.raises(OSError, match="no answer"):
+        run_sync(index, failing)
+    assert (index.marks, [group.kind for group in index.included_groups]) == (None, before)
+    assert before[0] is GroupKind.SUMMARY
 
 
 class TestEntryPoints:

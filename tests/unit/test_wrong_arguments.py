@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from compaction import CompactionSession, MessageIndex, Pipeline, Replace, Rewrite, compact_sync, last, presets
+from compaction import (
+    CompactionSession,
+    MessageIndex,
+    Pipeline,
+    Replace,
+    Rewrite,
+    SessionPool,
+    compact_sync,
+    last,
+    presets,
+    tools,
+)
 from compaction.errors import ConfigurationError, StrategyError
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
@@ -71,6 +82,9 @@ def test_an_edit_needs_messages(make: Callable[[], Any]) -> None:
         (lambda: Offload(SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
         (lambda: Lossless(Truncation(), SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
         (lambda: CompactionSession(presets.hermes), "hermes(...)"),  # type: ignore[arg-type]
+        (lambda: SessionPool(Truncation(), store="x.db"), "store='x.db': must be a store; write store=SessionStore('x.db')"),  # type: ignore[arg-type]
+        (lambda: SessionPool(Truncation(), id="mine"), "SessionPool(id='mine'): each session has its own id; pass id= to call"),
+        (lambda: tools(["read_file"]), "tools(['read_file']): a name is a text; pass the names one by one"),  # type: ignore[arg-type]
         (lambda: tokens_exceed("8k"), "write 8_000"),  # type: ignore[arg-type]
         (lambda: last(tokens="2m"), "write 2_000_000"),  # type: ignore[arg-type]
         (lambda: compact_sync(CHAT, Truncation(), budget="500"), "write 500"),  # type: ignore[arg-type]
@@ -117,6 +131,10 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
         (lambda: SummaryTemplate.plain(5), "an instruction says what to summarize (got 5)"),  # type: ignore[arg-type]
         (lambda: Lossless(3, Shelf()), "a strategy must be a callable"),  # type: ignore[arg-type]
         (lambda: SummaryBudget(ratio=1.5), "ratio"),
+        (lambda: presets.context_window(32_000, threshold="0.8"), "threshold='0.8'"),  # type: ignore[arg-type]
+        (lambda: presets.adaptive(32_000, threshold="0.9"), "threshold='0.9'"),  # type: ignore[arg-type]
+        (lambda: presets.langgraph_summary(max_summary_tokens="512"), "max_summary_tokens='512'"),  # type: ignore[arg-type]
+        (lambda: presets.hermes(1), "hermes(1, threshold=0.5): the threshold must be at least one token"),
         (lambda: SummaryText(preface="two\n\nparagraphs"), "'preface' must be one paragraph"),
         (lambda: Offload(Shelf(), on_failure="ignore"), "'on_failure' must be one of keep, raise"),  # type: ignore[arg-type]
         (lambda: worth_it(Truncation(), calls=0), "'calls' must be a whole number >= 1"),

@@ -58,3 +58,13 @@ def test_what_was_not_read_replaces_nothing(messages: object) -> None:
 def test_what_names_no_groups(groups: object) -> None:
     with pytest.raises(StrategyError, match="an edit needs groups or group ids"):
         Drop(groups)  # type: ignore[arg-type]
+
+
+def test_what_names_no_group_is_not_rewritten() -> None:
+    with pytest.raises(StrategyError, match="group='x': must be a group or a group id"):
+        Rewrite("x", [])  # type: ignore[arg-type]
+
+
+def test_edits_together_are_passed_one_by_one() -> None:
+    with pytest.raises(StrategyError, match=r"must be edits, one by one: Together\(Drop\(0\), Drop\(1\)\)"):
+        Together([Drop(0), Drop(1)])  # type: ignore[arg-type]

@@ -180,3 +180,8 @@ def test_a_collapsed_call_has_no_signature() -> None:
         context = RunContext(keys=keys)
         index = MessageIndex([{"role": "user", "content": text}], counter="chars/4", marks=Marks.of({}, context))
         assert [group.kind for group in index.included_groups] == [GroupKind.USER]
+
+
+def test_a_key_is_a_text() -> None:
+    with pytest.raises(ConfigurationError, match=r"a key is a text; pass bytes as text, such as key.hex\(\)"):
+        RunContext(keys=b"sixteen bytes and more")  # type: ignore[arg-type]

@@ -89,6 +89,12 @@ class TestPinning:
             (5, True),
         ]
 
+    def test_all_of_the_groups_or_none(self) -> None:
+        index = indexed([user("q"), assistant("a"), user("r")])
+        with pytest.raises(InputError, match="group 99: this group does not exist"):
+            index.pin([2, 99])
+        assert not index.group(2).pinned
+
     def test_a_late_result_pins_its_group(self) -> None:
         index = indexed([user("q"), call("1"), user("r"), assistant("a")], pin=lambda message: "keep" in message.text)
         index.apply(Drop([1]))

@@ -33,6 +33,12 @@ def test_each_failure_in_a_row_pauses_longer(failures: int, seconds: float) -> N
     assert not pauses.is_paused(ONE, 100.0 + seconds)
 
 
+def test_a_clock_that_went_back_ends_the_pause() -> None:
+    pauses = RunHistory()
+    pauses.record_failure(ONE, 500_000.0)
+    assert not pauses.is_paused(ONE, 10.0)
+
+
 def test_a_success_forgets_the_failures() -> None:
     pauses = RunHistory()
     pauses.record_success(ONE)

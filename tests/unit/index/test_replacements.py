@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from compaction import GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
+from compaction.errors import StrategyError
 from compaction.formats import anthropic
 from compaction.index.marks import marked
 from compaction.index.replacements import neighbours
@@ -35,6 +36,16 @@ def test_neighbours(roles: str, gone: set[int], before: int | None, after: int |
     index = index_of_roles(roles)
     found = [None if message is None else index.messages().index(message.raw) for message in neighbours(index.columns, gone)]
     assert found == [before, after]
+
+
+def test_groups_may_be_given_by_id() -> None:
+    """A summary needs a group of the view, whose place it takes."""
+    index = index_of_roles("uauau")
+    assert index.replaceable([1, 2]) == [1, 2]
+    by_id, by_group = index.summary("said", [1, 2], by="S"), index.summary("said", chosen(index, [1, 2]), by="S")
+    assert [message.raw for message in by_id] == [message.raw for message in by_group]
+    with pytest.raises(StrategyError, match=r"summary of groups \[\]: none of them is in the view"):
+        index.summary("said", [], by="S")
 
 
 @pytest.mark.parametrize(

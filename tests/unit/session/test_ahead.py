@@ -585,6 +585,15 @@ def test_a_sync_host_passes_a_portal(backend: str) -> None:
     assert model.requests == 2
 
 
+def test_a_closed_session_needs_no_tasks() -> None:
+    model = Scripted("Ahead.")
+    talk = session(summarizing(model))
+    talk.close()
+    messages = chat(2)
+    assert talk.view_sync(messages) == messages
+    assert model.requests == []
+
+
 async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
     """A task that was cancelled at once does nothing, and a closed object starts none."""
     ran: list[int] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from compaction import SessionPool, last
 from compaction.errors import StrategyError
 from compaction.index import Request
+from compaction.session import SaveFailed
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Offload, Summarization, Truncation
 from compaction.summarizers import DigestSummarizer
@@ -44,6 +47,20 @@ def test_a_trial_shows_what_a_call_would_send(chat: list[Any], tmp_path: Path) -
     again = pool_of(store=store)
     assert again.trial(chat).compact_due_sync().messages == pool.trial(chat).compact_due_sync().messages
     assert len(again) == 0
+
+
+def test_a_trial_reports_no_saved_session_that_cannot_be_read(chat: list[Any], tmp_path: Path) -> None:
+    """A call reports it, once."""
+    told: list[Any] = []
+    store = SessionStore(tmp_path / "s.db")
+    pool_of(store=store).view_sync(chat, "kim")
+    with sqlite3.connect(tmp_path / "s.db") as database:
+        database.execute("UPDATE sessions SET state = ?", (json.dumps({"version": 99}),))
+    pool = pool_of(store=store, on_event=told.append)
+    pool.trial(chat, "kim").compact_due_sync()
+    assert told == []
+    pool.view_sync(chat, "kim")
+    assert [event.session for event in told if isinstance(event, SaveFailed)] == ["kim"]
 
 
 def test_a_fork_leaves_the_session_that_shares_most(chat: list[Any]) -> None:

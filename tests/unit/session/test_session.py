@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compaction import BudgetUnsatisfiable, Edit, MessageIndex, last, presets
+from compaction import BudgetUnsatisfiable, Edit, GroupKind, MessageIndex, last, presets
 from compaction.errors import ConfigurationError, SummaryFailed, SyncDriverError
 from compaction.index import Metrics, Replace
 from compaction.session import CompactionSession, Event, Overflowed, StepFailed
@@ -216,6 +216,15 @@ def test_another_strategy_and_window_go_on_from_there() -> None:
     assert session.status().window == 100_000
     session.reconfigure(Truncation(trigger=context_exceeds(0.5), keep=last(groups=1)), window=400)
     assert len(session.view_sync(chat(9))) < len(view)
+
+
+def test_the_first_list_is_read_by_the_rules_of_the_strategy_that_runs() -> None:
+    """A strategy set before the first list recognizes the summaries that this list has."""
+    view = session(summarizing(Scripted("Short."))).view_sync(chat(9))
+    changed = session(cut())
+    changed.reconfigure(summarizing(Scripted("Short.")))
+    changed.view_sync(view)
+    assert GroupKind.SUMMARY in {group.kind for group in changed.index.included_groups}
 
 
 def test_figures_that_arrive_during_a_run_count_from_the_next_call() -> None:

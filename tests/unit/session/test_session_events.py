@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compaction import BudgetUnsatisfiable, MessageIndex, last
+from compaction.errors import ConfigurationError
 from compaction.index import Drop
 from compaction.presets import adaptive
 from compaction.session import (
@@ -24,9 +25,10 @@ from compaction.session import (
     Veto,
 )
 from compaction.stores import SessionStore
-from compaction.strategies import Truncation
+from compaction.strategies import Summarization, Truncation
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 from tests.support.chats import Chat, turns
+from tests.support.scripted import Scripted
 
 
 class TooLong(Exception):
@@ -129,6 +131,24 @@ def test_a_veto_keeps_the_view() -> None:
     assert len(session.view_sync(talk(14))) < 28
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_result_after_a_veto_describes_the_view_that_is_sent(fails: bool) -> None:
+    """A target that the undone view missed is not mentioned; a failed summarizer is, and makes the outcome ``degraded``."""
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Compacting):
+            raise Veto("not now")
+
+    summarize = Summarization(Scripted(RuntimeError("down") if fails else "Short."), trigger=tokens_exceed(500))
+    strategy = summarize >> Truncation(trigger=always, target=tokens_below(10), keep=last(groups=1))
+    session = CompactionSession(strategy, counter="chars/4", clock=None, on_event=watch)
+    session.view_sync(talk(14))
+    result = session.last_result
+    assert result is not None
+    assert (result.outcome, len(result.failures)) == (("degraded", 1) if fails else ("unchanged", 0))
+    assert result.notes == ("vetoed: not now",)
+
+
 def test_another_exception_stops_nothing() -> None:
     def watch(event: Event) -> None:
         kind = type(event).__name__
@@ -140,6 +160,7 @@ def test_another_exception_stops_nothing() -> None:
     session = cutting(on_event=watch)
     assert len(session.view_sync(talk(14))) < 28
     failures = session.status().failures
+    assert session.status().outcome == "degraded"
     assert [failure.split("'")[1] for failure in failures] == told == ["Compacting", "Compacted", "ContextUsed"]
     session.view_sync(talk(14))
     assert session.status().failures == ()
@@ -347,6 +368,9 @@ def test_a_window_that_becomes_known_keeps_what_was_learned() -> None:
     for _ in range(2):
         session.use_window(8_000)
         assert session.status().window == 1_000
+    with pytest.raises(ConfigurationError, match="'window' must be a whole number >= 1"):
+        session.use_window("8k")  # type: ignore[arg-type]
+    assert session.status().window == 1_000
     session.use_window(4_000)
     assert session.status().window == session.index.context.window == 4_000
 

@@ -136,6 +136,15 @@ def test_values_of_another_type(changes: dict[str, Any]) -> None:
         CompactionSession.from_dict({**session().to_dict(), **changes}, cut(), counter="chars/4")
 
 
+def test_a_restored_session_keeps_its_id() -> None:
+    """Its summaries are signed and its records stored under that name; another ``id`` may be given."""
+    state, store = session(id="chat-7").to_dict(), FailingStore()
+    resumed = CompactionSession.from_dict(state, cut(), counter="chars/4", clock=None, store=store)
+    resumed.view_sync(chat(9))
+    assert (resumed.id, store.load("default"), store.load("chat-7")) == ("chat-7", None, resumed.to_dict())
+    assert CompactionSession.from_dict(state, cut(), id="chat-8").id == "chat-8"
+
+
 def test_what_a_saved_state_need_not_have() -> None:
     """A saved state is a mapping, of which only the version and the index are required."""
     state = session().to_dict()
