@@ -64,6 +64,11 @@ class DatabaseFile:
         with self.open() as database:
             # sqlite3 begins a transaction only before a statement that changes rows, so this runs outside of one, as it must
             database.execute("VACUUM")
+        self.empty_log()
+
+    def empty_log(self) -> None:
+        """Move what is in the log into the file, so that neither has what was deleted; O(log)."""
+        with self.open() as database:
             (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise StateError(f"{self.path}: another process reads the file, and its log still has what was deleted; try again")

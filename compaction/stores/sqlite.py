@@ -116,6 +116,8 @@ class SQLiteStore:
             (unused,) = database.execute("PRAGMA freelist_count").fetchone()
         if holding or unused:
             self._file.scrub()
+        else:
+            self._file.empty_log()  # an earlier call may have failed to
 
     def _redacted(self, records: Sequence[StoredRecord]) -> Sequence[StoredRecord]:
         return records if self.redact is None else [record.redacted(self.redact) for record in records]
