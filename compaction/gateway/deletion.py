@@ -99,6 +99,8 @@ class ConversationDeletion:
         while store is not None and (page := store.range(name, 1, _PAGE)):
             store.forget(name, page)
             found = True
+        if store is not None and not found:
+            store.forget(name, ())  # an earlier call may have deleted the records, but not their bytes
         return found
 
     # ---------------------------------------------------------------- of those that are unused

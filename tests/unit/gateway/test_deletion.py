@@ -117,6 +117,24 @@ async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> N
                 left = rows_of(path, "records")
 
 
+async def test_a_second_deletion_removes_the_bytes_that_the_first_had_to_leave(tmp_path: Path) -> None:
+    """Another process read the file of what left; it may stay connected."""
+    path = tmp_path / "recall.db"
+    conversations, deletion = deletion_of([1_000.0], recall=path)
+    async with conversations:
+        conversations.recalled.put(
+            "a", [StoredRecord.of_message({"role": "user"}, role="user", text="swordfish " * 900, salt="a")]
+        )
+        with contextlib.closing(sqlite3.connect(path)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM records").fetchone()
+            with pytest.raises(StateError):
+                await deletion.everywhere("a")
+            reader.rollback()
+            await deletion.everywhere("a")
+            assert bytes_of(tmp_path).count(b"swordfish") == 0
+
+
 async def test_what_left_is_forgotten_although_another_process_reads_the_file_of_decisions(tmp_path: Path) -> None:
     """Its bytes stay in that file until the next time, which fails no more; what left is deleted at once."""
     now, path, recall = [1_000.0], tmp_path / "s.db", tmp_path / "recall.db"
@@ -136,6 +154,10 @@ async def test_what_left_is_forgotten_although_another_process_reads_the_file_of
         assert rows_of(recall, "records") == [[]]
         assert len(await deletion.delete_unused(9.0)) == 1
         assert await deletion.delete_unused(9.0) == []
+
+
+def bytes_of(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
 def deletion_of(now: list[float], **options: Any) -> tuple[GatewayConversations, ConversationDeletion]:
