@@ -31,6 +31,7 @@ BUDGETS: Final = (0.1, 0.2, 0.3)
 
 _HEADING: Final = re.compile(r"\s*(?:#+ .*|\*\*[^*]+\*\*:?|[^:]{1,60}:)\s*")
 _MARK: Final = re.compile(r"^[\s>]*(?:[-+*•·]|\d{1,3}[.)])?\s*(?:\[[ x]\]\s*)?")
+_HANDED_OVER: Final = "[perhaps the output of a program] "
 _LABEL: Final = re.compile(r"^[\[(]?[^\W\d_][\w &/,'’-]{0,40}[\])]?:\s+")
 _REFERENCE: Final = re.compile(
     r"[\[(]?(?:,?\s*\b(?:in|from|until|since|at|by)\s+)?\bmessages?\s+\d+(?![\w.])"
@@ -134,11 +135,16 @@ def _is_in(line: str, sources: Sources) -> bool:
     """Return whether a line is in the sources, with or without its labels."""
     if found := _ANSWERED.fullmatch(line):
         return _is_in(found[1] + found[3], sources) and _is_in(found[2], sources)
-    words = _MARK.sub("", _EARLIER.sub("", line), count=1)
+    words = _MARK.sub("", _EARLIER.sub("", line), count=1).removeprefix(_HANDED_OVER)
     notes = [note[1] for note in _NOTE.finditer(words)]
     text = _COUNT.sub("", _REFERENCE.sub("", _NOTE.sub("", words))).strip()
     if not all(sources.say_of(value, text) for value in notes if value):
         return False
+    return _is_said(text, words, sources) or (not notes and _is_said(words, words, sources))
+
+
+def _is_said(text: str, words: str, sources: Sources) -> bool:
+    """Return whether a text is in the sources, with or without up to three labels; ``words`` are those of its line."""
     for _ in range(3):
         if _passage(text, sources) or (text != words and _items(text, sources)):
             return True

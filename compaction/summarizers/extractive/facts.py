@@ -73,16 +73,21 @@ def fact_kind(fact: str) -> FactKind:
     return FactKind.PATH if "/" in fact or "\\" in fact else FactKind.NAME
 
 
+_REDACTED: Final = "[REDACTED:"
+
+
 def facts_in(text: str) -> dict[str, None]:
     """Return the facts of a text, in order of kind and appearance; O(characters).
 
     A fact is a run of characters between blanks, quotes and brackets that holds a digit, an inner ``_ . / @ -`` or a change
     from lower to upper case; a quoted string of 4 to 80 characters; or two to five capitalized words in a row. Latin letters
     or digits directly next to Korean, Chinese or Japanese ones are separate facts. Line numbers at the start of lines, numbers
-    of one or two digits without a unit, file modes, rows of signs and clipped words are not facts.
+    of one or two digits without a unit, file modes, rows of signs, clipped words and marks of secrets are not facts.
 
     >>> list(facts_in('Set "retry limit" of src/app.py to 30s, 설정은 config.yaml에 있습니다'))
     ['src/app.py', '30s', 'config.yaml', 'retry limit']
+    >>> list(facts_in('<meta name="csrf" content="[REDACTED:token]">'))
+    ['csrf']
     """
     found: dict[str, None] = {}
     text = _GUTTER.sub("", text)
@@ -94,7 +99,7 @@ def facts_in(text: str) -> dict[str, None]:
                 _keep(piece, found)
     for match in _QUOTED.finditer(text):
         quoted = match[match.lastindex or 0].strip()
-        if (4 if quoted.isascii() else 2) <= len(quoted) <= 80 and '"' not in quoted:
+        if (4 if quoted.isascii() else 2) <= len(quoted) <= 80 and '"' not in quoted and not quoted.startswith(_REDACTED):
             found[quoted] = None
     found.update(dict.fromkeys(_NAMES.findall(text)))
     return found
