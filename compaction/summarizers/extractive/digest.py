@@ -44,6 +44,8 @@ _OF_DIGEST: Final = _Shares()
 _OF_LIST: Final = _Shares(request=0.05, said=0.3, failed=0.01, calls=0.03)
 _OF_TALK: Final = _Shares(request=0.04, said=0.1, facts=0.0)
 """The shares of a talk between people: there are no calls, and its sentences are kept in place of bare facts."""
+_OF_CHAT: Final = _Shares(request=0.04, facts=0.0)
+"""The shares of a talk with an assistant: rules and other statements of the user come before other sentences."""
 
 
 def _name_of(redact: Callable[[str], str] | None) -> str:
@@ -93,7 +95,7 @@ class DigestSummarizer:
         request = _with_summaries(request)
         writer = SummaryWriter(request, messages, self.redact or str)
         page, limit = writer.page, writer.page.limit
-        shares = _OF_TALK if writer.talk else _OF_DIGEST
+        shares = _of_talk(writer) or _OF_DIGEST
         before = page.tokens(writer.earlier.text) if request.previous else 0
         filled = before + self.growth * (limit - before)  # what all but rules, tasks and errors may fill in this round
         turnover = _TURNOVER * limit
@@ -153,7 +155,7 @@ class FactSummarizer:
         request = _with_summaries(request)
         writer = SummaryWriter(request, messages, self.redact or str)
         limit = writer.page.limit
-        shares = _OF_TALK if writer.talk else _OF_LIST
+        shares = _of_talk(writer) or _OF_LIST
         writer.add_first(shares.request * limit)
         _add_lines(writer, shares, limit, foreign=not request.originals)
         if request.previous and not request.originals:
@@ -162,6 +164,13 @@ class FactSummarizer:
         writer.add_statements(Kind.REQUEST, limit)
         writer.add_found(limit)
         return writer.page.text()
+
+
+def _of_talk(writer: SummaryWriter) -> _Shares | None:
+    """Return the shares of a talk; ``None`` for any other conversation."""
+    if not writer.talk:
+        return None
+    return _OF_TALK if writer.is_between_people else _OF_CHAT
 
 
 def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign: bool = True) -> None:
@@ -203,7 +212,7 @@ def quoted_tokens(request: SummaryRequest, tokens: int) -> int:
     But if the user says less than a third of it, the other one is an assistant, and the user's words come first.
     """
     memory = _memory_of_single_round(request)
-    if memory is None or not memory.is_talk:
+    if memory is None or not memory.is_between_people:
         return tokens
     said = sum(len(message.said) for message in _messages(request))
     return tokens // 8 if said > _OF_A_PERSON * memory.chars else tokens

@@ -87,14 +87,17 @@ class ConversationMemory:
 
     @property
     def is_talk(self) -> bool:
-        """Whether people talk to each other.
-
-        Their messages are short, hardly one is a call or shows the result of one, and they either begin with the names of the
-        speakers or state few values. In all other conversations, what the user tells an assistant counts more.
-        """
+        """Whether the conversation consists of short messages, of which hardly one is a call or shows the result of one."""
         number = self.messages
-        is_short = number >= _LEAST_TALK and self.chars <= _MOST_CHARS * number and self.worked <= _MOST_WORK * number
-        return is_short and (2 * self.named >= self.spoken or self.valued <= _MOST_VALUED * self.spoken)
+        return number >= _LEAST_TALK and self.chars <= _MOST_CHARS * number and self.worked <= _MOST_WORK * number
+
+    @property
+    def is_between_people(self) -> bool:
+        """Whether people talk to each other: they begin with the names of the speakers, or state few values.
+
+        In any other talk the user tells an assistant something, and that counts more.
+        """
+        return self.is_talk and (2 * self.named >= self.spoken or self.valued <= _MOST_VALUED * self.spoken)
 
     def copy(self) -> ConversationMemory:
         """Return a memory of the same messages, which grows by itself. O(what it holds) in C."""

@@ -70,6 +70,7 @@ class SummaryWriter:
         self._focus = tuple(dict.fromkeys([word for word in focus if len(word) > 1]))  # the topic that has most room
         self._told = set[str]()  # statements in the lines of a talk
         self.talk = talk_in([*request.originals, *messages], self._read, redact) if self._memory.is_talk else []
+        self.is_between_people = self._memory.is_between_people
         self.earlier = EarlierSummary(redact(request.previous or ""), self._memory, self.talk)
         self.page = SummaryPage(request.budget, request.counter.count_text, _visible_text(request))
 
@@ -307,6 +308,8 @@ class SummaryWriter:
         found: dict[str, Utterance] = {}
         for each in self.talk:
             said = self._memory.statements.current.get(each.statement)
+            if said is not None and said.statement.values and not self.is_between_people:
+                continue  # it is written as a statement, with the number of its message
             if said is not None and said.has_note:
                 text = said.text.removeprefix(f"{each.by}: ")
                 found.setdefault(text, attrs.evolve(each, text=text))

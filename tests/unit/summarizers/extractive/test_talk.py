@@ -76,8 +76,8 @@ def test_agents_do_not_talk() -> None:
         assert Memories().of([openai_chat.read(each) for each in messages]).is_talk is expected
 
 
-def test_a_user_who_gives_an_assistant_work_does_not_talk() -> None:
-    """Such a user states values. People who do so begin with their names, or the host names them."""
+def test_a_user_who_gives_an_assistant_work_is_not_one_of_two_people() -> None:
+    """Such a user states values. People who do so begin with their names, or the host names them. Both are talks."""
     told = [user(f"Room {n} costs {n + 200} euros.") for n in range(20)]
     named = [user(f"{'Ann' if n % 2 else 'Bo'}: Room {n} costs {n + 200} euros.") for n in range(20)]
     for messages, expected in (
@@ -87,7 +87,8 @@ def test_a_user_who_gives_an_assistant_work_does_not_talk() -> None:
         ([{**each, "name": "ann"} for each in told], True),
         (TALK * 20 + told[:4], True),
     ):
-        assert Memories().of([openai_chat.read(each) for each in messages]).is_talk is expected
+        memory = Memories().of([openai_chat.read(each) for each in messages])
+        assert (memory.is_between_people, memory.is_talk) == (expected, True)
 
 
 def test_values_that_a_user_tells_an_assistant_stay() -> None:
