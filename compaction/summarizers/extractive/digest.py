@@ -44,7 +44,7 @@ _OF_DIGEST: Final = _Shares()
 _OF_LIST: Final = _Shares(request=0.05, said=0.3, failed=0.01, calls=0.03)
 _OF_TALK: Final = _Shares(request=0.04, said=0.1, facts=0.0)
 """The shares of a talk between people: there are no calls, and its sentences are kept in place of bare facts."""
-_OF_CHAT: Final = _Shares(request=0.04, said=0.65, facts=0.0)
+_OF_CHAT: Final = _Shares(request=0.04, facts=0.0)
 """The shares of a talk with an assistant: rules and other statements of the user come before other sentences."""
 
 
