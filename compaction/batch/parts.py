@@ -188,8 +188,8 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
 def _empty_part(target: OutputFile, folder: Path) -> Path:
     """Write the part of an output without slices."""
     files = PartFiles(folder, (target.number, 0))
-    with files.open_rows(target.kind, target.path):
-        pass  # there are no rows
+    with contextlib.ExitStack() as without_rows:
+        without_rows.enter_context(files.open_rows(target.kind, target.path))
     return files.rows
 
 

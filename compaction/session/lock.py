@@ -4,7 +4,7 @@ A ``KeyboardInterrupt`` may come at any moment of a call in a plain thread. Who 
 
 ====================================== ===================================================================================
 while it waits, or holds the lock      the ``finally`` of `CallLock.leaving`
-inside `CallLock.leave`                `CallLock.leaving` calls it again: the second does what is left of the first
+inside `CallLock.leave`                `CallLock.leaving` calls it again, to finish it
 before `leaving` begins, or after it   `unawaited_calls` and `Unawaited`, with each call of the thread that has not left
 ====================================== ===================================================================================
 """
@@ -138,7 +138,7 @@ class CallLock:
         finally:
             try:
                 self.leave(call)
-            except BaseException:  # interrupted inside `leave`: the second call does what is left
+            except BaseException:  # interrupted inside `leave`: the second call finishes it
                 self.leave(call)
                 raise
 

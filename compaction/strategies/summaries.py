@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Final
 
 import attrs
@@ -88,7 +87,7 @@ class SummaryStrategy(CompactionStrategy):
         if tokens < 1:
             return ""
         said = own_words(index, replaced) + _answers_beside(index, replaced)
-        earlier_at = itertools.takewhile(lambda at: not _is_inherited(index, at), chain.from_iterable(index.places(replaced)))
+        earlier_at = takewhile(lambda at: not _is_inherited(index, at), chain.from_iterable(index.places(replaced)))
         return summarizers.excerpt(
             said,
             tokens,

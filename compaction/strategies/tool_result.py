@@ -89,5 +89,6 @@ def _reason(result: ToolResultPart) -> str:
 
 
 def _cut_to_reason(part: Part) -> Part:
-    reason = _reason(part) if isinstance(part, ToolResultPart) else ""
-    return attrs.evolve(part, text=f"{summarizers.DENIAL}: {reason}") if reason and isinstance(part, ToolResultPart) else part
+    if not isinstance(part, ToolResultPart) or not (reason := _reason(part)):
+        return part
+    return attrs.evolve(part, text=f"{summarizers.DENIAL}: {reason}")

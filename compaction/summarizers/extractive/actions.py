@@ -52,11 +52,9 @@ _FAILURE: Final = re.compile(  # a line that names an error
     ),
     re.MULTILINE,
 )
-_NO_FAILURE: Final = (
-    re.compile(  # it says that there was none: '"error": null', "0 error(s)", "not killed", "no job was aborted"
-        r"(?i)\"(?:errors?|failed|failures?)\"[ \t]*:[ \t]*(?:null|false|0\b|\"\"|\[[ \t]*\]|\{[ \t]*\})"
-        r"|(?<![\d.,])\b(?:0|no|not|none|no \w{1,30} w(?:as|ere)) (?:errors?\b|failed|aborted|killed|timed out|refused)"
-    )
+_NO_FAILURE: Final = re.compile(  # it says that there was none: '"error": null', "0 error(s)", "no job was aborted"
+    r"(?i)\"(?:errors?|failed|failures?)\"[ \t]*:[ \t]*(?:null|false|0\b|\"\"|\[[ \t]*\]|\{[ \t]*\})"
+    r"|(?<![\d.,])\b(?:0|no|not|none|no \w{1,30} w(?:as|ere)) (?:errors?\b|failed|aborted|killed|timed out|refused)"
 )
 _IDLE: Final = re.compile(  # such a line says less than the others
     r"Traceback \(|^\s*File \"|^\s*at |warning|Warnung|경고|警告|npm ERR! code|^\s*\^|={3}|\.{3,}|rsync error:|make: "

@@ -89,10 +89,10 @@ class DigestSummarizer:
         Raises:
             SummaryFailed: If there is nothing to summarize, or the budget is too small for any digest.
         """
-        messages, has_summaries = _messages(request), _with_summaries(request) is not request
-        if not has_summaries and not any(map(_says_something, messages)):
+        messages, given = _messages(request), request
+        request = _with_summaries(given)
+        if request is given and not any(map(_says_something, messages)):
             raise SummaryFailed("there are no new messages to make a digest of")
-        request = _with_summaries(request)
         writer = SummaryWriter(request, messages, self.redact or str)
         page, limit = writer.page, writer.page.limit
         shares = _of_talk(writer) or _OF_DIGEST

@@ -253,7 +253,7 @@ class _Room:
         return self._quoted
 
     def _most_of_task(self, newest: Sequence[_Entry]) -> int:
-        """Return the most tokens of the task: its share, or what is left beside the newest message, if that is more."""
+        """Return how many tokens the task may have: its share, or more, if the newest message leaves more."""
         share = int(_TASK_SHARE * self._tokens)
         of_newest = min(sum(self._size(each.text) + _ENTRY for each in newest), int((1 - _TASK_SHARE) * self._tokens))
         return max(self._left - of_newest, min(self._left, share))

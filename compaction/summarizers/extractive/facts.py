@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from ..redaction import REDACTED
 from .sentences import CUT
 
 _LONGEST: Final = 200
@@ -73,9 +74,6 @@ def fact_kind(fact: str) -> FactKind:
     return FactKind.PATH if "/" in fact or "\\" in fact else FactKind.NAME
 
 
-_REDACTED: Final = "[REDACTED:"
-
-
 def facts_in(text: str) -> dict[str, None]:
     """Return the facts of a text, in order of kind and appearance; O(characters).
 
@@ -99,7 +97,7 @@ def facts_in(text: str) -> dict[str, None]:
                 _keep(piece, found)
     for match in _QUOTED.finditer(text):
         quoted = match[match.lastindex or 0].strip()
-        if (4 if quoted.isascii() else 2) <= len(quoted) <= 80 and '"' not in quoted and not quoted.startswith(_REDACTED):
+        if (4 if quoted.isascii() else 2) <= len(quoted) <= 80 and '"' not in quoted and not quoted.startswith(REDACTED):
             found[quoted] = None
     found.update(dict.fromkeys(_NAMES.findall(text)))
     return found

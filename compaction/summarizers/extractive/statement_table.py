@@ -142,7 +142,7 @@ class StatementTable:
         return rivals
 
     def _sharing(self, statement: Statement) -> list[Remembered]:
-        """Return those with another value that share words with a statement that few others have, the most of theirs first."""
+        """Return the statements with another value that share rare words with this one; first those that it shares most of."""
         weights = dict[str, float]()
         for stem in sorted(statement.stems):  # sums of floats depend on their order
             holders = self._with_stem.get(stem, {})

@@ -126,8 +126,18 @@ def _each_sentence(passage: Passage) -> Iterator[tuple[Statement, bool]]:
         if voice in _OTHERS:
             kind, by = min(kind, Kind.PLAIN), "" if voice is Voice.LABELLED else QUOTED
         text, values = clipped(sentence, LONGEST_SENTENCE), values_of(said[:LONGEST_SENTENCE])
-        about = judged.stems, values, judged.changes, judged.is_request
-        yield Statement(text, kind, *about, lead=passage.lead, by=by, worth=judged.worth), judged.refers
+        found = Statement(
+            text,
+            kind,
+            judged.stems,
+            values,
+            changes=judged.changes,
+            is_request=judged.is_request,
+            lead=passage.lead,
+            by=by,
+            worth=judged.worth,
+        )
+        yield found, judged.refers
 
 
 def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:

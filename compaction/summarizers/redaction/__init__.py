@@ -18,7 +18,8 @@ from ...lazy import export_lazily
 
 if TYPE_CHECKING:
     from .secrets import redact
+    from .table import REDACTED as REDACTED
 
 __all__ = ["redact"]
 
-export_lazily(__name__, {"secrets": "redact"})
+export_lazily(__name__, {"secrets": "redact", "table": "REDACTED"})

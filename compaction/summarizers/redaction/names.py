@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from .table import TABLE, SecretSpan, any_of, in_small_letters
-from .values import is_code, is_mixed, is_no_word, is_placeholder, is_strong, looks_random, may_be_key
+from .table import REDACTED, TABLE, SecretSpan, any_of, in_small_letters
+from .values import is_code, is_mixed, is_not_word, is_placeholder, is_strong, looks_random, may_be_key
 
 # ---------------------------------------------------------------- how a name and its value are written
 
@@ -192,8 +192,7 @@ class _NamedValue:
 
 
 _FOREIGN: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-# "[REDACTED:password" is a mark of ours: the word in it does not name a value
-_IN_MARK: Final = re.compile(r"\[REDACTED:[a-z-]{0,40}\Z")
+_IN_MARK: Final = re.compile(rf"{re.escape(REDACTED)}[a-z-]{{0,40}}\Z")  # the word in a mark does not name a value
 _OPTION: Final = re.compile(r"--?[\w-]*$")
 _ARGUMENT: Final = re.compile(r"""[(,]\s?\\?["'][\w.-]*$""")
 _CELL_END: Final = re.compile(r"[`*]{0,3}[ \t]{0,40}(?:[|│┃║]|\n|\Z)")
@@ -204,8 +203,9 @@ def _any(_: str) -> bool:
     return True
 
 
-def _one_but_no_word(value: str) -> bool:
-    return is_no_word(value) and not any(character.isspace() for character in value)
+def _code_like(value: str) -> bool:
+    """Return whether a value has no blank, and is neither a word nor several with hyphens between them."""
+    return is_not_word(value) and not any(character.isspace() for character in value)
 
 
 def _told(value: str) -> bool:
@@ -222,8 +222,8 @@ def _has_digit(value: str) -> bool:
     return any(character.isdigit() for character in value)
 
 
-def _digit_or_no_word(value: str) -> bool:
-    return _has_digit(value) or is_no_word(value)
+def _digit_or_not_word(value: str) -> bool:
+    return _has_digit(value) or is_not_word(value)
 
 
 def _strong_or_long(value: str) -> bool:
@@ -243,17 +243,17 @@ class _Looks(NamedTuple):
 
 
 _LOOKS: Final = {
-    "variable": _Looks(_any, _any, _digit_or_no_word, _digit_or_no_word),
-    "assign": _Looks(is_no_word, _any, _has_digit, _has_digit),
-    "pair": _Looks(is_no_word, _any, _has_digit, _has_digit),
-    "tag": _Looks(is_no_word, _any, _has_digit, _has_digit),
+    "variable": _Looks(_any, _any, _digit_or_not_word, _digit_or_not_word),
+    "assign": _Looks(is_not_word, _any, _has_digit, _has_digit),
+    "pair": _Looks(is_not_word, _any, _has_digit, _has_digit),
+    "tag": _Looks(is_not_word, _any, _has_digit, _has_digit),
     "says": _Looks(_told, _any, _has_digit, _has_digit),
     "foreign": _Looks(_told_foreign, _any, _has_digit, _has_digit),
     "field": _Looks(is_strong, _any, _strong_or_long, _strong_or_long),
-    "cell": _Looks(is_strong, _one_but_no_word, _strong_or_long, _strong_or_long),
-    "gap": _Looks(is_strong, _one_but_no_word, is_mixed, _has_digit),
-    "comma": _Looks(is_strong, _one_but_no_word, _strong_or_long, _strong_or_long),  # always quoted
-    "call": _Looks(is_strong, _one_but_no_word, _strong_or_long, _strong_or_long),  # always quoted, and for passwords only
+    "cell": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),
+    "gap": _Looks(is_strong, _code_like, is_mixed, _has_digit),
+    "comma": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # always quoted
+    "call": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # always quoted, and for passwords only
 }
 """How a value must look behind each operator, and behind special cases: ``variable`` is ``=`` behind a name in capitals, and
 ``foreign`` a sentence that is not in ASCII. A blank behind an option counts as ``assign``."""

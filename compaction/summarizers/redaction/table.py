@@ -13,6 +13,9 @@ TABLE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("secrets.t
 SecretSpan: TypeAlias = tuple[int, int, str]
 """Where a secret starts and ends, and its kind."""
 
+REDACTED: Final = "[REDACTED:"
+"""The beginning of the mark in place of a secret; its kind and a bracket follow."""
+
 
 def any_of(words: Iterable[str]) -> str:
     """Return an expression for the words, letter by letter, so that it fails early; a space in a word is any blank."""
@@ -83,7 +86,7 @@ def replaced(text: str, spans: Iterable[SecretSpan]) -> str:
     done = 0
     for start, end, kind in sorted(spans):
         if start >= done:
-            pieces += [text[done:start], f"[REDACTED:{kind.replace('_', '-')}]"]
+            pieces += [text[done:start], f"{REDACTED}{kind.replace('_', '-')}]"]
             done = end
     return "".join([*pieces, text[done:]]) if pieces else text
 

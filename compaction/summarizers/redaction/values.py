@@ -43,13 +43,13 @@ def is_code(value: str) -> bool:
     return _CODE.fullmatch(value) is not None
 
 
-def is_no_word(value: str) -> bool:
+def is_not_word(value: str) -> bool:
     """Return whether a value is neither a word, nor several with hyphens between them."""
     return _WORDS.fullmatch(value) is None
 
 
 def may_be_key(value: str) -> bool:
-    """Return whether a value has eight characters or more and no blank, and is no number or name such as ``eu-central-1``."""
+    """Return whether a value is long enough and without blanks, and neither a number nor a name such as ``eu-central-1``."""
     is_one = not any(character.isspace() for character in value)
     return is_one and len(value) >= 8 and not value.isdecimal() and _RESOURCE.fullmatch(value) is None
 

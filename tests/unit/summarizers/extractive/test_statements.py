@@ -181,5 +181,5 @@ def test_what_stands_behind_a_quotation_is_the_users(quoted: str) -> None:
     ],
 )
 def test_a_sentence_that_ends_in_a_quoted_one_is_quoted(text: str, by: str) -> None:
-    """An order inside quotation marks is not written as the user's; a name that has its dot inside is no quotation."""
+    """An order inside quotation marks is not written as the user's; a name that has its dot inside is not a quotation."""
     assert [each.by for each in user_statements(passages(text))] == [by]
