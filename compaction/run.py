@@ -81,10 +81,11 @@ def _flow(
         return recorder.result(budget, hard=hard)
     except BaseException:
         index.rollback(recorder.checkpoint)
-        if marks is None:  # the next run decides, by its own strategy
-            index.believe(None)
         with contextlib.suppress(BaseException):
             steps.close()
+        if marks is None:  # the next run decides, by its own strategy
+            with contextlib.suppress(Exception):
+                index.believe(None)
         raise
 
 

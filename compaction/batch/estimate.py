@@ -16,7 +16,7 @@ from ..files import unreadable_errors
 from ..index import Request
 from ..run import unawaited
 from ..strategies import Rehearsed, StrategyLike
-from ..summarizers import DigestSummarizer, SummaryRequest, asks_model
+from ..summarizers import SummaryRequest, answer_offline, asks_model
 from .chunks import read_chunks
 from .input_files import InputFile, Inputs, find_input_files, paths_of
 from .job import Job
@@ -60,20 +60,20 @@ class BatchEstimate:
 
 
 def estimate(
-    inputs: Inputs, job: Job | StrategyLike, *, sample: int = 200, follow_links: bool = False, if_model: bool = False
+    inputs: Inputs, job: Job | StrategyLike, *, sample: int = 200, follow_links: bool = False, count_digests: bool = False
 ) -> BatchEstimate:
     """Compact a sample of the inputs and return an estimate for all of them.
 
     The sample is spread evenly over plain files and tables, and taken from the beginning of compressed files. If there are many
-    inputs, only some are sampled. A digest answers each request for a summary, and the requests that a batch would send are
-    counted. Nothing is stored.
+    inputs, only some are sampled. A digest answers in place of a model, and the requests to a model are counted. Nothing is
+    stored.
 
     Args:
         inputs: Files and directories.
         job: The strategy and the settings for each conversation, as for `compact_files`.
         sample: The approximate number of conversations in the sample, >= 1.
         follow_links: Whether symbolic links in input directories are followed.
-        if_model: Whether to count the requests to a digest as well, as if a model were in its place.
+        count_digests: Whether requests to a digest count as well, as if a model were in its place.
 
     Raises:
         UnreadableFile: If no input can be read.
@@ -83,7 +83,7 @@ def estimate(
     sources, _ = find_input_files(paths_of(inputs), follow_links=follow_links)
     counts = BatchCounts()
     job = Job.of(job)
-    job = attrs.evolve(job, strategy=Rehearsed(job.strategy, partial(_counted, counts, if_model)))
+    job = attrs.evolve(job, strategy=Rehearsed(job.strategy, partial(_counted, counts=counts, count_digests=count_digests)))
     failed: dict[str, str] = {}
     sampled, began = 0.0, time.process_time()
     chosen = _spread(sources, _PLACES)
@@ -100,16 +100,15 @@ def estimate(
     )
 
 
-def _counted(counts: BatchCounts, if_model: bool, request: Request) -> Any:
+def _counted(request: Request, *, counts: BatchCounts, count_digests: bool) -> str | None:
     """Count a request for a summary, and answer it without a model; nothing is stored."""
     if not isinstance(request, SummaryRequest):
         return None
-    has_model = asks_model(request.summarizer)
-    if has_model or if_model:
+    if count_digests or asks_model(request.summarizer):
         counts.requests += 1
         counts.prompt_tokens += sum(group.tokens for group in request.groups) + _PROMPT_TOKENS
         counts.completion_tokens += request.budget
-    return DigestSummarizer().summarize(request) if has_model else request.call()
+    return answer_offline(request)
 
 
 def _spread(items: Sequence[Any], most: int) -> list[Any]:

@@ -139,7 +139,7 @@ def batch_command(
         keys=signing_keys(),
     )
     if dry_run:
-        estimated = estimate(inputs, job, sample=sample, follow_links=follow_links, if_model=priced is not None)
+        estimated = estimate(inputs, job, sample=sample, follow_links=follow_links, count_digests=priced is not None)
         show_estimate(estimated, priced, note, as_json=as_json)
         return ExitCode.FOUND if estimated.sample.bad or estimated.failed else ExitCode.DONE
     limits = Limits(concurrency=concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)

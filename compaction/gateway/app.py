@@ -91,7 +91,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
                 answers: dict[str, Callable[[Any], Any]] = {
                     "status": lambda _: own_snapshot(),
                     "windows": conversations.windows.learn_from,
-                    "forget": lambda about: deletion.in_memory(*about),
+                    "forget": lambda about: deletion.in_own_memory(*about),
                 }
                 conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.ask, "windows", answer=bool))
                 await stack.enter_async_context(workers.listening(endpoint, answers))

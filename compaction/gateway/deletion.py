@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -60,6 +60,10 @@ class ConversationDeletion:
             times.pop(name, None)
         return "deleted" if is_deleted else "unknown"
 
+    def in_own_memory(self, names: Iterable[str], before: float = math.inf) -> dict[str, str]:
+        """Delete conversations from the memory of this process; return the answer of `in_memory` for each."""
+        return {name: self.in_memory(name, before) for name in names}
+
     async def everywhere(self, name: str) -> bool:
         """Delete a conversation from all workers and files, and return whether anything of it was there.
 
@@ -67,19 +71,23 @@ class ConversationDeletion:
             ConversationInUse: If it is compacted right now.
             StateError: If a file cannot be written.
         """
-        found = await self._in_memories(name)
+        found = (await self._in_memories([name]))[name]
         if "in use" in found:
             raise ConversationInUse(name)
         return await self._conversations.in_thread(partial(self._in_files, name)) or "deleted" in found
 
-    async def _in_memories(self, name: str, before: float = math.inf) -> list[str]:
-        """Delete a conversation from the memory of all workers; return the answers of `in_memory`.
+    async def _in_memories(self, names: Iterable[str], before: float = math.inf) -> dict[str, set[str]]:
+        """Delete conversations from the memory of all workers; return the answers of `in_memory` for each.
 
-        A worker that runs but does not answer may use it.
+        A worker that runs but does not answer may use all of them.
         """
-        found = [self.in_memory(name, before)]
-        if self._workers is not None and found != ["in use"]:
-            found += await self._workers.ask("forget", (name, before), answer=str, silent="in use")
+        found = {name: {answer} for name, answer in self.in_own_memory(names, before).items()}
+        others = [name for name, answers in found.items() if answers != {"in use"}]
+        if self._workers is not None and others:
+            silent = dict.fromkeys(others, "in use")
+            for answers in await self._workers.ask("forget", (others, before), answer=dict[str, str], silent=silent):
+                for name, answer in answers.items():
+                    found[name].add(answer)
         return found
 
     def _in_files(self, name: str) -> bool:
@@ -124,23 +132,27 @@ class ConversationDeletion:
         Raises:
             StateError: If a file cannot be written.
         """
-        now, in_thread = self._settings.clock(), self._conversations.in_thread
-        deleted, before = set[str](), now - after
+        now, uses = self._settings.clock(), self._uses
+        before = now - after
 
-        def unused(names: Iterable[str]) -> Iterator[str]:  # the times in the file are up to a twentieth too old
+        def unused(names: Iterable[str]) -> list[str]:  # the times in the file are up to a twentieth too old
+            found = anyio.from_thread.run(self._in_memories, names, before)
+            return [name for name, answers in found.items() if "in use" not in answers]
+
+        def delete(names: Iterable[str]) -> list[str]:
+            deleted: list[str] = []
             for name in names:
-                if "in use" not in anyio.from_thread.run(self._in_memories, name, before):
-                    yield name
+                if self._last_use.get(name, -math.inf) < before:  # the deletion of those before it took a while
+                    self._delete_recalled(name)
+                    deleted.append(name)
+            return deleted
 
-        def delete(names: Iterable[str]) -> None:
-            for name in unused(names):  # asked again: those before it take a while
-                self._delete_recalled(name)
-                deleted.add(name)
+        def find_and_delete() -> list[str]:
+            if uses is not None:
+                return uses.delete_unused(before, now, only=unused, also=delete)
+            return delete(unused([name for name, at in self._last_use.items() if at < before]))
 
-        await in_thread(partial(delete, [name for name, at in self._last_use.items() if at < before]))
-        if self._uses is not None:
-            await in_thread(partial(self._uses.delete_unused, before, now, only=unused, also=delete))
-        return sorted(deleted)
+        return sorted(await self._conversations.in_thread(find_and_delete))
 
     async def keep_deleting(self) -> None:
         """Delete unused conversations from time to time, until cancelled; after a failure, the next time tries again."""

@@ -105,27 +105,23 @@ class Workers:
     async def ask(self, kind: str, value: Any = None, *, answer: type[_T], silent: _T | None = None) -> list[_T]:
         """Ask all other workers something, and return their answers, of this type.
 
-        One that does not run gives none. For one that runs but does not answer in time, ``silent`` counts, if it is given.
+        One that does not run gives none. For one that runs but gives none, or none in time, ``silent`` counts, if it is given.
         """
-        found: list[_T] = []
-        for number in range(self.count):
-            if number == self.number:
-                continue
-            try:
-                async with asyncio.timeout(self.answer_seconds):
-                    data = await self._answer_of(number, kind, value)
-                found.append(msgspec.msgpack.decode(data, type=answer))
-            except TimeoutError:
-                found += [] if silent is None else [silent]
-            except (OSError, asyncio.IncompleteReadError):
-                continue
-        return found
 
-    async def _answer_of(self, number: int, kind: str, value: Any) -> bytes:
-        reader, writer = await asyncio.open_unix_connection(self.socket(number))
-        with closing(writer):
-            await _write(writer, kind, value)
-            return (await _read(reader))[1]
+        async def answer_of(number: int) -> _T | None:
+            try:
+                reader, writer = await asyncio.open_unix_connection(self.socket(number))
+            except OSError:
+                return None
+            with closing(writer), suppress(OSError, asyncio.IncompleteReadError):  # TimeoutError is an OSError
+                async with asyncio.timeout(self.answer_seconds):
+                    await _write(writer, kind, value)
+                    _, data = await _read(reader)
+                return msgspec.msgpack.decode(data, type=answer)
+            return silent
+
+        others = (number for number in range(self.count) if number != self.number)
+        return [each for each in await asyncio.gather(*map(answer_of, others)) if each is not None]
 
     @asynccontextmanager
     async def listening(self, app: ASGIApp, answers: Mapping[str, Callable[[Any], Any]]) -> AsyncGenerator[None]:

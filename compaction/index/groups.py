@@ -21,12 +21,14 @@ NO_CALL: Final = "result"
 """The text in place of the tool name, for a result without a call."""
 
 _HEAD: Final = "[Tool results]"
+_SERVER: Final = re.compile(r"__|[.:/]")  # "chat__human_input", "functions.ask_user"
+_PERSON: Final = re.compile(r"user|human|person|follow|clarif|approval", re.IGNORECASE)
 _ASKS_USER: Final = re.compile(
-    r"^(?:[\w-]+(?:__|[.:/]))?(?:(?:ask|clarify|human)(?:[_-]?(?:user|human|person|question|for|followup|clarif|approval)\w*)?"
+    r"(?:(?:ask|clarify|human)(?:[_-]?(?:user|human|person|question|for|followup|clarif|approval)\w*)?"
     r"|(?:(?:request|await|collect|elicit|wait[_-]?for|prompt(?:[_-]?for)?)[_-]?)?(?:user|human)[_-]?"
     r"(?:input|question|feedback|approval|confirmation|answer|response)"
     r"|get[_-]?(?:user[_-]?(?:input|approval|confirmation)|human[_-]?(?:input|approval|confirmation|feedback))"
-    r"|request[_-]?approval)(?:[_-]?tool)?$",
+    r"|request[_-]?approval)(?:[_-]?tool)?",
     re.IGNORECASE,
 )
 
@@ -119,11 +121,14 @@ class MessageGroup:
 def asks_user(tool: str) -> bool:
     """Whether the result of a tool with this name is what the user answers; no text of a conversation decides that.
 
-    >>> names = "ask_user AskUserQuestion chat.human_input human_input_tool get_user_feedback search_user_questions read_file"
+    A tool of a server may ask a service: it must name a person, or what only a person gives.
+
+    >>> names = "ask_user ask_question chat.human_input human_input_tool get_user_feedback wiki.ask_question read_file"
     >>> [name for name in names.split() if asks_user(name)]
-    ['ask_user', 'AskUserQuestion', 'chat.human_input', 'human_input_tool']
+    ['ask_user', 'ask_question', 'chat.human_input', 'human_input_tool']
     """
-    return _ASKS_USER.search(tool) is not None
+    *servers, name = _SERVER.split(tool)
+    return _ASKS_USER.fullmatch(name) is not None and (not servers or _PERSON.search(name) is not None)
 
 
 def says_nothing(message: Message) -> bool:

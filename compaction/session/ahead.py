@@ -244,10 +244,11 @@ class SummariesAhead:
     @property
     def _stage(self) -> Literal["closed", "idle", "requested", "arrived", "prepared"]:
         """The state of the drawing above, or ``"closed"``. Only when it is idle may a summary be requested."""
-        asked = self._requested
+        with self._guard:
+            asked, arrived = self._requested, self._arrived
         if asked is not None and self._tasks.has(asked.task):
             return "requested"
-        if self._arrived is not None:
+        if arrived is not None:
             return "arrived"
         if self.prepared.summary is not None:
             return "prepared"

@@ -323,8 +323,8 @@ class CompactionSession:
                 reply = client.create(messages=await session.overflowed(error))
 
         Args:
-            error: The error that the client or framework raised; see `compaction.tokens.LengthRefusal`. Figures that are a text
-                of the conversation as well are not believed: the server may quote it.
+            error: The error that the client or framework raised; see `compaction.tokens.LengthRefusal`. If the
+                conversation contains its words too, its figures are ignored: the server may have quoted them.
             sync: As for `view`.
 
         Raises:
@@ -380,7 +380,7 @@ class CompactionSession:
     def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
         """Record the token usage that a provider reported for the last view, and correct later counts with it.
 
-        A report that arrives while a call is running is saved at the end of that call, and counts from the next one.
+        A report that arrives while the strategy runs counts from the next call; one during any call is saved at its end.
 
         Args:
             usage: A provider's usage object or mapping, or a `Usage`.
@@ -400,7 +400,7 @@ class CompactionSession:
             if free:
                 self._save(self._reports.anchor)
             else:
-                self._changes, self._has_late_report = object(), True
+                self._has_late_report = True
 
     def recall_usage(self, usages: Sequence[Any]) -> None:
         """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
@@ -582,7 +582,11 @@ class CompactionSession:
             self._save()
 
     def _save(self, anchor: int | None = None) -> None:
-        """Save the unsaved changes: the whole session, or, if there are none but a new usage ``anchor``, that alone."""
+        """Save the unsaved changes: the whole session, or, if there are none but a new usage ``anchor``, that alone.
+
+        A late report has such an anchor, too.
+        """
+        anchor = self._reports.anchor if self._has_late_report else anchor
         store, changes, self._has_late_report = self._store, self._changes, False
         is_saved = changes is self._saved_changes
         if store is None or (is_saved and anchor is None):
@@ -676,10 +680,11 @@ class CompactionSession:
         self._is_torn = False
 
     def _is_unchanged(self) -> bool:
-        """Whether the index has the messages and edits of the last whole state. O(edits)."""
+        """Whether the index has the messages, edits, pins and marks of the last whole state. O(edits)."""
         now, whole = self._index.snapshot, self._committed.saved
         has_its_messages = now.messages is whole.messages and len(self._index.columns.source) == self._committed.messages
-        return has_its_messages and same(now.journal, whole.journal)
+        has_its_marks = (now.pinned, now.believed_until, now.own) == (whole.pinned, whole.believed_until, whole.own)
+        return has_its_messages and has_its_marks and same(now.journal, whole.journal)
 
     def _whole(self) -> _Committed:
         """Return the session as it is now; O(edits) after a change, otherwise O(1)."""

@@ -64,14 +64,22 @@ class DatabaseFile:
         with self.open() as database:
             # sqlite3 begins a transaction only before a statement that changes rows, so this runs outside of one, as it must
             database.execute("VACUUM")
-        self.empty_log()
-
-    def empty_log(self) -> None:
-        """Move what is in the log into the file, so that neither has what was deleted; O(log)."""
-        with self.open() as database:
-            (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
+        if not self.empty_log(waits=True):
             raise StateError(f"{self.path}: another process reads the file, and its log still has what was deleted; try again")
+
+    def empty_log(self, *, waits: bool) -> bool:
+        """Move what is in the log into the file, so that neither has what was deleted; return whether that was done. O(log).
+
+        It cannot be done while another process reads the file; with ``waits``, that is waited for.
+        """
+        log = Path(f"{self.path}-wal")  # SQLite deletes it when the last connection is closed
+        if not log.exists():
+            return True
+        with self.open() as database:
+            if not waits:
+                database.execute("PRAGMA busy_timeout=0")
+            (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
 
     def _fill(self, database: sqlite3.Connection) -> None:
         """Create the tables in one transaction, unless the file is another program's."""

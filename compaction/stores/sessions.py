@@ -104,7 +104,7 @@ class SessionStore:
         now: float,
         *,
         only: Callable[[list[str]], Iterable[str]] | None = None,
-        also: Callable[[list[str]], object] | None = None,
+        also: Callable[[list[str]], Iterable[str] | None] | None = None,
     ) -> list[str]:
         """Delete the sessions that were last used before a time, with all their bytes, and return their ids.
 
@@ -115,8 +115,8 @@ class SessionStore:
             before: The time.
             now: The current time.
             only: Called first, with the ids; returns those that may be deleted.
-            also: Called with the ids of the deleted sessions, to delete what belongs to them elsewhere. If it raises, they are
-                found again.
+            also: Called with the ids of the deleted sessions, to delete what belongs to them elsewhere. It may return those for
+                which it did so. The others are found again, and so are all if it raises.
         """
         with self._file.open() as database:
             database.execute("INSERT OR IGNORE INTO session_uses (id, at) SELECT id, ? FROM sessions", (now,))
@@ -129,8 +129,8 @@ class SessionStore:
             database.executemany("DELETE FROM sessions WHERE id = ?", [(id,) for id in ids])
             database.executemany("DELETE FROM session_keys WHERE id = ?", [(id,) for id in ids])
         if ids:
-            if also is not None:
-                also(ids)
+            done = ids if also is None else also(ids)
+            ids = ids if done is None else list(done)
             self.scrub()
             with self._file.open() as database:
                 database.executemany("DELETE FROM session_uses WHERE id = ? AND at < ?", [(id, before) for id in ids])

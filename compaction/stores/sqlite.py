@@ -100,8 +100,9 @@ class SQLiteStore:
     def forget(self, session: str, records: Sequence[StoredRecord]) -> None:
         """Delete every record that contains one of these messages (see `ForgettingStore`); O(records of the session).
 
-        If a record was deleted, the file is rewritten, O(file), so that none of its bytes are left in the file or its log; if
-        another process reads it meanwhile, call the method again. With its last record, the session's name is deleted.
+        If a record was deleted, the file is rewritten, O(file), so that none of its bytes are left in the file or its log. If
+        another process reads it meanwhile, call the method again, which then removes what is left. With its last record, the
+        session's name is deleted.
         """
         records = self._redacted(records)
         with self._file.open() as database:
@@ -117,7 +118,7 @@ class SQLiteStore:
         if holding or unused:
             self._file.scrub()
         else:
-            self._file.empty_log()  # an earlier call may have failed to
+            self._file.empty_log(waits=False)  # an earlier call may have failed to
 
     def _redacted(self, records: Sequence[StoredRecord]) -> Sequence[StoredRecord]:
         return records if self.redact is None else [record.redacted(self.redact) for record in records]

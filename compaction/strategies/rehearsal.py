@@ -11,7 +11,7 @@ import attrs
 from ..errors import StrategyError
 from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
-from ..summarizers import SummaryRequest, asks_model
+from ..summarizers import SummaryRequest, answer_offline, asks_model
 from ..triggers import Trigger, always, tokens_exceed
 from .base import Steps, Strategy, group_tokens
 from .prepared import prepared_for
@@ -21,7 +21,7 @@ from .token_budget import TokenBudgetComposed
 _WORD: Final = "word "
 
 
-def _asks_model(request: Request) -> bool:
+def _is_to_model(request: Request) -> bool:
     """Return whether a request is to a model: neither to a store nor to an extractive summarizer."""
     if isinstance(request, SummaryRequest):
         return asks_model(request.summarizer)
@@ -34,8 +34,8 @@ def _answer_without_model(request: Request) -> Any:
         return None
     if not isinstance(request, SummaryRequest):
         raise StrategyError(f"{type(request).__name__} cannot be rehearsed")
-    if not _asks_model(request):
-        return request.call()
+    if not _is_to_model(request):
+        return answer_offline(request)
     text = _WORD * request.budget
     return text[: len(text) * request.budget // max(request.budget, request.counter.count_text(text))]
 
@@ -89,7 +89,7 @@ def summary_ahead(
             prepared=PreparedSummaries(),
         )
         try:
-            with dry_run(tried, index, until_request=_asks_model, answer=_answer_without_model) as dry:
+            with dry_run(tried, index, until_request=_is_to_model, answer=_answer_without_model) as dry:
                 if isinstance(dry.request, SummaryRequest):
                     found = _standing(index, strategy, dry.index.running, dry.request)
                     if found is not None:

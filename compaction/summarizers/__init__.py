@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .cached import CachedSummarizer
     from .extractive import DENIAL as DENIAL
     from .extractive import DigestSummarizer, FactSummarizer
+    from .extractive import answer_offline as answer_offline
     from .extractive import asked_in as asked_in
     from .extractive import denial_in as denial_in
     from .extractive import excerpt as excerpt
@@ -69,8 +70,9 @@ export_lazily(
     {
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time asks_model usable_text",
         "cached": "CachedSummarizer",
-        "extractive": "DENIAL DigestSummarizer FactSummarizer asked_in denial_in excerpt facts_in is_short_answer listed"
-        " message_numbers one_line quoted_tokens quoted_words shortened split_excerpt task_of without_excerpts",
+        "extractive": "DENIAL DigestSummarizer FactSummarizer answer_offline asked_in denial_in excerpt facts_in"
+        " is_short_answer listed message_numbers one_line quoted_tokens quoted_words shortened split_excerpt task_of"
+        " without_excerpts",
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
         "redaction": "redact",

@@ -73,14 +73,12 @@ class LengthRefusal:
         Returns:
             The refusal; ``None`` if the error does not say that the request was too long.
         """
-        for status, words in _length_errors(error):
-            found = cls._of(words)
-            if status or found != cls() or _says("in_any_error", words):  # without a status, a phrase alone is not enough
-                return found
-        return None
+        found = _refusal_in(error)
+        return None if found is None else found[1]
 
     @classmethod
-    def _of(cls, words: str) -> LengthRefusal:
+    def of(cls, words: str) -> LengthRefusal:
+        """Return the refusal with the figures in these words."""
         tokens, window, reply = (_first(kind, words) for kind in ("tokens", "window", "reply"))
         if window is not None and reply is not None and reply < window:
             window -= reply
@@ -109,8 +107,8 @@ def is_quoted(error: object, request: str) -> bool:
     O(characters of the request).
     """
     kinds = ("in_answers", "in_any_error", "tokens", "window", "reply")
-    said = [words for _, words in _length_errors(error)][:1]
-    found = [each[0] for says in said for kind in kinds for pattern in _patterns(kind) if (each := pattern.search(says))]
+    says, _ = _refusal_in(error) or ("", None)
+    found = [each[0] for kind in kinds for pattern in _patterns(kind) if (each := pattern.search(says))]
     asked = _letters(request)
     return bool(found) and all(_letters(each) in asked for each in found)
 
@@ -126,12 +124,15 @@ def _first(kind: str, words: str) -> int | None:
     return next((int(each[1].replace(",", "")) or None for each in found if each), None)
 
 
-def _length_errors(error: object) -> Iterator[tuple[int, str]]:
-    """Yield the status and the words of an error, and of each of its causes, that may mean that a request was too long."""
+def _refusal_in(error: object) -> tuple[str, LengthRefusal] | None:
+    """Return the words of the first among an error and its causes that says that a request was too long, and the refusal."""
     for each in _with_causes(error):
         status, words = _status(each), _words(each)[:_READ_CHARS]
-        if is_too_long(status, words):
-            yield status, words
+        found = LengthRefusal.of(words)
+        # without a status, a phrase alone is not enough
+        if is_too_long(status, words) and (status or found != LengthRefusal() or _says("in_any_error", words)):
+            return words, found
+    return None
 
 
 def _with_causes(error: object) -> Iterator[object]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .denials import DENIAL as DENIAL
     from .denials import denial_in as denial_in
     from .digest import DigestSummarizer, FactSummarizer
+    from .digest import answer_offline as answer_offline
     from .digest import message_numbers as message_numbers
     from .digest import quoted_tokens as quoted_tokens
     from .excerpt import excerpt as excerpt
@@ -62,7 +63,7 @@ export_lazily(
     __name__,
     {
         "denials": "DENIAL denial_in",
-        "digest": "DigestSummarizer FactSummarizer message_numbers quoted_tokens",
+        "digest": "DigestSummarizer FactSummarizer answer_offline message_numbers quoted_tokens",
         "facts": "facts_in",
         "page": "listed",
         "excerpt": "excerpt task_of",

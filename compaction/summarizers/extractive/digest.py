@@ -166,6 +166,14 @@ class FactSummarizer:
         return writer.page.text()
 
 
+def answer_offline(request: SummaryRequest) -> str:
+    """Return an answer that asks no model and stores nothing: that of the request's digest or list of facts, else a digest."""
+    summarizer = request.summarizer
+    if not isinstance(summarizer, DigestSummarizer | FactSummarizer):
+        summarizer = DigestSummarizer()
+    return summarizer.summarize(request)
+
+
 def _of_talk(writer: SummaryWriter) -> _Shares | None:
     """Return the shares of a talk; ``None`` for any other conversation."""
     if not writer.talk:

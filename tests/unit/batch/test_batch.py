@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ from compaction.batch.slices import cut_slices
 from compaction.errors import ConfigurationError, StateError, UnreadableFile, UnwritableFile
 from compaction.stores import SQLiteStore
 from compaction.strategies import Lossless, Summarization, Truncation
-from compaction.summarizers import DigestSummarizer, FirstOf, OpenAISummarizer
+from compaction.summarizers import CachedSummarizer, DigestSummarizer, FirstOf, OpenAISummarizer, SummaryRequest
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import system, tool_turns, turns, user
 from tests.support.corpora import BAD, BUDGET, CHATS, KINDS, SMALL, STRATEGY, errors_of, expected, lines, read_rows, run, store
@@ -498,6 +499,25 @@ def test_the_usual_workers_and_slices(tmp_path: Path, monkeypatch: pytest.Monkey
     assert run(source, tmp_path / "c.jsonl", **least, stop=lambda: True).outcome == "interrupted"
 
 
+class AwaitedList:
+    """A summarizer without a model that has to be awaited."""
+
+    asks_model = False
+
+    async def summarize(self, request: SummaryRequest) -> str:
+        return "Awaited."
+
+
+def test_an_estimate_stores_no_answer_and_awaits_none(tmp_path: Path) -> None:
+    """A digest answers in place of a cache and of a summarizer that has to be awaited; neither asks a model."""
+    chat = {"messages": [user("Never push to main. " * 9), *turns(40, words=30)]}
+    source, cache = store(tmp_path / "in.jsonl", "jsonl", [chat]), tmp_path / "answers.db"
+    for summarizer in (CachedSummarizer(DigestSummarizer(), cache), AwaitedList()):
+        found = estimate([source], Job(Summarization(summarizer, keep=last(groups=1)), counter="chars/4"))
+        assert (found.sample.requests, found.sample.degraded, found.sample.changed > 0) == (0, 0, True)
+    assert not cache.exists() or sqlite3.connect(cache).execute("SELECT count(*) FROM answers").fetchone() == (0,)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_estimate_of_everything_is_the_truth(kind: str, tmp_path: Path) -> None:
     """An estimate from all conversations equals the counts of the batch; nothing is written."""
@@ -535,7 +555,7 @@ def test_an_estimate_counts_what_a_summarizer_would_get(tmp_path: Path) -> None:
     for strategy in (presets.langgraph_summary(**sizes), presets.adaptive(BUDGET), presets.token_budget(BUDGET)):
         found = estimate([source], Job(strategy, counter="chars/4", budget=BUDGET))
         assert (found.sample.requests, found.sample.changed > 0) == (0, True)
-        assert estimate([source], Job(strategy, counter="chars/4", budget=BUDGET), if_model=True).sample.requests > 0
+        assert estimate([source], Job(strategy, counter="chars/4", budget=BUDGET), count_digests=True).sample.requests > 0
 
 
 def test_an_estimate_of_a_part_is_scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -260,12 +260,61 @@ async def test_a_conversation_that_was_used_meanwhile_stays(tmp_path: Path, monk
         forget = SQLiteStore.forget
 
         def use_the_other(store: SQLiteStore, session: str, ids: Any) -> Any:
+            conversations._forgotten.pop("b", None)  # as its next request does
             anyio.from_thread.run(deletion.note_use, turn_of("b"))
             return forget(store, session, ids)
 
         monkeypatch.setattr(SQLiteStore, "forget", use_the_other)
         assert await deletion.delete_unused(10.0) == ["a"]
         assert [bool(conversations.recalled.range(name, 1, 9)) for name in names] == [False, True]
+
+
+async def test_one_that_was_used_during_its_deletion_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its recalled texts stay, and so does its time of use, so that a later deletion completes the work."""
+    now = [100.0]
+    conversations, deletion = deletion_of(now, recall=tmp_path / "recall.db", forget_after=10.0)
+    assert conversations.recalled is not None
+    async with conversations:
+        await deletion.note_use(turn_of("a"))
+        conversations.recalled.put("a", [StoredRecord.of_message({}, role="user", text="swordfish", salt="a")])
+        now[0] += 10.5
+        found = SessionStore.delete_unused
+
+        def used_between(store: SessionStore, *args: Any, also: Any, **options: Any) -> Any:
+            return found(store, *args, also=lambda ids: deletion._last_use.update(a=now[0]) or also(ids), **options)
+
+        monkeypatch.setattr(SessionStore, "delete_unused", used_between)
+        assert await deletion.delete_unused(10.0) == []
+        assert conversations.recalled.range("a", 1, 9) != []
+        monkeypatch.undo()
+        now[0] += 10.5
+        assert await deletion.delete_unused(10.0) == ["a"]
+        assert conversations.recalled.range("a", 1, 9) == []
+
+
+async def test_all_names_are_asked_about_at_once(tmp_path: Path) -> None:
+    """Each other worker gets one question, however many conversations were unused. One that fails to answer may use them."""
+    now, asked = [100.0], list[Any]()
+    conversations, deletion = deletion_of(
+        now, recall=tmp_path / "recall.db", forget_after=10.0, workers=Workers(tmp_path, 2, 1)
+    )
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError(scope)
+
+    def answer(about: Any) -> dict[str, str]:
+        asked.append(about)
+        if len(asked) == 1:
+            raise OSError("disk full")
+        return dict.fromkeys(about[0], "unknown")
+
+    async with conversations, Workers(tmp_path, 2, 0).listening(serve, {"forget": answer}):
+        for name in "abc":
+            await deletion.note_use(turn_of(name))
+        now[0] += 10.5
+        assert await deletion.delete_unused(10.0) == []
+        assert await deletion.delete_unused(10.0) == ["a", "b", "c"]
+    assert [sorted(names) for names, _ in asked] == [["a", "b", "c"]] * 2
 
 
 @pytest.mark.parametrize("is_compacting", [False, True])
@@ -279,7 +328,7 @@ async def test_a_conversation_that_another_worker_uses_stays(is_compacting: bool
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError(scope)
 
-    answers = {"forget": lambda about: owning.in_memory(*about)}
+    answers = {"forget": lambda about: owning.in_own_memory(*about)}
     async with owner, other, Workers(tmp_path, 2, 0).listening(serve, answers):
         turn = await owner.turn(request_of(tool_chat(20)))
         name = turn.session.id
