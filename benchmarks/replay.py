@@ -136,7 +136,7 @@ def _section(result: ReplayResult, window: int) -> str:
     difference = result.summary("adaptive").difference
     figures = ", ".join(f"{name} {_points(difference[name])}" for name in ("cost", *MEASURES))
     size = f"{window // 1_000}k"
-    old = [score.old.needed for score in result.scores("adaptive") if score.old.needed]
+    old = [needed for score in result.scores("adaptive") if (needed := score.shares["old"].needed)]
     return (
         f"## A window of {size} tokens\n\n![Cost against recall](benchmarks-{size}.svg)\n\n{_table(result)}\n\n"
         f"*old* counts {sum(old)} uses of facts in {len(old)} sessions.\n\n"

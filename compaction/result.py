@@ -25,7 +25,8 @@ Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"
 
 - ``unchanged``: no edit was made.
 - ``compacted``: edits were made, and nothing failed.
-- ``degraded``: a part failed, such as a summarizer, and the fallback that its strategy configures was used.
+- ``degraded``: something failed, see ``failures``: a part, such as a summarizer, whose strategy's fallback was used; or the
+  saving of a session, or its ``on_event``.
 - ``over_target``: the budget is exceeded, or a strategy that ran missed its target. A missed target does not count
 
   - if it holds at the end of the run, or

@@ -38,8 +38,8 @@ NEVER: Final = 1 << 62
 """A number of edits that is never reached."""
 
 Position: TypeAlias = tuple[int, int, int]
-"""For a source message: its ordinal, 0 and 0. For a message of a summary: the ordinal of the next source message, -1, and its
-order among the summaries there; a summary has two messages at most."""
+"""For a source message: its ordinal, 0 and 0. For a message of a summary: the ordinal of the source message before which it
+stands, shown or not; -1; and a number that orders the messages there, of which a summary has two at most."""
 
 
 @attrs.define(eq=False)

@@ -105,11 +105,11 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
 
 @attrs.frozen(eq=False, kw_only=True)
 class _Lineage:
-    """The groups and messages of which an edit that stays must contain nothing. An edit goes for any of these four reasons."""
+    """Which edits go: for any of these four reasons, or because they contain or have lost one of the messages, see `judged`."""
 
     named_groups: Collection[int]  # it names one of these groups
     read_groups: Collection[int] = ()  # it was written from one of these groups
-    start: int  # it replaced groups, from unknown sources, when the message at this ordinal had been read
+    start: int  # it replaced groups from unknown sources after the message at this ordinal had been read
     until: int = NEVER  # it was decided when more messages than these had been read
 
     def judged(

@@ -51,8 +51,9 @@ class MessageIndex:
 
     Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages) after a change.
 
-    Messages come in by three methods. `_extend` adds some at the end. The others read the whole conversation again, and repeat
-    the edits that are still allowed: `_rebuild` if the messages are the same, `_rebuild_changed` if the host changed some.
+    Messages come in by four methods. `_read_all` reads a conversation without edits, `_extend` adds messages at the end. The
+    others read all again and repeat the edits that are still allowed: `_rebuild` for the same messages, `_rebuild_changed` for
+    others.
 
     - ``append`` calls `_extend`, and so does ``sync`` if the host only added messages.
     - ``sync`` calls `_adopt_changes` if the host changed known messages. This builds the conversation as the host has it. If

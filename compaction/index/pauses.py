@@ -122,7 +122,7 @@ class RunHistory:
 
     @classmethod
     def from_dict(cls, data: object) -> RunHistory:
-        """Return the history that `to_dict` described; raise a `StateError` for any other data."""
+        """Return the history that `to_dict` described; raise a `StateError` if an entry cannot be one."""
         pauses, saved = cls(), cast("Mapping[str, Any]", data)
         try:
             for key, (failures, since) in saved.get("failures", {}).items():

@@ -239,7 +239,10 @@ class SessionDirectory:
     # ---------------------------------------------------------------- finding
 
     def find(self, request: ListRequest) -> PoolSearch:
-        """Search the sessions of a list, from its end: the first place that ends, or ended, a session's list decides."""
+        """Search the sessions of a list.
+
+        The longest beginning of the list decides with which a session's list ends, or once ended, and which it shares.
+        """
         perhaps: dict[PooledSession, bool] = {}
         for named in id_keys(request.space, request.id):
             perhaps.update(dict.fromkeys([*self._by_key.get(named, {})][-1:], False))
@@ -303,10 +306,11 @@ class SessionDirectory:
     def _thin_out(self, pooled: PooledSession) -> None:
         """Forget every second one of the older half of a session's ends, if it has too many."""
         if len(pooled.ends) > _MOST_ENDS:
-            for end in [*pooled.ends][1 : _MOST_ENDS // 2 : 2]:
+            gone = [*pooled.ends][1 : _MOST_ENDS // 2 : 2]
+            for end in gone:
                 del pooled.ends[end]
-                for key in frozenset(end) - pooled.keys:
-                    self._leave(pooled, key)
+            for key in frozenset(itertools.chain(*gone)).difference(pooled.keys, *pooled.ends):  # others may share a key
+                self._leave(pooled, key)
 
     def _leave(self, pooled: PooledSession, key: Hashable) -> None:
         others = self._by_key.get(key, {})

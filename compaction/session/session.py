@@ -242,7 +242,10 @@ class CompactionSession:
         self._state = attrs.evolve(self._state, **changes)
 
     def _revise(self, *decided: object) -> None:
-        """Change the revision. Pass only numbers and texts: after an interruption, an attrs object may be "..."."""
+        """Change the revision by numbers and texts, whose `repr` counts.
+
+        If the `repr` of an attrs object is interrupted once, it is "..." from then on.
+        """
         revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
         self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
 

@@ -111,6 +111,21 @@ def test_usage_reported_during_a_call_is_saved_at_its_end(tmp_path: Path) -> Non
     assert saved["anchor"] == 77
 
 
+def test_a_report_during_a_call_saves_only_the_anchor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole session is saved only if something else changed: it grows with the conversation."""
+    store, saved = SessionStore(tmp_path / "sessions.db"), list[str]()
+    for name in ("save", "save_anchor"):
+        plain = getattr(SessionStore, name)
+        monkeypatch.setattr(SessionStore, name, lambda *args, plain=plain, name=name: saved.append(name) or plain(*args))
+    pool = SessionPool(summarizing(Scripted()), store=store, counter="chars/4", clock=None)
+    for turns in (1, 2, 3):
+        with pool.call_sync(chat(turns)) as talk:
+            talk.compact_due_sync()
+            talk.record_usage({"prompt_tokens": talk.index.included.tokens + 70 + turns, "completion_tokens": 1})
+    assert saved[-2:] == ["save_anchor", "save_anchor"]
+    assert saved.count("save") <= 1
+
+
 def test_loading_that_fails_raises(tmp_path: Path) -> None:
     store = SessionStore(tmp_path / "sessions.db")
     store.save("default", {"version": 1, "index": {}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
 import sqlite3
@@ -389,6 +390,17 @@ def test_another_process_reads_while_a_message_is_forgotten(tmp_path: Path) -> N
     for path in tmp_path.iterdir():
         assert b"swordfish" not in path.read_bytes()
     reader.close()
+
+
+def test_another_process_may_read_while_nothing_is_forgotten(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "store.db", timeout_seconds=0.05)
+    with contextlib.closing(sqlite3.connect(store.path)) as reader:
+        store.put("s", [note("swordfish")])
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM records").fetchone()
+        store.put("s", [note("trout")])
+        store.forget("s", [note("salmon")])
+    assert len(store.range("s", 1, 9)) == 2
 
 
 def test_a_store_that_redacts_holds_no_secret_and_forgets_all_the_same(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compaction.gateway.upstream import UpstreamRefusal
-from compaction.tokens import LengthRefusal, length_errors
+from compaction.tokens import LengthRefusal, is_quoted, length_errors
 
 
 class Answered(Exception):
@@ -84,3 +84,12 @@ def test_figures_that_contradict_each_other_are_not_believed() -> None:
 def test_only_the_first_words_are_read() -> None:
     """Only the start of the message is read, because an error may quote the request."""
     assert LengthRefusal.read(Answered("Invalid value: " + "x " * 5_000 + SAID["Anthropic"])) is None
+
+
+def test_the_words_that_are_read_decide_whether_an_error_is_quoted() -> None:
+    """A wrapper's common words may stand in the conversation; the provider's figures below it do not."""
+    error = RuntimeError("too many tokens")
+    error.__cause__ = ValueError("maximum context length is 3000 tokens. However, your messages resulted in 4000 tokens")
+    assert LengthRefusal.read(error) == LengthRefusal(4_000, 3_000)
+    assert not is_quoted(error, "Why does my app say too many tokens?")
+    assert is_quoted(error, f"It says: {error.__cause__}")
