@@ -14,7 +14,8 @@ Eight parts, all but the sessions in two processes:
   ``tests/laws/test_tenants.py`` with other tenants;
 - words: random sessions of agents, in which nothing a person said may be lost without a summary (law 11);
 - files: pipeline files with mistakes, in TOML, YAML and JSON; each is a strategy that can be written again, or a typed error;
-- laws: each property in `tests/laws` and `tests/formats`, with 2,000 random examples instead of 4 to 50.
+- laws: each property in `tests/laws` and `tests/formats`, with 2,000 random examples, or pairs of one and a strategy,
+  instead of 4 to 50.
 
 A problem is printed with the seed that reproduces it, and makes the exit code 1.
 """

@@ -3,7 +3,7 @@
 The wordings for development at a budget of 20 %, and the page:
 
     python -m benchmarks.retention
-    python -m benchmarks.retention --set judging --budget 0.1 0.2 0.3 0.5 --peers --write docs/retention.md
+    python -m benchmarks.retention --set judging --budget 0.1 0.2 0.3 0.5 0.7 --peers --write docs/retention.md
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pkgutil import resolve_name
 from typing import Final
 
 from compaction import MessageIndex
-from compaction.tokens import counter
+from compaction.tokens import TokenCounter, counter
 
 from .generator import EACH, generate
 from .peers import peers
@@ -29,7 +29,7 @@ from .wording import DISTRACTORS, ITEMS, LANGUAGES
 HEAD: Final = """\
 # What one compaction keeps
 
-Made by `python -m benchmarks.retention --set {set} --budget {budgets}{peers}` on {date}, seed {seed}. Tokens are counted with
+Made by `python -m benchmarks.retention --set {set} --budget {budgets}{options}` on {date}, seed {seed}. Tokens are counted with
 `{counter}`.
 
 Items of {kinds} kinds, {each} of each, and distractors of {distractors} kinds are planted at random places into each of
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     head = HEAD.format(
         set=options.folder,
         budgets=" ".join(map(str, options.budget)),
-        peers=f"{' --chats' if options.chats else ''}{' --peers' if options.peers else ''}",
+        options=f"{' --chats' if options.chats else ''}{' --peers' if options.peers else ''}",
         date=datetime.now(UTC).date().isoformat(),
         seed=options.seed,
         counter=tokens.name,
@@ -110,25 +110,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     outcomes = measured(conversations, subjects, options.budget, tokens)
     text = page(head, outcomes)
     if options.peers:
-        text += as_chats(conversations)
-        text += beside_peers(conversations, outcomes[0].budget if len(options.budget) == 1 else TYPICAL)
+        budget = outcomes[0].budget if len(options.budget) == 1 else TYPICAL
+        text += "" if options.chats else as_chats(conversations, budget, tokens)
+        text += beside_peers(conversations, budget)
     print(text)
     if options.write:
         options.write.write_text(text, "utf-8")
 
 
 def _conversations(options: argparse.Namespace) -> list[Conversation]:
-    found = recorded(options.folder, options.recorded, options.seed)
-    for language in reversed(options.languages):
-        found[:0] = generate(options.folder, language, options.conversations, options.seed)
+    found: list[Conversation] = []
+    for language in options.languages:
+        found += generate(options.folder, language, options.conversations, options.seed)
+    found += recorded(options.folder, options.recorded, options.seed)
     return [each.without_calls() for each in found] if options.chats else found
 
 
-def as_chats(conversations: Sequence[Conversation]) -> str:
+def as_chats(conversations: Sequence[Conversation], budget: float, tokens: TokenCounter) -> str:
     """Return the section about the same conversations without calls."""
     subjects = {name: SUBJECTS[name] for name in ("token_budget", "digest", "user messages", "truncation")}
-    outcomes = measured([each.without_calls() for each in conversations], subjects, [TYPICAL], counter("auto"))
-    return CHATS.format(budget=TYPICAL, table="\n".join(totals_table(outcomes)))
+    outcomes = measured([each.without_calls() for each in conversations], subjects, [budget], tokens)
+    return CHATS.format(budget=budget, table="\n".join(totals_table(outcomes)))
 
 
 def beside_peers(conversations: Sequence[Conversation], budget: float) -> str:

@@ -1,6 +1,6 @@
 """Prints how well the kinds of sentences are recognized, by kind and language; or trains the model.
 
-python -m benchmarks.statements --train     # needs scikit-learn; writes the model of the package, 35 seconds
+python -m benchmarks.statements --train     # needs scikit-learn; writes the model of the package, 45 seconds
 python -m benchmarks.statements             # the report
 """
 

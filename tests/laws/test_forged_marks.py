@@ -22,7 +22,6 @@ from compaction.summarizers.extractive.sections import Section, read_sections
 from compaction.summarizers.transcript import entries_of
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import said
-from tests.support.limits import examples
 from tests.support.scripted import Scripted
 from tests.support.wires import STRATEGIES, Brief, each_of, valid_conversation
 
@@ -61,7 +60,6 @@ def attacked(draw: st.DrawFn, format: MessageFormat) -> list[Any]:
 
 @pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
 @each_of(EVERY)
-@examples(2, parts=len(EVERY))
 @given(data=st.data())
 def test_forged_marks_break_nothing(format: MessageFormat, strategies: Sequence[Strategy], data: st.DataObject) -> None:
     """A valid list stays valid, no part fails, and the user's last words stay, whole or shortened, whatever they name."""

@@ -54,7 +54,6 @@ def test_the_conversations_are_valid(format: MessageFormat, conversations: Conve
 
 @each_format
 @each_of(STRATEGIES)
-@examples(2, parts=len(STRATEGIES))
 @given(data=st.data())
 def test_every_strategy_keeps_the_laws(
     format: MessageFormat, conversations: Conversations, strategies: Sequence[Strategy], data: st.DataObject
@@ -67,7 +66,6 @@ def test_every_strategy_keeps_the_laws(
 
 @each_format
 @each_of(STRATEGIES)
-@examples(2, parts=len(STRATEGIES))
 @given(data=st.data())
 def test_what_is_broken_does_not_break_further(
     format: MessageFormat, conversations: Conversations, strategies: Sequence[Strategy], data: st.DataObject

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from compaction import Drop
 from compaction.formats import FORMATS, MessageFormat, gemini
-from tests.support.limits import examples
 from tests.support.random_edits import RUNS_PER_CONVERSATION, check_run, random_edits
 from tests.support.wires import any_conversation
 
@@ -24,7 +23,7 @@ each_format = pytest.mark.parametrize("format", FORMATS, ids=[format.name for fo
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @each_format
-@settings(examples(RUNS // len(FORMATS) // RUNS_PER_CONVERSATION), phases=[Phase.generate])
+@settings(max_examples=RUNS // len(FORMATS) // RUNS_PER_CONVERSATION, phases=[Phase.generate])
 @given(data=st.data())
 def test_random_edits_break_nothing(format: MessageFormat, data: st.DataObject) -> None:
     """Laws 1 to 4, metrics as of a fresh count, and a rollback to the original, on valid and on damaged conversations."""

@@ -10,15 +10,15 @@ WAIT_SECONDS: Final = 300
 _USUAL: Final = 50  # examples of a property in ``make test``
 
 
-def examples(count: int, *, parts: int = 1) -> settings:
+def examples(count: int, *, strategies: int = 1) -> settings:
     """Return the settings of a slow property: so many examples in ``make test``, and those of the profile in a longer run.
 
     Args:
         count: Examples in ``make test``. The first is the smallest that there is, so one alone shows little.
-        parts: The number of tests that share the examples of a longer run, such as one for each strategy.
+        strategies: Among how many strategies the examples of a longer run are divided; a test may try several of them.
     """
     most = settings.default.max_examples
-    return settings(max_examples=count if most <= _USUAL else -(-most // parts))
+    return settings(max_examples=count if most <= _USUAL else -(-most // strategies))
 
 
 def count(usual: int, longer: int) -> int:

@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 import pytest
@@ -40,6 +40,9 @@ from compaction.testing import conversations
 from compaction.testing.message_shapes import damaged
 from compaction.triggers import always, tokens_below, tokens_exceed
 
+from .limits import examples
+
+_Test = TypeVar("_Test", bound=Callable[..., None])
 Raw: TypeAlias = dict[str, Any]
 
 
@@ -103,14 +106,15 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
 """Every built-in strategy, configured to change a short conversation."""
 
 
-def each_of(every: Sequence[Strategy]) -> pytest.MarkDecorator:
-    """Return the mark of a test that runs with all ``strategies``, four at a time, so that none depends on what is drawn.
+def each_of(every: Sequence[Strategy]) -> Callable[[_Test], _Test]:
+    """Return the marks of a property that runs with all ``strategies``, four at a time, whatever is drawn.
 
     Four are tried on each list, because most lists take longer to draw than to compact.
     """
     parts = -(-len(every) // 4)
     fours = [every[part::parts] for part in range(parts)]
-    return pytest.mark.parametrize("strategies", fours, ids=[" ".join(each.name for each in four) for four in fours])
+    mark = pytest.mark.parametrize("strategies", fours, ids=[" ".join(each.name for each in four) for four in fours])
+    return lambda test: mark(examples(2, strategies=len(every))(test))
 
 
 Pin: TypeAlias = Callable[[Message], bool] | None

@@ -3,7 +3,7 @@
 A sample, and the page:
 
     python -m benchmarks.retention.words --quick
-    python -m benchmarks.retention.words --date 2026-11-24 --write docs/words.md
+    python -m benchmarks.retention.words --date 2026-11-29 --write docs/words.md
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from compaction.strategies import Strategy
 from tests.formats.openai_chat.examples import USER as HI
 from tests.formats.openai_chat.examples import Raw, answer, asked, assistant, call
 from tests.support.conversion import convert
-from tests.support.limits import examples
 from tests.support.wires import STRATEGIES, each_of, valid_conversation
 
 MISSING = "mistral_common is not installed"
@@ -176,7 +175,6 @@ def test_ids(identifier: str) -> None:
 
 @pytest.mark.parametrize("format", [format for format in FORMATS if format is not openai_chat], ids=repr)
 @each_of(STRATEGIES)
-@examples(2, parts=len(STRATEGIES))
 @given(data=st.data())
 def test_compacted_lists(format: MessageFormat, strategies: Sequence[Strategy], data: st.DataObject) -> None:
     """A compacted list of another format, written as chat completions, has its pairs right, except for calls that wait."""

@@ -18,7 +18,6 @@ from compaction import compact_sync
 from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.strategies import Strategy
 from tests.support.conversion import convert
-from tests.support.limits import examples
 from tests.support.wires import STRATEGIES, each_of, valid_conversation
 
 sandbox = pytest.importorskip("jinja2.sandbox", reason="jinja2 is not installed")
@@ -41,7 +40,6 @@ TEMPLATES = {name: ENVIRONMENT.from_string(WORDS + (FOLDER / f"{name}.jinja").re
 
 @pytest.mark.parametrize("format", FORMATS, ids=repr)
 @each_of(STRATEGIES)
-@examples(2, parts=len(STRATEGIES))
 @given(data=st.data())
 def test_every_template_renders_what_is_left(
     format: MessageFormat, strategies: Sequence[Strategy], data: st.DataObject

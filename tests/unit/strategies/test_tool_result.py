@@ -26,7 +26,7 @@ from compaction.index.marks import marked
 from compaction.messages import ToolCallPart
 from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, ToolResult, ToolStyle
 from compaction.strategies.tool_styles import brief_call
-from compaction.summarizers import denial_in
+from compaction.summarizers import DENIAL, denial_in
 from compaction.triggers import always, tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, tool_turns, user
 from tests.support.conversion import convert
@@ -63,11 +63,12 @@ DENIED = "The user doesn't want to proceed with this tool use. It was rejected (
 class TestStrategy:
     @pytest.mark.parametrize("style", [Collapse(), Clear(), HeadTail(chars=120)], ids=["collapse", "clear", "head and tail"])
     def test_why_the_user_denied_a_call_is_what_stays_of_its_result(self, style: ToolStyle) -> None:
-        """The frame around it goes first; a result may be anybody's words, so it stays no longer than another one."""
+        """The frame around it goes first, or all behind a short reason; it stays no longer than another result."""
         told = "keep the old signature, three customers call it"
         chat = around(call("c1"), result("c1", f"{DENIED}{told}" + "\n" * 90), call("c2"), result("c2", f"{DENIED}{LONG}"))
         view = left(chat, style)
         assert told in str(view)
+        assert (f"{DENIAL}: {told}" in str(view)) is not isinstance(style, Collapse)
         assert LONG[:200] not in str(view)
         assert compact_sync(view, ToolResult(style, keep=nothing), counter="chars/4").messages == view
 

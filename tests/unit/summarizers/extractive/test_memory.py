@@ -104,28 +104,30 @@ def test_a_message_that_is_a_result_alone_is_nobodys_words(text: str) -> None:
     assert words(memory_of(said(text, "Thanks."))) == words(memory_of(said("Thanks.")))
 
 
-@pytest.mark.parametrize("name", ["Peter_OToole", "Peter_O'Toole", "TOOLEY", "environmental-team", "Ann"])
-def test_a_person_whose_name_contains_the_name_of_a_program(name: str) -> None:
-    assert "Never touch prod.db." in words(memory_of(read({**user("Never touch prod.db."), "name": name})))
+PEOPLE = ("Peter_OToole", "Peter_O'Toole", "TOOLEY", "environmental-team", "Ann")
+PROGRAMS = ("ComputerTerminal", "code_executor", "tool", "FUNCTION", "tools-1", "computerterminal")
 
 
-@pytest.mark.parametrize("name", ["ComputerTerminal", "code_executor", "tool", "FUNCTION", "tools-1", "computerterminal"])
+@pytest.mark.parametrize("name", [*PEOPLE, *PROGRAMS])
 def test_the_message_of_a_named_program_is_nobodys_words(name: str) -> None:
-    assert words(memory_of(read({**user("Never touch prod.db."), "name": name}))) == []
+    """The name of a person may contain that of a program."""
+    said_by = memory_of(read({**user("Never touch prod.db."), "name": name}))
+    assert words(said_by) == (["Never touch prod.db."] if name in PEOPLE else [])
+
+
+LOG = "\n".join(f"2026-01-03 10:11:{n:02} INFO step {n} of the build" for n in range(60))
 
 
 def test_a_demonstration_is_nobodys_words() -> None:
     """A long user message full of program output, before another user message, is an example: it has no statements."""
-    log = "\n".join(f"2026-01-03 10:11:{n:02} INFO step {n} of the build" for n in range(60))
-    shown = f"Always start with the tests.\n{log}\nNever skip the linter."
+    shown = f"Always start with the tests.\n{LOG}\nNever skip the linter."
     assert words(memory_of(said(shown, "Never touch prod.db."))) == ["Never touch prod.db."]
     assert "Never skip the linter." in words(memory_of(said(shown)))
 
 
 def test_after_the_first_answer_no_message_is_a_demonstration() -> None:
     """The words above a long log stay, whoever speaks next: only before the first answer may the task follow."""
-    log = "\n".join(f"2026-01-03 10:11:{n:02} INFO step {n} of the build" for n in range(60))
-    messages = [*said("Build it."), *ran("make", "ok"), *said(f"Never touch prod.db.\n{log}", "Go on.")]
+    messages = [*said("Build it."), *ran("make", "ok"), *said(f"Never touch prod.db.\n{LOG}", "Go on.")]
     memory = memory_of(messages)
     assert "Never touch prod.db." in words(memory)
     assert memory.requests == ["Build it.", "Go on."]
@@ -155,34 +157,25 @@ def test_the_outcome_of_a_failed_call(result: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "result",
+    ("result", "failed"),
     [
-        '{"ok": true, "error": null}',
-        '{"data": {"id": 7}, "errors": []}',
-        '{"failed": 0, "passed": 12}',
-        "0 error(s), 0 warning(s): ok",
-        "12 passed, 0 failed: all good",
-        "no requests were refused",
+        ('{"ok": true, "error": null}', False),
+        ('{"data": {"id": 7}, "errors": []}', False),
+        ('{"failed": 0, "passed": 12}', False),
+        ("0 error(s), 0 warning(s): ok", False),
+        ("12 passed, 0 failed: all good", False),
+        ("no requests were refused", False),
+        ('{"error": null, "errors": ["no disk"]}', True),
+        ('{"failed": 0, "error": "no disk"}', True),
+        ("10 failed, 0 errors: see below", True),
+        ("No disk error: check it", True),
+        ("error: 0 files were copied", True),
     ],
 )
-def test_a_result_that_names_no_error_is_not_one_of_a_failed_call(result: str) -> None:
+def test_a_result_that_names_no_error_is_not_one_of_a_failed_call(result: str, failed: bool) -> None:
+    """An error beside the words that there was none counts."""
     [action] = memory_of(ran("make", result)).actions.values()
-    assert not action.failed
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        '{"error": null, "errors": ["no disk"]}',
-        '{"failed": 0, "error": "no disk"}',
-        "10 failed, 0 errors: see below",
-        "No disk error: check it",
-        "error: 0 files were copied",
-    ],
-)
-def test_a_result_that_names_an_error_beside_none_is_one_of_a_failed_call(result: str) -> None:
-    [action] = memory_of(ran("make", result)).actions.values()
-    assert action.failed
+    assert action.failed is failed
 
 
 def test_rows_that_the_user_asked_for() -> None:

@@ -11,7 +11,7 @@ from compaction.formats import openai_chat
 from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, quoted_tokens
 from compaction.summarizers.extractive.memory import Memories
 from compaction.summarizers.extractive.talk import WEIGHTS, Utterance, chosen, lines_of, talk_in
-from tests.support.chats import call, result, user
+from tests.support.chats import assistant, call, result, user
 from tests.support.scripted import request_for
 
 CHATTER = ("Oh really?", "Yes, that is so nice!", "Ha ha, I know!", "Well, you know how it is.")
@@ -91,15 +91,21 @@ def test_a_user_who_gives_an_assistant_work_is_not_one_of_two_people() -> None:
         assert (memory.is_between_people, memory.is_talk) == (expected, True)
 
 
-def test_values_that_a_user_tells_an_assistant_stay() -> None:
-    """In a chat without calls, between much talk."""
-    said = "Our contract number is 77-4190. From now on, write every amount in Swiss francs."
-    chat = [
-        user(each) for n in range(60) for each in (f"What about row {n}?", "I see, thanks. That is what I thought, really.")
-    ]
-    text = summary_of([*chat[:30], user(said), *chat[30:]], 150, DigestSummarizer(growth=1.0))
-    assert "77-4190" in text
-    assert "write every amount in Swiss francs" in text
+def test_half_of_a_chat_is_for_what_the_user_tells_the_assistant() -> None:
+    """Although the assistant's sentences have more names and rarer words; they would leave room for two of these values."""
+    things = [(thing, town) for thing in ("door code", "alarm code", "phone extension") for town in ("Lund", "Graz", "Bergen")]
+    told = [f"The {thing} of the shop in {town} is {1_000 + 7 * n}." for n, (thing, town) in enumerate(things)]
+    names = ("Ada", "Bo", "Cy", "Dee", "Eli", "Fay", "Gus", "Hal", "Ida")
+    events = ("harvest", "parade", "regatta", "eclipse", "circus", "opera", "race", "bazaar", "fair")
+    chat: list[dict[str, Any]] = []
+    for said, name, event in zip(told, names, events, strict=True):
+        chat += [
+            user(said),
+            assistant(f"Good to know. {name} told me about the {event} near the chapel of {event.title()}."),
+        ]
+        chat += [user("Nice, thanks."), assistant(f"By the way, {name} plans a trip to Mount {event[::-1].title()} with Jo.")]
+    text = summary_of(chat, 250, DigestSummarizer(growth=1.0))
+    assert sum(said in text for said in told) >= 7
 
 
 def test_an_assistant_is_not_one_of_two_people() -> None:
