@@ -53,7 +53,9 @@ ServedWindow: TypeAlias = Annotated[
 def _url(provider: str, requests: str) -> Any:
     """Return the option of an upstream's address; the settings have the usual one."""
     usual = attrs.fields_dict(GatewaySettings)[f"{provider}_url"].default
-    return typer.Option(f"--{provider}-url", metavar="URL", help=f"The base URL for {requests}.", show_default=str(usual))
+    return typer.Option(
+        f"--{provider}-url", metavar="URL", help=f"The base URL for {requests}; by default {usual}.", show_default=False
+    )
 
 
 OpenaiUrl: TypeAlias = Annotated[str | None, _url("openai", "chat completions and Responses")]

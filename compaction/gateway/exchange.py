@@ -282,8 +282,8 @@ class _ModelExchange:
     async def _after_refusal(self, plan: RequestPlan, refused: UpstreamAnswer) -> UpstreamAnswer:
         """Send a second request if the contents of the first were refused; return the answer for the client.
 
-        An accepted second request is the plan from then on. If the client's own messages are refused like the compacted
-        ones, compaction is not the reason, and the first plan stays.
+        A shorter request is the plan as soon as it has an answer. The client's own messages are only if they are accepted: if
+        they are refused like the compacted ones, compaction is not the reason.
         """
         refusal = refused.refusal()
         if LengthRefusal.read(refusal) is not None:

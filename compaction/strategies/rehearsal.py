@@ -11,7 +11,7 @@ import attrs
 from ..errors import StrategyError
 from ..index import PASS_ON, MessageIndex, PreparedSummaries, PreparedSummary, Request, RunHistory, dry_run, relay
 from ..stores import StoreRequest
-from ..summarizers import SummaryRequest, answer_offline, asks_model
+from ..summarizers import SummaryRequest, asks_model
 from ..triggers import Trigger, always, tokens_exceed
 from .base import Steps, Strategy, group_tokens
 from .prepared import prepared_for
@@ -35,6 +35,8 @@ def _answer_without_model(request: Request) -> Any:
     if not isinstance(request, SummaryRequest):
         raise StrategyError(f"{type(request).__name__} cannot be rehearsed")
     if not _is_to_model(request):
+        from ..summarizers import answer_offline  # a session without a summarizer does not need it
+
         return answer_offline(request)
     text = _WORD * request.budget
     return text[: len(text) * request.budget // max(request.budget, request.counter.count_text(text))]

@@ -259,7 +259,7 @@ class CompactionEngine:
             return "requested"
         if self._reports.is_due:
             return "due"
-        return "first" if self.last_prompt_tokens == 0 else "refused"  # Hermes sets -1 after a compaction
+        return "first" if self.last_prompt_tokens == 0 else "refused"  # also at -1, which Hermes sets after a compaction
 
     def _note_end(self, *, changed: bool) -> None:
         """Set the flags that Hermes reads after a compaction."""

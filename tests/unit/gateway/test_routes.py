@@ -79,29 +79,29 @@ MANAGED = "context_management"
 
 
 @pytest.mark.parametrize(
-    ("path", "fields", "why"),
+    ("path", "fields", "kept", "shortened"),
     [
-        ("/v1/responses", {"input": ["text", {"type": "message"}], "store": False}, None),
-        ("/v1/responses", {"input": [{"type": "message"}, {"type": "item_reference"}]}, "item_reference"),
-        ("/v1/responses", {"input": [{"type": "compaction_summary"}]}, "compaction_summary"),
-        ("/v1/responses", {MANAGED: [{"type": "compaction"}]}, MANAGED),
-        ("/v1/messages", {}, None),
-        ("/v1/messages", {"thread": "t"}, "thread"),
-        ("/v1/messages", {MANAGED: {}}, None),
-        ("/v1/messages", {MANAGED: {"edits": []}}, MANAGED),
-        ("/v1/messages", {MANAGED: {"edits": [THINKING]}}, None),
-        ("/v1/messages", {MANAGED: {"edits": [THINKING, {"type": "clear_tool_uses_20250919"}]}}, MANAGED),
-        ("/v1/messages", {MANAGED: {"edits": ["text"]}}, MANAGED),
-        ("/v1/models/g:generateContent", {"cachedContent": ""}, None),
-        ("/v1/models/g:generateContent", {"cached_content": "c"}, "cachedContent"),
-        ("/v1/chat/completions", {"store": True, "thread": "t"}, None),
+        ("/v1/responses", {"input": ["text", {"type": "message"}], "store": False}, None, None),
+        ("/v1/responses", {"input": [{"type": "message"}, {"type": "item_reference"}]}, "item_reference", None),
+        ("/v1/responses", {"input": [{"type": "compaction_summary"}]}, None, "compaction_summary"),
+        ("/v1/responses", {MANAGED: [{"type": "compaction"}]}, None, MANAGED),
+        ("/v1/messages", {}, None, None),
+        ("/v1/messages", {"thread": "t"}, "thread", None),
+        ("/v1/messages", {MANAGED: {}}, None, None),
+        ("/v1/messages", {MANAGED: {"edits": []}}, None, MANAGED),
+        ("/v1/messages", {MANAGED: {"edits": [THINKING]}}, None, None),
+        ("/v1/messages", {MANAGED: {"edits": [THINKING, {"type": "clear_tool_uses_20250919"}]}}, None, MANAGED),
+        ("/v1/messages", {MANAGED: {"edits": ["text"]}}, None, MANAGED),
+        ("/v1/models/g:generateContent", {"cachedContent": ""}, None, None),
+        ("/v1/models/g:generateContent", {"cached_content": "c"}, "cachedContent", None),
+        ("/v1/chat/completions", {"store": True, "thread": "t"}, None, None),
     ],
 )
-def test_who_keeps_the_history(path: str, fields: dict[str, Any], why: str | None) -> None:
-    """A request that refers to what the provider stores does not contain all of its conversation."""
+def test_who_keeps_the_history(path: str, fields: dict[str, Any], kept: str | None, shortened: str | None) -> None:
+    """A request that refers to what the provider stores does not contain all of its conversation; others it shortens."""
     route = route_of("POST", path)
     assert route is not None
-    assert (route.api.kept(fields) or route.api.shortened(fields)) == why
+    assert (route.api.kept(fields) or None, route.api.shortened(fields) or None) == (kept, shortened)
 
 
 @pytest.mark.parametrize(
