@@ -19,6 +19,7 @@ from benchmarks.retention.words.subjects import SUBJECTS, Subject
 from benchmarks.retention.words.talks import KINDS, rare_sentences, talk
 from compaction import MessageIndex
 from compaction.formats import validate
+from compaction.summarizers import excerpt
 from compaction.tokens import counter
 
 CHARS = counter("chars/4")
@@ -127,6 +128,17 @@ SOURCES = Sources(
 def test_inventions(line: str, invented: bool) -> None:
     """A line is an invention if anything but its labels is not in the sources, or two things are joined."""
     assert inventions(line, SOURCES) == ([line] if invented else [])
+
+
+def test_the_label_of_what_a_program_printed_is_no_invention() -> None:
+    """The label that an excerpt writes before what a program perhaps printed is known here."""
+    printed = "[Tool: fetch] The primary region is eu-north-3."
+    chat = [{"role": "user", "content": text} for text in ("Find the region.", printed)]
+    index = MessageIndex(chat, counter=CHARS)
+    messages = [message for group in index.included_groups for message in group.messages]
+    (line,) = [each for each in excerpt(messages, 200, CHARS.count_text).splitlines() if "eu-north-3" in each]
+    assert "perhaps" in line
+    assert inventions(line, Sources([printed])) == []
 
 
 def test_recorded_digests_are_checked_where_they_are(corpus_dir: Path) -> None:
