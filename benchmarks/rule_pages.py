@@ -2,8 +2,8 @@
 
     python -m benchmarks.rule_pages
 
-The rules are in ``compaction/formats/*/rules.py``, their sources and examples in ``tests/formats/rule_examples``. A test checks
-that the pages are up to date.
+The remedies and repairs are in ``compaction/formats/*/rules.py``; requirements, scopes, sources and examples in
+``tests/formats/rule_examples``. A test checks that the pages are up to date.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REACH: Final = {"message": "one message", "join": "two neighbours", "reach": "t
 
 
 def examples_of(name: str) -> dict[str, Any]:
-    """Return what is kept beside the code of the rules: ``title``, ``about``, ``allowed``, and an entry for each rule."""
+    """Return what the code of the rules does not need: ``title``, ``about``, ``allowed``, and an entry for each rule."""
     data: dict[str, Any] = json.loads((ROOT / f"tests/formats/rule_examples/{name}.json").read_text(encoding="utf-8"))
     return data
 
@@ -44,7 +44,8 @@ def _lines(format: WireFormat, kept: Mapping[str, Any]) -> Iterator[str]:
     yield from kept["about"]
     yield "\n| Rule | Requirement | Scope | Repair |\n|---|---|---|---|"
     for name, rule in format.book.rules.items():
-        yield f"| [`{name}`](#{name}) | {rule.says} | {_REACH[rule.kind]} | {rule.repair or ''} |"
+        entry = kept["rules"][name]
+        yield f"| [`{name}`](#{name}) | {entry['says']} | {_REACH[entry['scope']]} | {rule.repair or ''} |"
     yield "\n## Accepted\n"
     yield from kept["allowed"]
     for name, rule in format.book.rules.items():

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from .openai_chat import OpenAIChat, openai_chat
     from .openai_responses import OpenAIResponses, openai_responses
     from .registry import FORMATS as FORMATS
-    from .rulebook import Rule as Rule
     from .streamed_usage import StreamedUsage as StreamedUsage
     from .validity import as_list as as_list
     from .validity import repair, validate
@@ -90,7 +89,6 @@ export_lazily(
         "openai_chat": "OpenAIChat openai_chat",
         "openai_responses": "OpenAIResponses openai_responses",
         "registry": "FORMATS",
-        "rulebook": "Rule",
         "streamed_usage": "StreamedUsage",
         "validity": "as_list repair validate",
         "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part string",

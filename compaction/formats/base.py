@@ -15,9 +15,6 @@ import attrs
 
 from ..messages import Message, Outline, Part, TextPart
 
-RuleKind: TypeAlias = Literal["message", "join", "reach"]
-"""The scope of a rule: one message, two neighbours, or more (pairs of calls and results, ids, counts)."""
-
 Side: TypeAlias = Literal["before", "after", "both"]
 """The neighbour at which a broken join is reported; ``"both"`` if each of them breaks the rule."""
 

@@ -10,7 +10,6 @@ import attrs
 
 from .base import JoinProblem
 from .pairing import Fields, Finding, Pairing, Path, Slot
-from .rulebook import Rule
 
 MOST_BREAKPOINTS: Final = 4
 """The maximum number of places in a request up to which the provider caches it."""
@@ -121,21 +120,3 @@ def too_many(
     places = [(index, path) for index, fields in enumerate(contents) for path in marked(fields)]
     for index, path in places[MOST_BREAKPOINTS:]:
         yield index, (path, rule, "four are before it")
-
-
-BLOCK_RULES: Final[Mapping[str, Rule]] = {
-    "call-without-result": Rule(
-        "reach",
-        "The user message directly after a call has its result.",
-        "put its result into the user message directly after it, or leave the call out",
-        "pair",
-    ),
-    "result-without-call": Rule(
-        "reach",
-        "A result answers a call of the message directly before it.",
-        "put it into the user message directly after the call, or leave it out",
-        "pair",
-    ),
-    "result-after-text": Rule("message", "Results come before anything else in their message.", "put the results first"),
-}
-"""The rules that both formats have, by name."""

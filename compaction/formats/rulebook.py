@@ -12,7 +12,7 @@ import attrs
 from ..errors import InvalidMessage
 from ..json_data import same
 from ..messages import Message, Part
-from .base import JoinProblem, MessageFormat, Problem, Repair, RuleKind
+from .base import JoinProblem, MessageFormat, Problem, Repair
 from .pairing import Fields, Finding, Pairing, Path, message_fields, shown_path
 from .repairing import RepairKind, repair_by_rules
 from .wire import fields_of, plain, type_name
@@ -22,48 +22,15 @@ _Place: TypeAlias = "Path | Callable[[Fields], Path]"
 
 @attrs.frozen
 class Rule:
-    """One rule of a wire format, with the text that ``docs/rules`` shows about it.
+    """One rule of a wire format. ``tests/formats/rule_examples`` has its requirement, scope, source and examples.
 
     Args:
-        kind: The scope of the rule.
-        says: The requirement, in one sentence, for the reference page.
         remedy: The correction, as an instruction.
         repair: How a fault is repaired, see `RepairKind`; ``None`` if it is only reported.
     """
 
-    kind: RuleKind
-    says: str
     remedy: str
     repair: RepairKind | None = None
-
-
-def common_rules(*, objects: str, message: str = "message", result: str = "result", result_id: str = "") -> Mapping[str, Rule]:
-    """Return the shared rules by name.
-
-    Args:
-        objects: The Python objects that the format reads, such as ``"dictionaries"``.
-        message: The format's word for a message.
-        result: The format's word for the result of a call.
-        result_id: The field in which a result names its call.
-    """
-    article = "An" if message[0] in "aeiou" else "A"
-    return {
-        "no-messages": Rule("reach", f"A conversation has at least one {message}.", f"send at least one {message}"),
-        "unreadable-message": Rule("message", f"{article} {message} is an object.", f"pass {objects}"),
-        "empty-text": Rule("message", "A text block contains more than blanks.", "leave the block out", "block"),
-        "call-without-id": Rule("message", "A call has an id.", f"give the call an id, and its {result} the same id"),
-        "result-without-id": Rule(
-            "message",
-            f"{'An' if result[0] in 'aeiou' else 'A'} {result} names the call that it answers.",
-            f"set '{result_id}' to the id of the call it answers",
-        ),
-        "duplicate-result": Rule("reach", f"A call has one {result}.", f"keep one {result} for each call", "pair"),
-        "pending-call": Rule(
-            "reach",
-            f"A call at the end of the list has its {result}. Without it, the list can be stored but not sent.",
-            f"store the list unchanged; add the {result} before sending it",
-        ),
-    }
 
 
 @attrs.frozen(kw_only=True)

@@ -12,7 +12,7 @@ from compaction import MessageIndex, Rewrite
 from compaction.formats import MessageFormat, Problem, Repair, detect, repair, resolve, validate
 from compaction.formats.pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
 from compaction.formats.registry import FORMATS
-from compaction.formats.rulebook import Rule, RuleBook, WireFormat, common_rules
+from compaction.formats.rulebook import Rule, RuleBook, WireFormat
 from compaction.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import Strategy
 from compaction.testing import agent_session, check_strategy
@@ -36,9 +36,6 @@ def message_problems(fields: Fields) -> Iterator[Finding]:
         yield ("say",), "silent", "it has neither words nor calls"
 
 
-COMMON = common_rules(objects="dictionaries", result_id="for")
-
-
 class Acme(WireFormat):
     """Messages such as ``{"who": "bot", "say": "", "calls": [{"id": "c1", "do": "read"}]}``."""
 
@@ -47,10 +44,15 @@ class Acme(WireFormat):
     takes = "pass dictionaries"
     book = RuleBook(
         rules={
-            **{name: COMMON[name] for name in COMMON if name != "empty-text"},
-            "silent": Rule("message", "A message has words or calls.", "leave it out"),
-            "call-without-result": Rule("reach", "A call has a result.", "add its result", "pair"),
-            "result-without-call": Rule("reach", "A result has a call.", "leave it out", "pair"),
+            "no-messages": Rule("send at least one message"),
+            "unreadable-message": Rule("pass dictionaries"),
+            "silent": Rule("leave it out"),
+            "call-without-id": Rule("give the call an id"),
+            "call-without-result": Rule("add its result", "pair"),
+            "pending-call": Rule("add the result before sending it"),
+            "result-without-id": Rule("set 'for' to the id of the call"),
+            "result-without-call": Rule("leave it out", "pair"),
+            "duplicate-result": Rule("keep one result for each call", "pair"),
         },
         pairing=Pairing(
             calls=calls_of,

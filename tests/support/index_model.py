@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from benchmarks.rule_pages import examples_of
 from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Metrics, Replace, Rewrite, Together
 from compaction.formats import openai_chat
-from compaction.formats.openai_chat.rules import RULES
 from compaction.index.edits import Applied, Restore
 from compaction.index.marks import read_mark
 from compaction.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
@@ -46,7 +46,7 @@ def links(message: Message) -> list[tuple[str, ...]]:
 def breaks_more(old: Message, new: Message) -> bool:
     """Whether a changed message breaks a rule of its format more often than the original message."""
     before, after = ([problem.rule for problem in openai_chat.validate([each.raw])] for each in (old, new))
-    alone = {rule for rule, known in RULES.items() if known.kind == "message"}
+    alone = {rule for rule, entry in examples_of("openai-chat")["rules"].items() if entry["scope"] == "message"}
     return any(after.count(rule) > before.count(rule) for rule in alone & set(after))
 
 

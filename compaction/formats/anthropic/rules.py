@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import JoinProblem
-from ..blocks import BLOCK_RULES, Blocks, misplaced_system, too_many
+from ..blocks import Blocks, misplaced_system, too_many
 from ..pairing import NOT_RECORDED, Fields, Finding, Path, repeated
-from ..rulebook import Rule, RuleBook, common_rules
+from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
 from .fields import ID, MEDIA_BLOCKS, THINKING, blocks_of, call_id, has_thinking, is_server_call, is_server_result, result_id
 from .hosted import unpaired
@@ -161,86 +161,36 @@ def _breakpoints(fields: Fields) -> Iterator[Path]:
                 yield "content", position, "cache_control"
 
 
-_COMMON: Final = common_rules(objects="dictionaries, or the anthropic package's objects", result_id="tool_use_id")
-
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": _COMMON["no-messages"],
-    "unreadable-message": _COMMON["unreadable-message"],
-    "unknown-role": Rule("message", "The role is user, assistant or system.", "use one of user, assistant, system"),
-    "misplaced-system": Rule(
-        "join",
-        "A system message is first, where it stands for the `system` parameter, or between a user message and the "
-        "answer. Older models accept it only as the parameter.",
-        "put it first, or between a user message and the answer",
-    ),
-    "malformed-content": Rule("message", "The content is a string or a list.", "make it a string, or a list of blocks"),
-    "empty-content": Rule(
-        "message",
-        "A message is not empty. Only the last answer may have an empty content.",
-        "give it content, or leave the message out",
-        "message",
-    ),
-    "empty-text": _COMMON["empty-text"],
-    "malformed-block": Rule(
-        "message",
-        "A block is an object with a type and the fields of that type.",
-        "make it an object with a 'type' and the fields of that type",
-    ),
-    "block-not-allowed": Rule(
-        "message",
-        "Calls and thoughts belong in answers, results and images in user messages; a system message has only text.",
-        "leave the block out, or move it to a message of the other role",
-    ),
-    "unsigned-thinking": Rule("message", "A thinking block has a signature.", "leave the block out"),
-    "text-after-call": Rule("message", "An answer has no text after its calls.", "put the text before the calls"),
-    "ends-with-thinking": Rule(
-        "message", "The last block of an answer is not a thinking block.", "leave out the thinking blocks, or the whole message"
-    ),
-    "thinking-after-answer": Rule(
-        "join",
-        "An answer with thinking blocks does not directly follow another answer. The API joins the two, and the "
-        "signatures do not fit the joined answer.",
-        "leave out the thinking blocks, or put a user message between the two answers",
-    ),
-    "call-without-id": _COMMON["call-without-id"],
-    "malformed-id": Rule(
-        "message",
-        "The id of a call contains only letters, digits, `_` and `-`.",
-        "give it an id of letters, digits, '_' and '-', and its result the same id",
-    ),
-    "duplicate-call-id": Rule("reach", "Each call in the list has a different id.", "give each call a different id", "id"),
-    "call-without-result": BLOCK_RULES["call-without-result"],
-    "pending-call": _COMMON["pending-call"],
-    "result-without-id": _COMMON["result-without-id"],
-    "result-without-call": BLOCK_RULES["result-without-call"],
-    "duplicate-result": _COMMON["duplicate-result"],
-    "result-after-text": BLOCK_RULES["result-after-text"],
-    "server-call-without-result": Rule(
-        "reach",
-        "The result of a tool that the provider runs comes before the user speaks again. Results of the caller's tools "
-        "may come in between.",
-        "put its result into the answer, or leave the call out",
-        "block",
-    ),
-    "server-result-without-call": Rule(
-        "reach",
-        "The result of a tool that the provider runs follows its call.",
-        "keep it with the call before it, or leave it out",
-        "block",
-    ),
-    "call-without-caller": Rule(
-        "reach",
-        "A call made by a tool of the provider follows the call of that tool.",
-        "keep the answer with the caller before it, or leave out the call and its result",
-    ),
-    "too-many-breakpoints": Rule(
-        "reach",
-        "At most four blocks have `cache_control`. Those of the system prompt and the tools, outside the list, count too.",
-        "keep 'cache_control' on four blocks at most",
-    ),
-    "trailing-space": Rule("join", "The last answer of a list does not end with blanks.", "cut the blanks at the end"),
+    "no-messages": Rule("send at least one message"),
+    "unreadable-message": Rule("pass dictionaries, or the anthropic package's objects"),
+    "unknown-role": Rule("use one of user, assistant, system"),
+    "misplaced-system": Rule("put it first, or between a user message and the answer"),
+    "malformed-content": Rule("make it a string, or a list of blocks"),
+    "empty-content": Rule("give it content, or leave the message out", "message"),
+    "empty-text": Rule("leave the block out", "block"),
+    "malformed-block": Rule("make it an object with a 'type' and the fields of that type"),
+    "block-not-allowed": Rule("leave the block out, or move it to a message of the other role"),
+    "unsigned-thinking": Rule("leave the block out"),
+    "text-after-call": Rule("put the text before the calls"),
+    "ends-with-thinking": Rule("leave out the thinking blocks, or the whole message"),
+    "thinking-after-answer": Rule("leave out the thinking blocks, or put a user message between the two answers"),
+    "call-without-id": Rule("give the call an id, and its result the same id"),
+    "malformed-id": Rule("give it an id of letters, digits, '_' and '-', and its result the same id"),
+    "duplicate-call-id": Rule("give each call a different id", "id"),
+    "call-without-result": Rule("put its result into the user message directly after it, or leave the call out", "pair"),
+    "pending-call": Rule("store the list unchanged; add the result before sending it"),
+    "result-without-id": Rule("set 'tool_use_id' to the id of the call it answers"),
+    "result-without-call": Rule("put it into the user message directly after the call, or leave it out", "pair"),
+    "duplicate-result": Rule("keep one result for each call", "pair"),
+    "result-after-text": Rule("put the results first"),
+    "server-call-without-result": Rule("put its result into the answer, or leave the call out", "block"),
+    "server-result-without-call": Rule("keep it with the call before it, or leave it out", "block"),
+    "call-without-caller": Rule("keep the answer with the caller before it, or leave out the call and its result"),
+    "too-many-breakpoints": Rule("keep 'cache_control' on four blocks at most"),
+    "trailing-space": Rule("cut the blanks at the end"),
 }
-"""Every rule by name, in the order of the reference page."""
+"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(
     rules=RULES,

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import JoinProblem
-from ..blocks import BLOCK_RULES, Blocks, misplaced_system, too_many
+from ..blocks import Blocks, misplaced_system, too_many
 from ..pairing import NOT_RECORDED, Fields, Finding, Path, repeated
-from ..rulebook import Rule, RuleBook, common_rules
+from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_of, lacking, string, type_name
 from .fields import (
     ID,
@@ -188,84 +188,36 @@ def _cache_points(fields: Fields) -> Iterator[Path]:
             yield "content", position
 
 
-_COMMON: Final = common_rules(objects="dictionaries, as boto3 takes them", result_id="toolUseId")
-
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": _COMMON["no-messages"],
-    "unreadable-message": _COMMON["unreadable-message"],
-    "unknown-role": Rule("message", "The role is user, assistant or system.", "use one of user, assistant"),
-    "starts-with-answer": Rule("join", "The user speaks first.", "put a user message before it, or leave it out", "message"),
-    "same-role-twice": Rule(
-        "join",
-        "Messages of the user and the model alternate; results are in user messages.",
-        "join it with the message before it",
-        "join",
-    ),
-    "misplaced-system": Rule(
-        "join",
-        "A system message is between a user message and the answer. Instructions belong in the `system` parameter; "
-        "newer models also accept them, and changes of tools, in the list.",
-        "pass it as the 'system' parameter, or put it between a user message and the answer",
-    ),
-    "malformed-content": Rule("message", "The content is a list.", "make it a list of blocks"),
-    "empty-content": Rule(
-        "message", "A message has at least one block.", "give it a block, or leave the message out", "message"
-    ),
-    "malformed-block": Rule(
-        "message",
-        "A block is an object with one field. The field's name is the kind of the block, its value has the fields of "
-        "that kind. Arguments and data are objects.",
-        "make it an object with one field that has the fields of its kind",
-    ),
-    "block-not-allowed": Rule(
-        "message",
-        "Calls and thoughts belong in answers; results, images and documents in user messages; text and changes of "
-        "tools in system messages. A result does not contain calls, results or thoughts.",
-        "leave the block out, or move it to a message of the other role",
-    ),
-    "empty-text": Rule("message", "A text contains more than blanks, also in a result.", "leave the block out", "block"),
-    "document-without-text": Rule(
-        "message", "A message with a document also has a text.", "add a text block that says what the document is for"
-    ),
-    "thinking-alone": Rule("message", "An answer has more than thoughts.", "leave the message out", "message"),
-    "misplaced-cache-point": Rule(
-        "message",
-        "A cache point is not the first block of its message, and does not directly follow a thought.",
-        "put it after a block that is not a thought, or leave it out",
-    ),
-    "text-after-call": Rule(
-        "message", "An answer has no text after its calls, with or without citations.", "put the text before the calls"
-    ),
-    "thinking-after-call": Rule(
-        "message",
-        "An answer has no thoughts after its calls; the model thinks, speaks, and then calls.",
-        "put the thoughts before the text and the calls, where the model put them",
-    ),
-    "result-after-text": BLOCK_RULES["result-after-text"],
-    "call-without-id": _COMMON["call-without-id"],
-    "malformed-id": Rule(
-        "message",
-        "The id of a call is at most 64 letters, digits, `_`, `.`, `:` and `-`.",
-        "give it an id of at most 64 letters, digits, '_', '.', ':' and '-', and its result the same id",
-    ),
-    "duplicate-call-id": Rule(
-        "message", "The calls of one message have different ids.", "give each call of a message a different id", "id"
-    ),
-    "result-without-id": _COMMON["result-without-id"],
-    "duplicate-result": Rule(
-        "message", "The results of one message answer different calls.", "keep one result for each call", "pair"
-    ),
-    "empty-error": Rule("message", "A failed result has content.", "say in its content what went wrong"),
-    "call-without-result": BLOCK_RULES["call-without-result"],
-    "pending-call": _COMMON["pending-call"],
-    "result-without-call": BLOCK_RULES["result-without-call"],
-    "too-many-cache-points": Rule(
-        "reach",
-        "The list has at most four cache points. Those of the system prompt and the tools, outside the list, count too.",
-        "keep four cache points at most",
-    ),
+    "no-messages": Rule("send at least one message"),
+    "unreadable-message": Rule("pass dictionaries, as boto3 takes them"),
+    "unknown-role": Rule("use one of user, assistant"),
+    "starts-with-answer": Rule("put a user message before it, or leave it out", "message"),
+    "same-role-twice": Rule("join it with the message before it", "join"),
+    "misplaced-system": Rule("pass it as the 'system' parameter, or put it between a user message and the answer"),
+    "malformed-content": Rule("make it a list of blocks"),
+    "empty-content": Rule("give it a block, or leave the message out", "message"),
+    "malformed-block": Rule("make it an object with one field that has the fields of its kind"),
+    "block-not-allowed": Rule("leave the block out, or move it to a message of the other role"),
+    "empty-text": Rule("leave the block out", "block"),
+    "document-without-text": Rule("add a text block that says what the document is for"),
+    "thinking-alone": Rule("leave the message out", "message"),
+    "misplaced-cache-point": Rule("put it after a block that is not a thought, or leave it out"),
+    "text-after-call": Rule("put the text before the calls"),
+    "thinking-after-call": Rule("put the thoughts before the text and the calls, where the model put them"),
+    "result-after-text": Rule("put the results first"),
+    "call-without-id": Rule("give the call an id, and its result the same id"),
+    "malformed-id": Rule("give it an id of at most 64 letters, digits, '_', '.', ':' and '-', and its result the same id"),
+    "duplicate-call-id": Rule("give each call of a message a different id", "id"),
+    "result-without-id": Rule("set 'toolUseId' to the id of the call it answers"),
+    "duplicate-result": Rule("keep one result for each call", "pair"),
+    "empty-error": Rule("say in its content what went wrong"),
+    "call-without-result": Rule("put its result into the user message directly after it, or leave the call out", "pair"),
+    "pending-call": Rule("store the list unchanged; add the result before sending it"),
+    "result-without-call": Rule("put it into the user message directly after the call, or leave it out", "pair"),
+    "too-many-cache-points": Rule("keep four cache points at most"),
 }
-"""Every rule by name, in the order of the reference page."""
+"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(
     rules=RULES,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..base import JoinProblem
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
-from ..rulebook import Rule, RuleBook, common_rules
+from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_of, type_name
 from .fields import DATA, call_body, content_role, field, hosted_step, is_signed, name_of, pairing_key, parts_of, result_body
 
@@ -136,67 +136,23 @@ def _current_turn(contents: Sequence[Fields]) -> int:
     return 0
 
 
-_COMMON: Final = common_rules(
-    objects="dictionaries, or the google-genai package's Content objects", message="content", result="response"
-)
-
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": _COMMON["no-messages"],
-    "unreadable-message": _COMMON["unreadable-message"],
-    "unknown-role": Rule(
-        "message",
-        "The role is user or model; without a role it is the user's. `function` is an older role for responses.",
-        "use one of user, model",
-    ),
-    "malformed-content": Rule("message", "`parts` is a list.", "make 'parts' a list"),
-    "no-parts": Rule("message", "A content has at least one part.", "give it a part, or leave the content out", "message"),
-    "empty-part": Rule(
-        "message", "A part has data. An empty text counts only if it has a signature.", "leave the part out", "block"
-    ),
-    "malformed-part": Rule(
-        "message",
-        "A part is an object with one field of data. A text is a string; a call or response has a name; arguments and "
-        "responses are objects.",
-        "make it an object with one field of data",
-    ),
-    "part-not-allowed": Rule(
-        "message",
-        "Calls belong in contents of the model, responses in contents of the user.",
-        "put calls into the model's contents, responses into the user's",
-    ),
-    "misplaced-call": Rule(
-        "join",
-        "A call directly follows a content of the user or a function response, so it is never first.",
-        "put it directly after a content of the user or a function response",
-        "join",
-    ),
-    "call-without-result": Rule(
-        "reach",
-        "The content directly after calls has a response for each call, with the same name.",
-        "put its response into the content directly after it, or leave the call out",
-        "pair",
-    ),
-    "pending-call": _COMMON["pending-call"],
-    "result-without-call": Rule(
-        "reach",
-        "A response answers a call of the content directly before it.",
-        "put it into the content directly after the call, or leave it out",
-        "pair",
-    ),
-    "server-result-without-call": Rule(
-        "reach",
-        "The result of a tool or of code that the provider ran follows its call.",
-        "keep it with the call before it, or leave it out",
-        "block",
-    ),
-    "unsigned-call": Rule(
-        "reach",
-        "If any part of the list is signed, the first call of each content after the last words of the user has its "
-        "`thoughtSignature`.",
-        "send the part as the model wrote it, with its 'thoughtSignature'",
-    ),
+    "no-messages": Rule("send at least one content"),
+    "unreadable-message": Rule("pass dictionaries, or the google-genai package's Content objects"),
+    "unknown-role": Rule("use one of user, model"),
+    "malformed-content": Rule("make 'parts' a list"),
+    "no-parts": Rule("give it a part, or leave the content out", "message"),
+    "empty-part": Rule("leave the part out", "block"),
+    "malformed-part": Rule("make it an object with one field of data"),
+    "part-not-allowed": Rule("put calls into the model's contents, responses into the user's"),
+    "misplaced-call": Rule("put it directly after a content of the user or a function response", "join"),
+    "call-without-result": Rule("put its response into the content directly after it, or leave the call out", "pair"),
+    "pending-call": Rule("store the list unchanged; add the response before sending it"),
+    "result-without-call": Rule("put it into the content directly after the call, or leave it out", "pair"),
+    "server-result-without-call": Rule("keep it with the call before it, or leave it out", "block"),
+    "unsigned-call": Rule("send the part as the model wrote it, with its 'thoughtSignature'"),
 }
-"""Every rule by name, in the order of the reference page."""
+"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(
     rules=RULES,

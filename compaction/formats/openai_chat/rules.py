@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, repeated
-from ..rulebook import Rule, RuleBook, common_rules
+from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_of, string, type_name
 from .fields import MEDIA_KINDS, REASONING_FIELDS, ROLES, call_fields, calls_of, is_empty, results_of
 
@@ -133,80 +133,29 @@ _PAIRING: Final = Pairing(
 )
 
 
-_COMMON: Final = common_rules(objects="dictionaries, or the openai package's message objects", result_id="tool_call_id")
-
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": _COMMON["no-messages"],
-    "unreadable-message": _COMMON["unreadable-message"],
-    "missing-role": Rule("message", "A message has a role.", "give it one of developer, system, user, assistant, tool"),
-    "unknown-role": Rule(
-        "message", "The role is one that the API defines.", "use one of developer, system, user, assistant, tool"
-    ),
-    "no-content": Rule(
-        "message",
-        "A system, developer, user or tool message has content.",
-        "give it content; an empty string is enough",
-        "blank",
-    ),
-    "malformed-content": Rule(
-        "message", "The content is a string or a non-empty list.", "make it a string, or a list of at least one part"
-    ),
-    "malformed-part": Rule(
-        "message",
-        "A part is an object with a type and with the field named by that type.",
-        "make it an object with a 'type' and the field named by that type",
-    ),
-    "part-not-allowed": Rule(
-        "message", "The role allows parts of this type.", "leave the part out, or move it to a user message"
-    ),
-    "empty-assistant": Rule(
-        "message",
-        "An assistant message has content, calls, a refusal or audio. An empty string is content.",
-        "give it content, or leave the message out",
-        "blank",
-    ),
-    "reasoning-only": Rule(
-        "message",
-        "An assistant message has more than reasoning. OpenAI has no such field; servers that write it may accept the message.",
-        "add an empty content; servers that produce such messages may accept them unchanged",
-        "blank",
-    ),
-    "malformed-tool-calls": Rule(
-        "message",
-        "`tool_calls` is a non-empty list of objects. Each has a `function` (or `custom`) object with a name and "
-        "arguments, both strings; so has `function_call`.",
-        "make it a list of objects with 'id', 'type' and 'function', or leave the field out",
-    ),
-    "call-without-id": _COMMON["call-without-id"],
-    "duplicate-call-id": Rule(
-        "message", "The calls of one message have different ids.", "give each call of one message a different id", "id"
-    ),
-    "call-without-result": Rule(
-        "reach",
-        "A tool message answers each call, directly after the message of the call and before any other role.",
-        "add its result directly after the assistant message, or leave the call out",
-        "pair",
-    ),
-    "pending-call": _COMMON["pending-call"],
-    "result-without-id": Rule(
-        "message",
-        "A tool message has a `tool_call_id`, a function message a `name`.",
-        "set 'tool_call_id' to the id of the call it answers",
-    ),
-    "result-without-call": Rule(
-        "reach",
-        "A tool message follows an assistant message with a call of its id; only other results may come in between.",
-        "put it directly after the assistant message that makes the call, or leave it out",
-        "pair",
-    ),
-    "duplicate-result": _COMMON["duplicate-result"],
+    "no-messages": Rule("send at least one message"),
+    "unreadable-message": Rule("pass dictionaries, or the openai package's message objects"),
+    "missing-role": Rule("give it one of developer, system, user, assistant, tool"),
+    "unknown-role": Rule("use one of developer, system, user, assistant, tool"),
+    "no-content": Rule("give it content; an empty string is enough", "blank"),
+    "malformed-content": Rule("make it a string, or a list of at least one part"),
+    "malformed-part": Rule("make it an object with a 'type' and the field named by that type"),
+    "part-not-allowed": Rule("leave the part out, or move it to a user message"),
+    "empty-assistant": Rule("give it content, or leave the message out", "blank"),
+    "reasoning-only": Rule("add an empty content; servers that produce such messages may accept them unchanged", "blank"),
+    "malformed-tool-calls": Rule("make it a list of objects with 'id', 'type' and 'function', or leave the field out"),
+    "call-without-id": Rule("give the call an id, and its result the same id"),
+    "duplicate-call-id": Rule("give each call of one message a different id", "id"),
+    "call-without-result": Rule("add its result directly after the assistant message, or leave the call out", "pair"),
+    "pending-call": Rule("store the list unchanged; add the result before sending it"),
+    "result-without-id": Rule("set 'tool_call_id' to the id of the call it answers"),
+    "result-without-call": Rule("put it directly after the assistant message that makes the call, or leave it out", "pair"),
+    "duplicate-result": Rule("keep one result for each call", "pair"),
     "function-without-call": Rule(
-        "reach",
-        "A legacy function message directly follows the `function_call` of that name.",
-        "put it directly after the assistant message with that function_call, or leave it out",
-        "pair",
+        "put it directly after the assistant message with that function_call, or leave it out", "pair"
     ),
 }
-"""Every rule by name, in the order of the reference page."""
+"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(rules=RULES, pairing=_PAIRING, message=message_problems)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, repeated
-from ..rulebook import Rule, RuleBook, common_rules
+from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
 from .fields import CALLS, RESULTS, ROLES, call_id_field, call_of, caller_of, is_answer, item_type, result_of
 
@@ -146,76 +146,27 @@ def _caller_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]
             running.discard(result_of(fields) or "")
 
 
-_COMMON: Final = common_rules(
-    objects="dictionaries, or the openai package's objects", message="item", result="output", result_id="call_id"
-)
-
 RULES: Final[Mapping[str, Rule]] = {
-    "no-messages": _COMMON["no-messages"],
-    "unreadable-message": _COMMON["unreadable-message"],
-    "missing-type": Rule(
-        "message",
-        "An item has a type, or it has a role and is a message.",
-        "give it the type the API documents, or make it a message with a role",
-    ),
-    "unknown-role": Rule(
-        "message",
-        "The role of a message is user, assistant, system or developer.",
-        "use one of developer, system, user, assistant",
-    ),
-    "malformed-content": Rule(
-        "message", "A content and the output of a function are a string or a list.", "make it a string, or a list of parts"
-    ),
-    "malformed-part": Rule(
-        "message",
-        "A part is an object with a type; a text part has a text.",
-        "make it an object with a 'type' and the field named by that type",
-    ),
-    "part-not-allowed": Rule(
-        "message",
-        "Parts of the assistant are `output_text` and `refusal`, parts of all others `input_...`. Parts of chat "
-        "completions and Anthropic Messages are not accepted.",
-        "use 'output_text' and 'refusal' in messages of the assistant, and 'input_...' elsewhere",
-    ),
-    "malformed-item": Rule(
-        "message",
-        "A call has a name and arguments, both strings; reasoning has a summary; a compaction item has its content.",
-        "give it the fields of its type",
-    ),
-    "duplicate-item-id": Rule("reach", "Each item has a different id.", "leave the second item out, or its id", "block"),
-    "reasoning-without-item": Rule(
-        "reach",
-        "Reasoning is followed by the item of the same answer that it led to.",
-        "keep the item that followed it in the answer, or leave the reasoning out",
-        "message",
-    ),
-    "call-without-id": _COMMON["call-without-id"],
-    "duplicate-call-id": Rule(
-        "reach", "Open calls have different values of `call_id`.", "give each call a different 'call_id'", "id"
-    ),
-    "call-without-program": Rule(
-        "reach",
-        "A call that a program made comes while the program runs, unless an item reference may stand for the program.",
-        "keep the program before it, or leave the call and its output out",
-    ),
-    "call-without-result": Rule(
-        "reach", "A call has an output anywhere after it.", "add its output after it, or leave the call out", "pair"
-    ),
-    "pending-call": Rule(
-        "reach",
-        "A call of the last answer has its output. Without it, the list can be stored but not sent.",
-        "store the list unchanged; add the output before sending it",
-    ),
-    "result-without-id": _COMMON["result-without-id"],
-    "result-without-call": Rule(
-        "reach",
-        "An output follows its call, unless an earlier item reference may stand for the call.",
-        "put it after the call it answers, or leave it out",
-        "pair",
-    ),
-    "duplicate-result": _COMMON["duplicate-result"],
+    "no-messages": Rule("send at least one item"),
+    "unreadable-message": Rule("pass dictionaries, or the openai package's objects"),
+    "missing-type": Rule("give it the type the API documents, or make it a message with a role"),
+    "unknown-role": Rule("use one of developer, system, user, assistant"),
+    "malformed-content": Rule("make it a string, or a list of parts"),
+    "malformed-part": Rule("make it an object with a 'type' and the field named by that type"),
+    "part-not-allowed": Rule("use 'output_text' and 'refusal' in messages of the assistant, and 'input_...' elsewhere"),
+    "malformed-item": Rule("give it the fields of its type"),
+    "duplicate-item-id": Rule("leave the second item out, or its id", "block"),
+    "reasoning-without-item": Rule("keep the item that followed it in the answer, or leave the reasoning out", "message"),
+    "call-without-id": Rule("give the call an id, and its output the same id"),
+    "duplicate-call-id": Rule("give each call a different 'call_id'", "id"),
+    "call-without-program": Rule("keep the program before it, or leave the call and its output out"),
+    "call-without-result": Rule("add its output after it, or leave the call out", "pair"),
+    "pending-call": Rule("store the list unchanged; add the output before sending it"),
+    "result-without-id": Rule("set 'call_id' to the id of the call it answers"),
+    "result-without-call": Rule("put it after the call it answers, or leave it out", "pair"),
+    "duplicate-result": Rule("keep one output for each call", "pair"),
 }
-"""Every rule by name, in the order of the reference page."""
+"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(
     rules=RULES,

@@ -1,9 +1,8 @@
-"""The three kinds of rules, for a message, two neighbours or more; validation and edits use the same functions."""
+"""The three scopes of rules, for a message, two neighbours or more; validation and edits use the same functions."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.rule_pages import WIRE_FORMATS
+from benchmarks.rule_pages import WIRE_FORMATS, examples_of
 from compaction.errors import InvalidMessage
 from compaction.formats import MessageFormat, Problem, gemini, openai_chat
 from compaction.formats.pairing import message_fields
@@ -20,16 +19,19 @@ from tests.support.examples import cases
 from tests.support.rulebook import examples
 from tests.support.wires import any_conversation, wrecked
 
-RULES: Final = {format: format.book.rules for format in WIRE_FORMATS}
+SCOPES: Final = {
+    format: {rule: entry["scope"] for rule, entry in examples_of(format.name)["rules"].items()} for format in WIRE_FORMATS
+}
+"""The scope of each rule: ``message``, ``join`` or ``reach``."""
 EXAMPLES: Final[list[Any]] = [raw for row in (*cases("VALID"), *cases("FAULTS")) for raw in row.values[1]]
 """The messages in the examples of every format."""
-each_format = pytest.mark.parametrize("format", RULES, ids=repr)
+each_format = pytest.mark.parametrize("format", SCOPES, ids=repr)
 
 
 @st.composite
 def lists(draw: st.DrawFn) -> tuple[MessageFormat, list[Any]]:
     """Draw a list in one of the formats, valid or with messages missing, added, moved or broken."""
-    format = draw(st.sampled_from(list(RULES)))
+    format = draw(st.sampled_from(list(SCOPES)))
     written = any_conversation(format)
     messages = list(draw(written | wrecked(written)))
     messages += draw(st.lists(st.sampled_from(EXAMPLES), max_size=6))
@@ -41,8 +43,8 @@ def place(problem: Problem) -> int:
     return -1 if found is None else int(found[1])
 
 
-def of_kind(format: MessageFormat, kind: str, problems: Sequence[Problem]) -> list[Problem]:
-    return [problem for problem in problems if RULES[format][problem.rule].kind == kind]
+def of_scope(format: MessageFormat, scope: str, problems: Sequence[Problem]) -> list[Problem]:
+    return [problem for problem in problems if SCOPES[format][problem.rule] == scope]
 
 
 def readable(format: MessageFormat, raws: Sequence[Any]) -> list[tuple[Any, Message]]:
@@ -72,30 +74,30 @@ def joins(format: MessageFormat, messages: Sequence[Message]) -> set[tuple[int, 
 
 
 @each_format
-def test_every_rule_has_one_kind(format: MessageFormat) -> None:
-    """Each format has rules of the kinds ``message`` and ``reach``, and of ``join`` exactly if neighbours are judged."""
-    kinds = Counter(rule.kind for rule in RULES[format].values())
-    assert kinds.keys() - {"join"} == {"message", "reach"}
-    assert ("join" in kinds) == format.judges_joins == (format.book.join is not None)
+def test_every_rule_has_one_scope(format: MessageFormat) -> None:
+    """Each format has rules of the scopes ``message`` and ``reach``, and of ``join`` exactly if neighbours are judged."""
+    scopes = set(SCOPES[format].values())
+    assert scopes - {"join"} == {"message", "reach"}
+    assert ("join" in scopes) == format.judges_joins == (format.book.join is not None)
 
 
 @given(lists())
 def test_a_message_alone_is_judged_as_by_validate(given: tuple[MessageFormat, list[Any]]) -> None:
-    """A list of one message breaks the rules of the kind ``message`` that it breaks by itself, and no others of that kind.
+    """A list of one message breaks the rules of the scope ``message`` that it breaks by itself, and no others of that scope.
 
     An answer without content is accepted at the end of a list.
     """
     format, raws = given
     for raw in raws:
         found = [] if format.book.accepts_last(message_fields(raw)) else format.message_problems(raw)
-        assert of_kind(format, "message", format.validate([raw])) == found
+        assert of_scope(format, "message", format.validate([raw])) == found
 
 
 @given(lists())
 def test_the_problems_of_messages_are_their_own(given: tuple[MessageFormat, list[Any]]) -> None:
     """Within a list too; but an answer without a content is a problem where the list does not end with it."""
     format, raws = given
-    found = of_kind(format, "message", format.validate(raws))
+    found = of_scope(format, "message", format.validate(raws))
     assert [(place(problem), problem.rule) for problem in found if problem.rule != "empty-content"] == [
         (index, problem.rule)
         for index, raw in enumerate(raws)
@@ -109,7 +111,7 @@ def test_neighbours_are_judged_as_by_validate(given: tuple[MessageFormat, list[A
     """The problems of joins that `validate` finds are those of the neighbours."""
     format, raws = given
     read = readable(format, raws)
-    found = of_kind(format, "join", format.validate([raw for raw, _ in read]))
+    found = of_scope(format, "join", format.validate([raw for raw, _ in read]))
     assert {(place(problem), problem.rule) for problem in found} == joins(format, [message for _, message in read])
 
 
@@ -117,9 +119,9 @@ def test_neighbours_are_judged_as_by_validate(given: tuple[MessageFormat, list[A
     ("format", "rule", "refused", "accepted"),
     [
         pytest.param(format, *example, id=f"{format.name}: {example[0]}")
-        for format in RULES
+        for format in SCOPES
         for example in examples(format.name)
-        if RULES[format][example[0]].kind == "join"
+        if SCOPES[format][example[0]] == "join"
     ],
 )
 def test_a_join_is_refused_and_accepted(format: MessageFormat, rule: str, refused: list[Any], accepted: list[Any]) -> None:
