@@ -6,9 +6,10 @@ have to guess. A repair works in rounds: each repairs the faults of the first st
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
 import attrs
@@ -32,8 +33,13 @@ RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join
 _ROUNDS: Final = 100
 """The maximum number of rounds; ten are rarely needed."""
 _GONE: Final = object()
+_index: Final[Callable[[_Fault], int]] = attrgetter("index")
 _Change: TypeAlias = tuple[int, Problem]
 """The place of a message in the input, and what was changed in it."""
+
+
+_Place: TypeAlias = tuple[int, Path]
+"""The place of a message in the draft, and a place in the message."""
 
 
 @attrs.frozen(eq=False)
@@ -46,22 +52,18 @@ class _Fault:
     text: str
     kind: RepairKind
 
-
-@attrs.frozen
-class _ResultAt:
-    """A result, and the place of its message."""
-
-    index: int
-    slot: Slot
+    @property
+    def place(self) -> _Place:
+        return self.index, self.path
 
 
 @attrs.frozen
 class _AnsweredCall:
-    """A call, whether it repeats an earlier call of its message, and its result, if it has one of its own."""
+    """A call, whether it repeats an earlier call of its message, and the place of its result's id, if it has a result."""
 
     slot: Slot
     repeats: bool
-    result: _ResultAt | None
+    result: _Place | None
 
 
 def repair_by_rules(
@@ -82,11 +84,11 @@ def repair_by_rules(
     changes: list[_Change] = []
     for _ in range(_ROUNDS):
         found = [_Fault(index, *each, kinds[each[1]]) for index, each in findings(draft.messages) if each[1] in kinds]
-        made = draft.repair(sorted(found, key=lambda fault: (fault.index, fault.path)))
+        made = draft.repair(sorted(found, key=attrgetter("place")))
         if not made:
             break
         changes += made
-    return draft.messages, tuple([problem for _, problem in sorted(changes, key=lambda change: change[0])])
+    return draft.messages, tuple([problem for _, problem in sorted(changes, key=itemgetter(0))])
 
 
 class _Draft:
@@ -100,10 +102,15 @@ class _Draft:
         self._pairing = pairing
         self._origins = list(range(len(raws)))
         self._contents: list[Fields] = []
+        self._calls: dict[_Place, Slot] = {}
+        self._results: dict[_Place, Slot] = {}
 
     def repair(self, found: Sequence[_Fault]) -> list[_Change]:
         """Repair the faults of the first step that can repair any; return the changes, in the order of the list."""
-        self._contents = list(map(message_fields, self.messages))
+        self._contents = contents = list(map(message_fields, self.messages))
+        pairing = self._pairing
+        self._calls = {(index, slot.path): slot for index, fields in enumerate(contents) for slot in pairing.calls(fields)}
+        self._results = {(index, slot.path): slot for index, fields in enumerate(contents) for slot in pairing.results(fields)}
         steps: tuple[tuple[Callable[[Sequence[_Fault]], Iterator[_Change]], tuple[RepairKind, ...]], ...] = (
             (self._drop, ("message", "block", "blank")),
             (self._give_ids, ("id",)),
@@ -119,8 +126,9 @@ class _Draft:
 
     def _drop(self, faults: Sequence[_Fault]) -> Iterator[_Change]:
         """Remove messages, blocks and ids, and write empty texts."""
-        originals = self._first_with_id() if faults else {}
-        for _, of_message in groupby(reversed(faults), key=_place):
+        ids = [(fields.get("id"), index) for index, fields in enumerate(self._contents)] if faults else []
+        first = {id: index for id, index in reversed(ids) if isinstance(id, str)}
+        for _, of_message in groupby(reversed(faults), key=_index):
             removed: Path | None = None  # last in this message, with all faults in it; the empty path is the whole message
             for fault in of_message:
                 if removed is not None and fault.path[: len(removed)] == removed:
@@ -129,69 +137,53 @@ class _Draft:
                     yield self._noted(fault, "it was made an empty string")
                     self._write(fault.index, fault.path, "")
                     continue
-                path = self._removable(fault, originals)
+                message = self.messages[fault.index]
+                repeats = fault.path == ("id",) and message == self.messages[first[self._contents[fault.index]["id"]]]
+                path = () if fault.kind == "message" or repeats else fault.path
                 what = "message" if not path else "block" if isinstance(path[-1], int) else path[-1]
                 yield self._noted(fault, f"the {what} was removed")
                 removed = () if self._remove(fault.index, path) else path
-
-    def _first_with_id(self) -> dict[str, int]:
-        """Return the place of the first item with each id."""
-        ids = [(fields.get("id"), index) for index, fields in enumerate(self._contents)]
-        return {id: index for id, index in reversed(ids) if isinstance(id, str)}
-
-    def _removable(self, fault: _Fault, originals: Mapping[str, int]) -> Path:
-        """Return the place that a fault removes: its block, its id, or, as an empty path, the message."""
-        if fault.kind == "message":
-            return ()
-        if fault.path == ("id",):
-            item = self.messages[fault.index]
-            return () if item == self.messages[originals[self._value(fault.index, fault.path)]] else fault.path
-        return fault.path
 
     # ------------------------------------------------------------------------ ids
 
     def _give_ids(self, faults: Sequence[_Fault]) -> Iterator[_Change]:
         """Give calls, and their results, new ids, and remove calls that repeat another."""
         calls = self._answered_calls() if faults else {}
-        taken = {call.slot.key for call in calls.values()}
+        taken = {slot.key for slot in self._calls.values()}
         for fault in reversed(faults):
-            call = calls[fault.index, fault.path]
+            call = calls[fault.place]
             if call.repeats:
                 yield self._noted(fault, "the call was removed")
                 self._remove(fault.index, call.slot.path)
                 continue
-            given = self._new_id(fault, call.slot, taken)
+            position = "".join([f"_{name}" for name in call.slot.path if isinstance(name, int)])
+            given = f"{self._pairing.new_id}_{self._origins[fault.index]}{position}"
+            while given in taken:
+                given += "_"
             done = f"it was given the id {given!r}"
-            if (result := call.result) is not None:
-                of_result = attrs.evolve(fault, index=result.index, path=result.slot.id, text="its call was given another id")
+            if call.result is not None:
+                index, path = call.result
+                of_result = attrs.evolve(fault, index=index, path=path, text="its call was given another id")
                 yield self._noted(of_result, done)
-                self._write(result.index, result.slot.id, given)
+                self._write(index, path, given)
             yield self._noted(fault, done)
             self._write(fault.index, fault.path, given)
 
-    def _new_id(self, fault: _Fault, call: Slot, taken: set[str]) -> str:
-        """Return an id made from the place of a call in the input, which no call has."""
-        position = "".join([f"_{name}" for name in call.path if isinstance(name, int)])
-        given = f"{self._pairing.new_id}_{self._origins[fault.index]}{position}"
-        while given in taken:
-            given += "_"
-        return given
-
-    def _answered_calls(self) -> dict[tuple[int, Path], _AnsweredCall]:
-        """Return every call by the places of its message and its id; O(blocks)."""
-        calls: dict[tuple[int, Path], _AnsweredCall] = {}
+    def _answered_calls(self) -> dict[_Place, _AnsweredCall]:
+        """Return every call by the place of its id; O(blocks)."""
+        calls: dict[_Place, _AnsweredCall] = {}
         for exchange in self._pairing.exchanges(self._contents):
-            results: dict[str, deque[_ResultAt]] = {}
+            results: dict[str, deque[_Place]] = {}
             for index in exchange:
                 for result in self._pairing.results(self._contents[index]):
-                    results.setdefault(result.key, deque()).append(_ResultAt(index, result))
+                    results.setdefault(result.key, deque()).append((index, result.id))
             for index in exchange:
                 first: dict[str, Slot] = {}
                 for slot in self._pairing.calls(self._contents[index]):
                     same = first.setdefault(slot.key, slot)
                     repeats = same is not slot and self._value(index, same.path) == self._value(index, slot.path)
                     left = None if repeats else results.get(slot.key)
-                    own = left.popleft() if left and left[0].index > index else None
+                    own = left.popleft() if left and left[0][0] > index else None
                     calls[index, slot.id] = _AnsweredCall(slot, repeats, own)
         return calls
 
@@ -200,52 +192,39 @@ class _Draft:
     def _pair(self, faults: Sequence[_Fault]) -> Iterator[_Change]:
         """Move late results to their calls, add stubs for the other calls, and remove results without a call."""
         late = self._late_results(faults)
-        moved, missing = set(late.values()), self._missing_results(faults, late)
-        for index, of_message in groupby(reversed(faults), key=_place):
-            calls, added = self._calls(index), list[Any]()
+        moved = {result: self._value(*result.place) for result in late.values()}
+        for index, of_message in groupby(reversed(faults), key=_index):
+            added: list[Any] = []
             for fault in of_message:
-                if fault in missing:
-                    added.insert(0, missing[fault])
-                    if fault not in late:
-                        yield self._noted(fault, "a result was added that says it was not recorded")
-                    continue
-                what = "call" if fault.path in calls else "result" if fault.path else "message"
-                yield self._noted(fault, "the result was moved to its call" if fault in moved else f"the {what} was removed")
-                self._remove(index, fault.path)
+                call = self._calls.get(fault.place)
+                if fault in late:
+                    added.insert(0, moved[late[fault]])
+                elif call is not None and (stub := self._pairing.stub(self._value(*fault.place), call.key)) is not None:
+                    added.insert(0, stub)
+                    yield self._noted(fault, "a result was added that says it was not recorded")
+                else:
+                    what = "call" if call is not None else "result" if fault.path else "message"
+                    yield self._noted(
+                        fault, "the result was moved to its call" if fault in moved else f"the {what} was removed"
+                    )
+                    self._remove(*fault.place)
             if added:
                 self._add_results(index, added)
 
-    def _late_results(self, faults: Iterable[_Fault]) -> dict[_Fault, _Fault]:
+    def _late_results(self, faults: Sequence[_Fault]) -> dict[_Fault, _Fault]:
         """Return the results that come late, by call; of one message the first call is answered first; O(blocks)."""
         late: dict[_Fault, _Fault] = {}
-        waiting: dict[str, list[_Fault]] = {}
-        for index, of_message in groupby(faults, key=_place):
-            calls, results = self._calls(index), _by_path(self._pairing.results(self._contents[index]))
-            made: dict[str, list[_Fault]] = {}
-            for fault in of_message:
-                if fault.path in calls:
-                    made.setdefault(calls[fault.path].key, []).append(fault)
-                elif fault.rule == "duplicate-result" or fault.path not in results:
-                    continue
-                elif of_key := waiting.get(results[fault.path].key):
-                    late[of_key.pop()] = fault
-            for key, of_key in made.items():
-                waiting.setdefault(key, []).extend(reversed(of_key))
+        waiting: defaultdict[str, list[_Fault]] = defaultdict(list)
+        for _, of_message in groupby(faults, key=_index):
+            here = list(of_message)
+            for fault in here:
+                result = self._results.get(fault.place) if fault.rule != "duplicate-result" else None
+                if result is not None and (calls := waiting[result.key]):
+                    late[calls.pop()] = fault
+            for fault in reversed(here):
+                if (call := self._calls.get(fault.place)) is not None:
+                    waiting[call.key].append(fault)
         return late
-
-    def _missing_results(self, faults: Iterable[_Fault], late: Mapping[_Fault, _Fault]) -> dict[_Fault, Any]:
-        """Return the late result of each call, or else its stub; not of a call whose result cannot be invented."""
-        missing: dict[_Fault, Any] = {}
-        for index, of_message in groupby(faults, key=_place):
-            calls = self._calls(index)
-            for fault in of_message:
-                if fault in late:
-                    missing[fault] = self._value(late[fault].index, late[fault].path)
-                elif (call := calls.get(fault.path)) is not None:
-                    stub = self._pairing.stub(self._value(index, fault.path), call.key)
-                    if stub is not None:
-                        missing[fault] = stub
-        return missing
 
     def _add_results(self, index: int, added: list[Any]) -> None:
         """Put results after the message with their calls, and after the results that it has."""
@@ -262,9 +241,6 @@ class _Draft:
         made = [{"role": "user", pairing.content: added}] if pairing.content else added
         self.messages[after:after] = made
         self._origins[after:after] = [self._origins[index]] * len(made)
-
-    def _calls(self, index: int) -> dict[Path, Slot]:
-        return _by_path(self._pairing.calls(self._contents[index]))
 
     # ------------------------------------------------------------------------ roles
 
@@ -324,14 +300,6 @@ class _Draft:
         origin = self._origins[fault.index]
         where = f"messages[{origin}]{shown_path(fault.path)}"
         return origin, Problem(where, fault.rule, fault.text, done)
-
-
-def _place(fault: _Fault) -> int:
-    return fault.index
-
-
-def _by_path(slots: Iterable[Slot]) -> dict[Path, Slot]:
-    return {slot.path: slot for slot in slots}
 
 
 def _with(value: Any, path: Path, new: Any) -> Any:

@@ -58,7 +58,7 @@ def changed_result(
     after: ToolResultPart,
     *,
     read: Callable[[Any], Part],
-    write: Callable[[Part | None, str], Any],
+    write: Callable[[TextPart], Any],
     keep_blank: bool = False,
 ) -> Any:
     """Return the content of a changed result: the new words in place of the first ones, and the media that are left.
@@ -68,7 +68,7 @@ def changed_result(
         before: The result before the change.
         after: The changed result.
         read: Reads an element of the content.
-        write: Returns an element with these words, made from the part in its place if there is one.
+        write: Returns a text as an element; the text in its place is given with new words, and has the raw element.
         keep_blank: Whether words that are only blanks are written.
 
     Raises:
@@ -88,9 +88,9 @@ def changed_result(
         elif not changed:
             written.append(element)
         elif unwritten:
-            written.append(write(part, unwritten))
+            written.append(write(TextPart(unwritten, raw=part.raw if isinstance(part, TextPart) else None)))
             unwritten = ""
-    return [write(None, unwritten), *written] if unwritten else written
+    return [write(TextPart(unwritten)), *written] if unwritten else written
 
 
 def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
 from ...json_data import same
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
@@ -38,9 +36,7 @@ from ..writing import (
     without_new_blanks,
     written_content,
 )
-from .fields import MEDIA_BLOCKS, is_server_call, is_server_result
-from .hosted import block_links
-from .rules import BOOK
+from .rules import BOOK, MEDIA_BLOCKS, block_links, is_server_call, is_server_result
 
 _DETECTED_TYPES: Final = frozenset(
     {
@@ -216,11 +212,6 @@ def _write_part(part: Part) -> Any:
         before = ToolResultPart(part.call_id, "") if fields is None else _read_result(fields, part.raw)
         block = {**(fields or {"type": "tool_result"}), "tool_use_id": part.call_id}
         if part.text != before.text or not same(part.media, before.media):
-            block["content"] = changed_result(block.get("content"), before, part, read=_read_part, write=_write_text)
+            block["content"] = changed_result(block.get("content"), before, part, read=_read_part, write=_write_part)
         return block
     raise unwritable(part)
-
-
-def _write_text(before: Part | None, text: str) -> Any:
-    """Return a block with this text, made from the one in its place if that is a text."""
-    return _write_part(attrs.evolve(before, text=text)) if isinstance(before, TextPart) else {"type": "text", "text": text}

@@ -1,4 +1,4 @@
-"""The rules of the Anthropic Messages API, by name.
+"""Access to the fields of Anthropic messages, and the rules of the API, by name.
 
 ``docs/rules/anthropic.md`` shows every rule with an example and its source. Roles need not alternate and the first message need
 not be the user's: the API no longer has these rules. A rule that depends on the model or on other parameters of the request is
@@ -7,25 +7,67 @@ not included, such as whether the list may end with an answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..base import JoinProblem
 from ..blocks import Blocks, misplaced_system, too_many
-from ..pairing import NOT_RECORDED, Fields, Finding, Path, repeated
+from ..pairing import NOT_RECORDED, Fields, Finding, HostedStep, Path, hosted_links, repeated
 from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
-from .fields import ID, MEDIA_BLOCKS, THINKING, blocks_of, call_id, has_thinking, is_server_call, is_server_result, result_id
-from .hosted import unpaired
+
+# ------------------------------------------------------------------------ access to fields
+
+MEDIA_BLOCKS: Final[Mapping[str, str]] = {"image": "image", "document": "file", "container_upload": "file"}
+"""Types of blocks with media, and the kind of media."""
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+"""The ids of calls that the API accepts."""
+
+THINKING: Final = frozenset({"thinking", "redacted_thinking"})
+
+
+def _blocks_of(fields: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the blocks of a message's content: a string counts as one text block, an invalid content as none."""
+    content = fields.get("content")
+    if isinstance(content, str):
+        return ({"type": "text", "text": content},)
+    return items_of(content) or ()
+
+
+def _call_id(block: Any) -> str | None:
+    """Return the id of a ``tool_use`` block, empty if it has none; ``None`` if the block is another."""
+    return string((fields_of(block) or {}).get("id")) if kind_of(block) == "tool_use" else None
+
+
+def _result_id(block: Any) -> str | None:
+    """Return the id that a ``tool_result`` block answers, empty if it has none; ``None`` if the block is another."""
+    return string((fields_of(block) or {}).get("tool_use_id")) if kind_of(block) == "tool_result" else None
+
+
+def is_server_call(kind: str) -> bool:
+    """Whether a block of this type is a call that the provider runs itself."""
+    return kind in ("server_tool_use", "mcp_tool_use")
+
+
+def is_server_result(kind: str) -> bool:
+    """Whether a block of this type is the result of such a call."""
+    return kind.endswith("_tool_result") and kind != "tool_result"
+
+
+def _has_thinking(fields: Mapping[str, Any]) -> bool:
+    """Whether a message has a thinking block."""
+    return any(kind_of(block) in THINKING for block in _blocks_of(fields))
+
 
 _BLOCKS: Final = Blocks(
-    blocks_of=blocks_of,
+    blocks_of=_blocks_of,
     kind_of=kind_of,
-    call_id_of=call_id,
-    result_id_of=result_id,
+    call_id_of=_call_id,
+    result_id_of=_result_id,
     call_id_path=("id",),
     result_id_path=("tool_use_id",),
-    id_pattern=ID,
+    id_pattern=_ID,
     after_calls={"text": ("text-after-call", "an answer has no text after its calls")},
 )
 
@@ -53,7 +95,7 @@ def message_problems(fields: Fields) -> Iterator[Finding]:
     elif not content:
         yield ("content",), "empty-content", "it is empty"
     else:
-        blocks = blocks_of(fields)
+        blocks = _blocks_of(fields)
         for position, block in enumerate(blocks):
             where: Path = ("content",) if isinstance(content, str) else ("content", position)
             yield from _block_problems(where, role, block)
@@ -118,7 +160,7 @@ def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | No
     if after is None:
         return ("trailing-space", "before") if _ends_with_space(before) else None
     first, second = string(before.get("role")), string(after.get("role"))
-    if first == "assistant" and second == "assistant" and _judged_blocks(after) and has_thinking(after):
+    if first == "assistant" and second == "assistant" and _judged_blocks(after) and _has_thinking(after):
         return "thinking-after-answer", "after"
     return misplaced_system(first, second, judged=(bool(_judged_blocks(before)), bool(_judged_blocks(after))))
 
@@ -134,7 +176,7 @@ def _ends_with_space(fields: Mapping[str, Any]) -> bool:
 
 def _judged_blocks(fields: Fields) -> Sequence[Any]:
     """Return the blocks of a message with a known role and a content; none of any other."""
-    return blocks_of(fields) if string(fields.get("role")) in _ROLES and fields.get("content") else ()
+    return _blocks_of(fields) if string(fields.get("role")) in _ROLES and fields.get("content") else ()
 
 
 _PAIRING: Final = _BLOCKS.pairing(
@@ -148,17 +190,71 @@ _PAIRING: Final = _BLOCKS.pairing(
 def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     """Yield repeated ids, breakpoints above the maximum, and unpaired calls and results of the provider's own tools."""
     calls = ((index, slot) for index, fields in enumerate(contents) for slot in _PAIRING.calls(fields))
-    for id, (index, slot) in repeated((slot.key, (index, slot)) for index, slot in calls if ID.fullmatch(slot.key)):
+    for id, (index, slot) in repeated((slot.key, (index, slot)) for index, slot in calls if _ID.fullmatch(slot.key)):
         yield index, (slot.id, "duplicate-call-id", f"the id {id!r} is that of an earlier call")
     yield from too_many(contents, _breakpoints, "too-many-breakpoints")
-    yield from unpaired(contents)
+    yield from _unpaired(contents)
 
 
 def _breakpoints(fields: Fields) -> Iterator[Path]:
     if fields.get("role") in ("user", "assistant", "system"):
-        for position, block in enumerate(blocks_of(fields)):
+        for position, block in enumerate(_blocks_of(fields)):
             if (fields_of(block) or {}).get("cache_control") is not None:
                 yield "content", position, "cache_control"
+
+
+# ------------------------------------------------------------------------ tools of the provider
+
+# A call and its result are usually in one answer. If the answer also called the caller's tools, or was paused, the result
+# begins the next answer. The user's own words in between end the turn: a call without a result then never gets one.
+
+
+def block_links(blocks: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ids of the provider's calls an answer leaves open, and of the earlier calls it continues; O(blocks)."""
+    return hosted_links(step for block in blocks for step in _steps(block))
+
+
+def _steps(block: Any) -> Iterator[HostedStep]:
+    """Yield the call that made this block, and the call of the provider that it is or answers."""
+    kind, fields = kind_of(block), fields_of(block) or {}
+    if kind == "text" or kind in THINKING:
+        return
+    if caller := string((fields_of(fields.get("caller")) or {}).get("tool_id")):
+        yield "caller", caller
+    if is_server_call(kind):
+        yield "call", string(fields.get("id"))
+    elif is_server_result(kind):
+        yield "result", string(fields.get("tool_use_id"))
+
+
+def _unpaired(contents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Finding]]:
+    """Yield every block whose call, result or caller is missing, with the place of its message; O(blocks).
+
+    Args:
+        contents: The fields of the messages.
+    """
+    waiting: dict[str, list[tuple[int, Path]]] = {}
+    made: set[str] = set()
+    for index, fields in enumerate(contents):
+        blocks = _blocks_of(fields)
+        if fields.get("role") == "user" and any(_result_id(block) is None for block in blocks):
+            for identifier, places in waiting.items():
+                text = f"the call {identifier!r} has no result when the user speaks again"
+                yield from [(place, (where, "server-call-without-result", text)) for place, where in places]
+            made -= {identifier for identifier, places in waiting.items() if places}
+            waiting.clear()
+        for position, block in enumerate(blocks if fields.get("role") == "assistant" else ()):
+            where = ("content", position)
+            for kind, identifier in _steps(block):
+                if kind == "call":
+                    made.add(identifier)
+                    waiting.setdefault(identifier, []).append((index, where))
+                elif kind == "caller" and identifier not in made:
+                    yield index, (where, "call-without-caller", f"the call {identifier!r} that made it is not before it")
+                elif kind == "result":
+                    if identifier not in made:
+                        yield index, (where, "server-result-without-call", "the call it answers is not before it")
+                    waiting[identifier] = waiting.get(identifier, [])[:-1]  # it answers the latest call with this id
 
 
 RULES: Final[Mapping[str, Rule]] = {

@@ -18,8 +18,7 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..rulebook import WireFormat
 from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, read_role, result_part, string
 from ..writing import GO_ON, arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
-from .fields import KINDS, MEDIA_KINDS, block_body, block_kind, is_cache_point, is_hosted, said_in, unplaced_cache_points
-from .rules import BOOK
+from .rules import BOOK, KINDS, MEDIA_KINDS, block_body, block_kind, is_cache_point, is_hosted, said_in, unplaced_cache_points
 
 _NOTED: Final = "Noted."
 _STATUS: Final = {"error": True, "success": False}
@@ -187,7 +186,7 @@ def _write_part(part: Part, role: str) -> Any:
         before = _read_result(body, part.raw)
         if part.text != before.text or not same(part.media, before.media):
             elements = items_of(body.get("content")) or ()
-            body["content"] = changed_result(elements, before, part, read=_read_nested, write=lambda _, text: {"text": text})
+            body["content"] = changed_result(elements, before, part, read=_read_nested, write=lambda text: {"text": text.text})
         return {"toolResult": {**body, "toolUseId": part.call_id}}
     raise unwritable(part)
 

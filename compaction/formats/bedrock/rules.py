@@ -1,4 +1,4 @@
-"""The rules of Amazon Bedrock's Converse API, by name.
+"""Access to the fields of Bedrock messages, and the rules of the Converse API, by name.
 
 ``docs/rules/bedrock.md`` shows every rule with an example and its source. Rules that depend on the
 model are not included: whether it accepts images, text beside calls, unsigned thoughts, or a list that ends with an answer.
@@ -6,6 +6,7 @@ model are not included: whether it accepts images, text beside calls, unsigned t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -14,30 +15,112 @@ from ..blocks import Blocks, misplaced_system, too_many
 from ..pairing import NOT_RECORDED, Fields, Finding, Path, repeated
 from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_of, lacking, string, type_name
-from .fields import (
-    ID,
-    IN_RESULTS,
-    KINDS,
-    WORDS,
-    block_kind,
-    is_cache_point,
-    is_hosted,
-    message_blocks,
-    tool_result_id,
-    tool_use_id,
-    unplaced_cache_points,
+
+# ------------------------------------------------------------------------ access to fields
+
+# A block is a union: an object with a single field, whose name is the block's kind.
+
+MEDIA_KINDS: Final[Mapping[str, str]] = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
+"""Kinds of blocks with media, and the kind of media."""
+
+KINDS: Final = frozenset(
+    {
+        "text",
+        "toolUse",
+        "toolResult",
+        "reasoningContent",
+        "cachePoint",
+        "guardContent",
+        "citationsContent",
+        "searchResult",
+        "toolAddition",
+        "toolRemoval",
+        *MEDIA_KINDS,
+    }
 )
+"""The members of the union ``ContentBlock`` in botocore 1.44."""
+
+_WORDS: Final = frozenset({"text", "citationsContent"})
+"""Kinds of blocks with the text of an answer."""
+
+_IN_RESULTS: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
+"""The members of the union ``ToolResultContentBlock``."""
+
+_ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
+"""The ids of calls that the API accepts: ``ToolUseId`` in botocore."""
+
+
+def _message_blocks(fields: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the blocks of a message's content; none if it is not a list."""
+    return items_of(fields.get("content")) or ()
+
+
+def block_kind(block: Any) -> str:
+    """Return the name of a block's only field; empty if it does not have exactly one."""
+    fields = fields_of(block)
+    if fields is None:
+        return ""
+    names = [name for name, value in fields.items() if value is not None]
+    return names[0] if len(names) == 1 else ""
+
+
+def block_body(block: Any, kind: str) -> Mapping[str, Any] | None:
+    """Return the object in a block of this kind; ``None`` if the block is another, or not an object."""
+    return fields_of((fields_of(block) or {}).get(kind)) if block_kind(block) == kind else None
+
+
+def is_hosted(body: Mapping[str, Any]) -> bool:
+    """Whether a call or result belongs to a tool that the provider runs: only these have a type."""
+    return bool(body.get("type"))
+
+
+def _tool_use_id(block: Any) -> str | None:
+    """Return the id of a call of the caller's tools, empty if it has none; ``None`` if the block is another."""
+    body = block_body(block, "toolUse")
+    return None if body is None or is_hosted(body) else string(body.get("toolUseId"))
+
+
+def _tool_result_id(block: Any) -> str | None:
+    """Return the id that a ``toolResult`` block answers, empty if it has none; ``None`` if the block is another."""
+    body = block_body(block, "toolResult")
+    return None if body is None else string(body.get("toolUseId"))
+
+
+def is_cache_point(block: Any) -> bool:
+    """Whether a block is a cache point, which has no content."""
+    return block_kind(block) == "cachePoint"
+
+
+def unplaced_cache_points(blocks: Sequence[Any]) -> list[int]:
+    """Return the places of cache points without a block before them, or directly after a thought."""
+    found: list[int] = []
+    before = ""
+    for place, block in enumerate(blocks):
+        kind = block_kind(block)
+        if kind == "cachePoint":
+            if before in ("", "reasoningContent"):
+                found.append(place)
+        else:
+            before = kind or "unknown"
+    return found
+
+
+def said_in(body: Any) -> list[str]:
+    """Return the texts in a list of blocks inside another block."""
+    texts = [(fields_of(each) or {}).get("text") for each in items_of(body) or ()]
+    return [text for text in texts if isinstance(text, str)]
+
 
 _BLOCKS: Final = Blocks(
-    blocks_of=message_blocks,
+    blocks_of=_message_blocks,
     kind_of=block_kind,
-    call_id_of=tool_use_id,
-    result_id_of=tool_result_id,
+    call_id_of=_tool_use_id,
+    result_id_of=_tool_result_id,
     call_id_path=("toolUse", "toolUseId"),
     result_id_path=("toolResult", "toolUseId"),
-    id_pattern=ID,
+    id_pattern=_ID,
     after_calls={
-        **dict.fromkeys(WORDS, ("text-after-call", "an answer has no text after its calls")),
+        **dict.fromkeys(_WORDS, ("text-after-call", "an answer has no text after its calls")),
         "reasoningContent": ("thinking-after-call", "an answer has no thoughts after its calls"),
     },
     silent=frozenset({"cachePoint"}),
@@ -45,7 +128,7 @@ _BLOCKS: Final = Blocks(
 
 # ------------------------------------------------------------------------ one message, and two neighbours
 
-ROLES: Final = frozenset({"user", "assistant", "system"})
+_ROLES: Final = frozenset({"user", "assistant", "system"})
 
 _OF_SYSTEM: Final = frozenset({"text", "cachePoint", "toolAddition", "toolRemoval"})
 _OF_USER: Final = frozenset({"toolUse", "reasoningContent"})
@@ -65,14 +148,14 @@ _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
 def message_problems(fields: Fields) -> Iterator[Finding]:
     """Yield the rules that a message breaks by itself, independent of its neighbours."""
     role, content = string(fields.get("role")), fields.get("content")
-    if role not in ROLES:
+    if role not in _ROLES:
         yield ("role",), "unknown-role", f"no such role: {fields.get('role')!r}"
     elif content is not None and items_of(content) is None:
         yield ("content",), "malformed-content", f"a content is a list of blocks (got {type_name(content)})"
     elif not content:
         yield ("content",), "empty-content", "it is empty"
     else:
-        blocks = message_blocks(fields)
+        blocks = _message_blocks(fields)
         for position, block in enumerate(blocks):
             yield from _block_problems(("content", position), role, block)
         for position in unplaced_cache_points(blocks):
@@ -85,7 +168,7 @@ def message_problems(fields: Fields) -> Iterator[Finding]:
 
 def _answer_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
     yield from _BLOCKS.answer_problems(blocks)
-    yield from _repeated(blocks, tool_use_id, ("toolUse", "toolUseId"), "duplicate-call-id", "is that of another call")
+    yield from _repeated(blocks, _tool_use_id, ("toolUse", "toolUseId"), "duplicate-call-id", "is that of another call")
     if {block_kind(block) for block in blocks} - {"cachePoint"} == {"reasoningContent"}:
         yield (("content",), "thinking-alone", "the answer has only thoughts")
 
@@ -98,7 +181,7 @@ def _repeated(blocks: Sequence[Any], id_of: Any, at: Path, rule: str, text: str)
 
 def _user_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
     yield from _BLOCKS.result_problems(blocks)
-    yield from _repeated(blocks, tool_result_id, (), "duplicate-result", "is answered already")
+    yield from _repeated(blocks, _tool_result_id, (), "duplicate-result", "is answered already")
     documents = [position for position, block in enumerate(blocks) if block_kind(block) == "document"]
     if documents and not any(string((fields_of(block) or {}).get("text")).strip() for block in blocks):
         place = ("content", documents[0])
@@ -143,7 +226,7 @@ def _body_problems(where: Path, kind: str, value: Any) -> Iterator[Finding]:
 
 def _nested_problems(where: Path, element: Any) -> Iterator[Finding]:
     kind = block_kind(element)
-    if kind in KINDS and kind not in IN_RESULTS:
+    if kind in KINDS and kind not in _IN_RESULTS:
         yield (where, "block-not-allowed", f"a result does not accept a block of kind {kind!r}")
     elif kind == "json":
         if fields_of(value := (fields_of(element) or {})[kind]) is None:
@@ -164,7 +247,7 @@ def join_problem(before: Fields | None, after: Fields | None) -> JoinProblem | N
     """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
     one = None if before is None else string(before.get("role"))
     other = None if after is None else string(after.get("role"))
-    if other not in ROLES or (one is not None and one not in ROLES):
+    if other not in _ROLES or (one is not None and one not in _ROLES):
         return None
     if (misplaced := misplaced_system(one, other)) is not None:
         return misplaced
@@ -183,7 +266,7 @@ _PAIRING: Final = _BLOCKS.pairing(
 
 
 def _cache_points(fields: Fields) -> Iterator[Path]:
-    for position, block in enumerate(message_blocks(fields) if string(fields.get("role")) in ROLES else ()):
+    for position, block in enumerate(_message_blocks(fields) if string(fields.get("role")) in _ROLES else ()):
         if is_cache_point(block):
             yield "content", position
 

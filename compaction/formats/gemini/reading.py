@@ -16,8 +16,19 @@ from ..pairing import hosted_links
 from ..rulebook import WireFormat
 from ..wire import arguments_text, data_size, elements_of, fields_of, json_text, media_kind, read_role, says_something, string
 from ..writing import arguments_object, kept_media, thoughts_changed, unwritable, without_new_blanks
-from .fields import call_body, content_role, field, hosted_step, is_signed, name_of, pairing_key, parts_of, result_body, spelled
-from .rules import BOOK
+from .rules import (
+    BOOK,
+    call_body,
+    content_role,
+    field,
+    hosted_step,
+    is_signed,
+    name_of,
+    pairing_key,
+    parts_of,
+    result_body,
+    spelled,
+)
 
 _TEXT_FIELDS: Final = ("result", "output", "content", "error")
 """Fields of a response with the text of a tool, as documented by the ``google-genai`` package and used by others."""

@@ -1,4 +1,6 @@
-"""The rules of the Gemini API, by name.
+"""Access to the fields of Gemini contents, and the rules of the API, by name.
+
+The REST interface writes names in camel case, the ``google-genai`` package in snake case; both are read everywhere.
 
 ``docs/rules/gemini.md`` shows every rule with an example and its source. Rules that depend on the model are not
 included, such as whether a list may end with the model's words. Calls must be signed only in a list that has a signature.
@@ -6,14 +8,106 @@ included, such as whether a list may end with the model's words. Calls must be s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..base import JoinProblem
-from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot
+from ..pairing import NOT_RECORDED, Fields, Finding, HostedStep, Pairing, Path, Slot
 from ..rulebook import Rule, RuleBook
-from ..wire import fields_of, items_of, type_name
-from .fields import DATA, call_body, content_role, field, hosted_step, is_signed, name_of, pairing_key, parts_of, result_body
+from ..wire import fields_of, items_of, string, type_name
+
+# ------------------------------------------------------------------------ access to fields
+
+_DATA: Final = (
+    "text",
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
+)
+"""The fields of data, of which a part has exactly one."""
+_HOSTED: Final[Mapping[str, tuple[Literal["call", "result"], str]]] = {
+    "executableCode": ("call", "code"),
+    "codeExecutionResult": ("result", "code"),
+    "toolCall": ("call", "tool"),
+    "toolResponse": ("result", "tool"),
+}
+"""The fields of calls and results of the provider's own tools, and whether they belong to code or to a tool."""
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _snake(name: str) -> str:
+    return _HUMP.sub("_", name).lower()
+
+
+_SNAKE: Final = {
+    name: _snake(name) for name in (*_DATA, "thoughtSignature", "mimeType", "fileUri", "displayName") if _snake(name) != name
+}
+
+
+def spelled(fields: Mapping[str, Any], name: str) -> str:
+    """Return the spelling of a field's name in this object."""
+    snake = _SNAKE.get(name, name)
+    return snake if fields.get(name) is None and fields.get(snake) is not None else name
+
+
+def field(fields: Mapping[str, Any], name: str) -> Any:
+    """Return a field by its camel-case name, in either spelling."""
+    value = fields.get(name)
+    return fields.get(_SNAKE[name]) if value is None and name in _SNAKE else value
+
+
+def content_role(fields: Mapping[str, Any]) -> str:
+    """Return the role of a content; ``user`` if it has none."""
+    role = fields.get("role")
+    return "user" if role is None else string(role)
+
+
+def parts_of(fields: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the parts of a content; empty if they are not a list."""
+    return items_of(fields.get("parts")) or ()
+
+
+def call_body(part: Any) -> Mapping[str, Any] | None:
+    """Return the body of a ``functionCall`` part; ``None`` if the part is another."""
+    return fields_of(field(fields_of(part) or {}, "functionCall"))
+
+
+def result_body(part: Any) -> Mapping[str, Any] | None:
+    """Return the body of a ``functionResponse`` part; ``None`` if the part is another."""
+    return fields_of(field(fields_of(part) or {}, "functionResponse"))
+
+
+def hosted_step(part: Any) -> HostedStep | None:
+    """Return the call or the result of a tool that the provider runs, with the key they share; ``None`` for another part."""
+    fields = fields_of(part)
+    if fields is None or "text" in fields:
+        return None
+    for name, (kind, tool) in _HOSTED.items():
+        if (body := fields_of(field(fields, name))) is not None:
+            return kind, f"{tool}:{string(body.get('id'))}"
+    return None
+
+
+def name_of(body: Mapping[str, Any]) -> str:
+    """Return the function that a call or response names; it pairs them, because ids are optional."""
+    return string(body.get("name"))
+
+
+def pairing_key(body: Mapping[str, Any]) -> str:
+    """Return the key that a call and its response share."""
+    return f"function:{name_of(body)}"
+
+
+def is_signed(part: Any) -> bool:
+    """Whether a part has the signature of a thought."""
+    return bool(field(fields_of(part) or {}, "thoughtSignature"))
+
 
 # ------------------------------------------------------------------------ one message, and two neighbours
 
@@ -38,8 +132,8 @@ def message_problems(fields: Fields) -> Iterator[Finding]:
 def _is_empty_part(fields: Mapping[str, Any]) -> bool:
     """Whether a part has no field of data, or only an empty text without a signature."""
     if fields.get("text") == "" and not is_signed(fields):
-        return all(field(fields, name) is None for name in DATA[1:])
-    return all(field(fields, name) is None for name in DATA)
+        return all(field(fields, name) is None for name in _DATA[1:])
+    return all(field(fields, name) is None for name in _DATA)
 
 
 def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
@@ -49,7 +143,7 @@ def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
         return
     if _is_empty_part(fields):
         yield (where, "empty-part", "the part has no data")
-    if len(held := [name for name in DATA if field(fields, name) is not None]) > 1:
+    if len(held := [name for name in _DATA if field(fields, name) is not None]) > 1:
         yield (where, "malformed-part", f"it has several fields of data: {' and '.join(held)}")
     if fields.get("text") is not None and not isinstance(fields["text"], str):
         yield ((*where, "text"), "malformed-part", f"its 'text' is not a string (got {type_name(fields['text'])})")

@@ -15,10 +15,8 @@ from typing import Any, Final
 from ...messages import CallOutline, Message, Outline, Part, TextPart, ToolCallPart, ToolResultPart
 from ..rulebook import WireFormat
 from ..wire import items_of, says_something
-from .fields import is_empty
-from .parts import read_parts, read_result
-from .rules import BOOK
-from .writing import write_calls, write_content, write_fields, write_result
+from .parts import read_parts, read_result, write_calls, write_content, write_fields, write_result
+from .rules import BOOK, is_empty
 
 _PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .fields import call_of as call_of
-from .fields import result_of as result_of
 from .reading import OpenAIResponses, openai_responses
+from .rules import call_of as call_of
+from .rules import result_of as result_of
 
 __all__ = ["OpenAIResponses", "openai_responses"]

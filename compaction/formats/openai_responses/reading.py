@@ -10,9 +10,8 @@ items, item references. An item is read as one message. Each item of an answer c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
-
-import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
 from ...json_data import same
@@ -20,8 +19,7 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..rulebook import WireFormat
 from ..wire import arguments_text, elements_of, fields_of, items_of, json_text, kind_of, result_part, says_something, string
 from ..writing import arguments_object, changed_result, unwritable, written_content
-from .fields import CALLS, RESULTS, ResultKind, call_id_field, call_of, is_answer, item_links, item_type, result_of
-from .rules import BOOK
+from .rules import BOOK, CALLS, RESULTS, ResultKind, call_id_field, call_of, is_answer, item_links, item_type, result_of
 
 _MEDIA: Final[Mapping[str, str]] = {"input_image": "image", "input_file": "file", "input_audio": "audio"}
 _TEXTS: Final[Mapping[str, str]] = {
@@ -276,10 +274,7 @@ def _write_result(fields: dict[str, Any], result_kind: ResultKind, old: Sequence
         ended = {"outcome": {"type": "exit", "exit_code": 0}} if last is None else last
         fields[result_kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
         return
-    changed = changed_result(elements, before, after, read=_read_part, write=_write_text, keep_blank=True)
+    changed = changed_result(
+        elements, before, after, read=_read_part, write=partial(_write_part, new_type="input_text"), keep_blank=True
+    )
     fields[result_kind.text] = changed or ""
-
-
-def _write_text(before: Part | None, text: str) -> Any:
-    """Return an element with this text, made from the one in its place if that is a text."""
-    return _write_part(attrs.evolve(before, text=text) if isinstance(before, TextPart) else TextPart(text), "input_text")
