@@ -16,16 +16,13 @@ def chat_answer(values: Sequence[Any]) -> list[Any]:
     whole = [choice["message"] for choice in choices if "message" in choice]
     if whole:
         return [{"role": "assistant", **{name: field for name, field in whole[0].items() if field is not None}}]
-    text, calls = "", dict[int, dict[str, Any]]()
     deltas: list[Any] = [choice.get("delta") or {} for choice in choices]
-    for delta in deltas:
-        text += delta.get("content") or ""
-        for piece in delta.get("tool_calls") or ():
-            call = calls.setdefault(piece["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
-            call["id"] = piece.get("id") or call["id"]
-            function: dict[str, Any] = piece.get("function") or {}
-            for name, more in function.items():
-                call["function"][name] = call["function"].get(name, "") + (more or "")
+    calls: dict[int, dict[str, Any]] = {}
+    for piece in (piece for delta in deltas for piece in delta.get("tool_calls") or ()):
+        call = calls.setdefault(piece["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+        call["id"] = piece.get("id") or call["id"]
+        _append(call["function"], piece.get("function") or {})
+    text = "".join([delta.get("content") or "" for delta in deltas])
     said = {"content": text} if text or not calls else {}
     return [{"role": "assistant", **said, **({"tool_calls": list(calls.values())} if calls else {})}]
 
@@ -45,18 +42,20 @@ def anthropic_answer(values: Sequence[Any]) -> list[Any]:
         if event.get("type") == "content_block_start":
             blocks[event["index"]] = {**event["content_block"]}
         elif event.get("type") == "content_block_delta":
-            _extend(blocks[event["index"]], event["delta"])
+            block, delta = blocks[event["index"]], event["delta"]
+            kind = str(delta.get("type")).removesuffix("_delta")
+            if kind == "citations":  # these come one by one
+                block[kind] = [*(block.get(kind) or ()), delta["citation"]]
+            else:  # a delta names its text by its type, such as ``text_delta``
+                field = "partial_json" if kind == "input_json" else kind
+                _append(block, {field: delta[field]})
     for block in blocks.values():
-        if "partial" in block:
-            block["input"] = json.loads(block.pop("partial") or "{}")
+        if "partial_json" in block:
+            block["input"] = json.loads(block.pop("partial_json") or "{}")
     return [{"role": "assistant", "content": [blocks[place] for place in sorted(blocks)]}]
 
 
-def _extend(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add a delta to a block: each names its text by its type, such as ``text_delta``; citations come one by one."""
-    kind = str(delta.get("type")).removesuffix("_delta")
-    if kind == "citations":
-        block[kind] = [*(block.get(kind) or ()), delta["citation"]]
-        return
-    name, field = ("partial", "partial_json") if kind == "input_json" else (kind, kind)
-    block[name] = block.get(name, "") + delta[field]
+def _append(texts: dict[str, Any], pieces: Mapping[str, str | None]) -> None:
+    """Add pieces to the texts of these names."""
+    for name, piece in pieces.items():
+        texts[name] = texts.get(name, "") + (piece or "")

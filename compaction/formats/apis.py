@@ -7,7 +7,7 @@ LiteLLM's proxy use it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -95,27 +95,20 @@ def may_choose_tools(request: Mapping[str, Any]) -> bool:
     return choice in (None, "auto") or (fields_of(choice) or {}).get("type") == "auto"
 
 
-# ------------------------------------------------------------------------ who keeps or shortens the history
+def _first(request: Mapping[str, Any], *names: str) -> str | None:
+    """Return the first of these fields that a request has."""
+    return next((name for name in names if request.get(name)), None)
 
 
 def _kept_by_responses(request: Mapping[str, Any]) -> str | None:
-    named = [name for name in ("previous_response_id", "conversation") if request.get(name)]
-    stored = ["store"] if request.get("store") is True else []
-    return next(iter([*named, *stored, *_input_kinds(request, "item_reference")]), None)
+    stored = "store" if request.get("store") is True else None
+    return _first(request, "previous_response_id", "conversation") or stored or _input_kind(request, "item_reference")
 
 
-def _shortened_by_responses(request: Mapping[str, Any]) -> str | None:
-    return "context_management" if request.get("context_management") else next(_input_kinds(request, "compaction"), None)
-
-
-def _input_kinds(request: Mapping[str, Any], start: str) -> Iterator[str]:
-    """Yield the types of input items that begin so."""
+def _input_kind(request: Mapping[str, Any], start: str) -> str | None:
+    """Return the type of the first input item whose type begins so."""
     kinds = (str((fields_of(item) or {}).get("type")) for item in items_of(request.get("input")) or ())
-    return (kind for kind in kinds if kind.startswith(start))
-
-
-def _kept_by_anthropic(request: Mapping[str, Any]) -> str | None:
-    return "thread" if request.get("thread") else None
+    return next((kind for kind in kinds if kind.startswith(start)), None)
 
 
 def _shortened_by_anthropic(request: Mapping[str, Any]) -> str | None:
@@ -125,34 +118,13 @@ def _shortened_by_anthropic(request: Mapping[str, Any]) -> str | None:
     return "context_management" if managed and not only_thoughts else None
 
 
-def _kept_by_gemini(request: Mapping[str, Any]) -> str | None:
-    return "cachedContent" if request.get("cachedContent") or request.get("cached_content") else None
-
-
-# ------------------------------------------------------------------------ how a tool is declared
-
-
-def _chat_tool(function: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "function", "function": function}
-
-
-def _responses_tool(function: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "function", "strict": False, **function}
-
-
-def _anthropic_tool(function: dict[str, Any]) -> dict[str, Any]:
-    return {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
-
-
-# ------------------------------------------------------------------------ the table
-
 CHAT_API: Final = ModelAPI(
     name="chat",
     format=openai_chat,
     key="messages",
     read_beside=("tools", "functions", "response_format"),
     answer=chat_answer,
-    tool=_chat_tool,
+    tool=lambda function: {"type": "function", "function": function},
 )
 RESPONSES_API: Final = ModelAPI(
     name="responses",
@@ -160,25 +132,29 @@ RESPONSES_API: Final = ModelAPI(
     key="input",
     read_beside=("instructions", "tools", "text"),
     kept=_kept_by_responses,
-    shortened=_shortened_by_responses,
+    shortened=lambda request: _first(request, "context_management") or _input_kind(request, "compaction"),
     answer=responses_answer,
-    tool=_responses_tool,
+    tool=lambda function: {"type": "function", "strict": False, **function},
 )
 ANTHROPIC_API: Final = ModelAPI(
     name="messages",
     format=anthropic,
     key="messages",
     read_beside=("system", "tools"),
-    kept=_kept_by_anthropic,
+    kept=lambda request: _first(request, "thread"),
     shortened=_shortened_by_anthropic,
     answer=anthropic_answer,
-    tool=_anthropic_tool,
+    tool=lambda function: {
+        "name": function["name"],
+        "description": function["description"],
+        "input_schema": function["parameters"],
+    },
 )
 GEMINI_API: Final = ModelAPI(
     name="generate",
     format=gemini,
     key="contents",
     read_beside=("systemInstruction", "system_instruction", "tools"),
-    kept=_kept_by_gemini,
+    kept=lambda request: _first(request, "cachedContent", "cached_content") and "cachedContent",
 )
 BEDROCK_API: Final = ModelAPI(name="converse", format=bedrock, key="messages", read_beside=("system", "toolConfig"))

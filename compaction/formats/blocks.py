@@ -107,16 +107,7 @@ def misplaced_system(before: str | None, after: str | None, *, judged: tuple[boo
     return "misplaced-system", "both" if breaks_before and breaks_after else "before" if breaks_before else "after"
 
 
-def too_many(
-    contents: Sequence[Fields], marked: Callable[[Fields], Iterator[Path]], rule: str
-) -> Iterator[tuple[int, Finding]]:
-    """Yield the places above the maximum up to which a request is cached.
-
-    Args:
-        contents: The fields of the messages.
-        marked: Yields the marked places of a message.
-        rule: The name of the format's rule.
-    """
-    places = [(index, path) for index, fields in enumerate(contents) for path in marked(fields)]
+def too_many(places: Sequence[tuple[int, Path]], rule: str) -> Iterator[tuple[int, Finding]]:
+    """Yield the places above the maximum up to which a request is cached."""
     for index, path in places[MOST_BREAKPOINTS:]:
         yield index, (path, rule, "four are before it")

@@ -192,15 +192,14 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     calls = ((index, slot) for index, fields in enumerate(contents) for slot in _PAIRING.calls(fields))
     for id, (index, slot) in repeated((slot.key, (index, slot)) for index, slot in calls if _ID.fullmatch(slot.key)):
         yield index, (slot.id, "duplicate-call-id", f"the id {id!r} is that of an earlier call")
-    yield from too_many(contents, _breakpoints, "too-many-breakpoints")
+    breakpoints: list[tuple[int, Path]] = [
+        (index, ("content", position, "cache_control"))
+        for index, fields in enumerate(contents)
+        for position, block in enumerate(_blocks_of(fields) if string(fields.get("role")) in _ROLES else ())
+        if (fields_of(block) or {}).get("cache_control") is not None
+    ]
+    yield from too_many(breakpoints, "too-many-breakpoints")
     yield from _unpaired(contents)
-
-
-def _breakpoints(fields: Fields) -> Iterator[Path]:
-    if fields.get("role") in ("user", "assistant", "system"):
-        for position, block in enumerate(_blocks_of(fields)):
-            if (fields_of(block) or {}).get("cache_control") is not None:
-                yield "content", position, "cache_control"
 
 
 # ------------------------------------------------------------------------ tools of the provider

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ...json_data import same
@@ -18,7 +18,7 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..rulebook import WireFormat
 from ..wire import arguments_text, data_size, elements_of, fields_of, items_of, json_text, read_role, result_part, string
 from ..writing import GO_ON, arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
-from .rules import BOOK, KINDS, MEDIA_KINDS, block_body, block_kind, is_cache_point, is_hosted, said_in, unplaced_cache_points
+from .rules import BOOK, KINDS, MEDIA_KINDS, block_body, block_kind, is_hosted, said_in, union_of, unplaced_cache_points
 
 _NOTED: Final = "Noted."
 _STATUS: Final = {"error": True, "success": False}
@@ -47,7 +47,7 @@ class Bedrock(WireFormat):
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
         role, content = self._role(fields, position), fields.get("content")
         parts = tuple([_read_part(block, role) for block in elements_of(content)])
-        with_content = [part for part in parts if not is_cache_point(part.raw)]
+        with_content = [part for part in parts if block_kind(part.raw) != "cachePoint"]
         return Message(read_role(role, with_content), parts, raw, self)
 
     def _write(self, fields: dict[str, Any], message: Message, parts: Sequence[Part]) -> None:
@@ -74,10 +74,10 @@ class Bedrock(WireFormat):
         return "type" not in fields and block_kind(fields) in KINDS
 
     def to_wire(self, raw: Any) -> Any:
-        return _encoded(super().to_wire(raw))
+        return _converted(super().to_wire(raw), _encoded)
 
     def from_wire(self, data: Any) -> Any:
-        return _decoded(data)
+        return _converted(data, _decoded)
 
     def prefers(self, before: Message | None, after: Message | None) -> bool:
         """Prefer what the provider accepts, which leaves no choice."""
@@ -116,8 +116,7 @@ def _read_part(block: Any, role: str) -> Part:
     """Read one block; a value that is not understood becomes an `OtherPart`."""
     if isinstance(block, str):
         return TextPart(block, raw=block)
-    kind = block_kind(block)
-    value = (fields_of(block) or {}).get(kind)
+    kind, value = union_of(block)
     if kind == "text" and isinstance(value, str):
         return TextPart(value, raw=block)
     if kind == "cachePoint":
@@ -161,9 +160,9 @@ def _read_result(body: Mapping[str, Any], block: Any) -> ToolResultPart:
 
 def _read_nested(element: Any) -> Part:
     """Read one block of a result: text, data, or media."""
-    kind = block_kind(element)
+    kind, value = union_of(element)
     if kind == "json":
-        return OtherPart(json_text((fields_of(element) or {}).get("json")), raw=element)
+        return OtherPart(json_text(value), raw=element)
     part = _read_part(element, "user")
     return part if isinstance(part, TextPart | MediaPart) else OtherPart(json_text(element), raw=element)
 
@@ -191,35 +190,27 @@ def _write_part(part: Part, role: str) -> Any:
     raise unwritable(part)
 
 
-def _encoded(value: Any) -> Any:
-    """Return the value with bytes as text that `_decoded` reads; the same object if it has none."""
+def _converted(value: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return the value with its fields for bytes converted, where they can be; the same object if nothing changes."""
     if (elements := items_of(value)) is not None:
-        items = [_encoded(item) for item in elements]
+        items = [_converted(item, convert) for item in elements]
         return value if same(items, elements) else items
     if (fields := fields_of(value)) is None:
         return value
-    made = {name: _encoded(field) for name, field in fields.items()}
-    for name in _BLOBS:
-        if isinstance(data := fields.get(name), bytes | bytearray):
-            made[name] = {_BASE64: base64.b64encode(data).decode()}
+    made = {name: convert(field) if name in _BLOBS else field for name, field in fields.items()}
+    made = {name: _converted(new, convert) if new is fields[name] else new for name, new in made.items()}
     return value if same(list(made.values()), list(fields.values())) else made
 
 
+def _encoded(value: Any) -> Any:
+    """Return bytes as an object that JSON can express; any other value as it is."""
+    return {_BASE64: base64.b64encode(value).decode()} if isinstance(value, bytes | bytearray) else value
+
+
 def _decoded(value: Any) -> Any:
-    """Return the value with the bytes that `_encoded` wrote as text."""
-    if (elements := items_of(value)) is not None:
-        return [_decoded(item) for item in elements]
-    if (fields := fields_of(value)) is None:
-        return value
-    return {name: _decoded_bytes(field) if name in _BLOBS else _decoded(field) for name, field in fields.items()}
-
-
-def _decoded_bytes(value: Any) -> Any:
-    """Return the value of a field for bytes; one without bytes is decoded as any other."""
+    """Return the bytes that `_encoded` wrote as an object; any other value as it is."""
     data = (fields_of(value) or {}).get(_BASE64)
-    if not isinstance(data, str):
-        return _decoded(value)
     try:
-        return base64.b64decode(data, validate=True)
+        return base64.b64decode(data, validate=True) if isinstance(data, str) else value
     except binascii.Error:
         return value

@@ -55,18 +55,21 @@ def _message_blocks(fields: Mapping[str, Any]) -> Sequence[Any]:
     return items_of(fields.get("content")) or ()
 
 
+def union_of(block: Any) -> tuple[str, Any]:
+    """Return the name and the value of a block's only field; an empty name if it does not have exactly one."""
+    members = [member for member in (fields_of(block) or {}).items() if member[1] is not None]
+    return members[0] if len(members) == 1 else ("", None)
+
+
 def block_kind(block: Any) -> str:
     """Return the name of a block's only field; empty if it does not have exactly one."""
-    fields = fields_of(block)
-    if fields is None:
-        return ""
-    names = [name for name, value in fields.items() if value is not None]
-    return names[0] if len(names) == 1 else ""
+    return union_of(block)[0]
 
 
 def block_body(block: Any, kind: str) -> Mapping[str, Any] | None:
     """Return the object in a block of this kind; ``None`` if the block is another, or not an object."""
-    return fields_of((fields_of(block) or {}).get(kind)) if block_kind(block) == kind else None
+    found, value = union_of(block)
+    return fields_of(value) if found == kind else None
 
 
 def is_hosted(body: Mapping[str, Any]) -> bool:
@@ -84,11 +87,6 @@ def _tool_result_id(block: Any) -> str | None:
     """Return the id that a ``toolResult`` block answers, empty if it has none; ``None`` if the block is another."""
     body = block_body(block, "toolResult")
     return None if body is None else string(body.get("toolUseId"))
-
-
-def is_cache_point(block: Any) -> bool:
-    """Whether a block is a cache point, which has no content."""
-    return block_kind(block) == "cachePoint"
 
 
 def unplaced_cache_points(blocks: Sequence[Any]) -> list[int]:
@@ -184,24 +182,19 @@ def _user_problems(blocks: Sequence[Any]) -> Iterator[Finding]:
     yield from _repeated(blocks, _tool_result_id, (), "duplicate-result", "is answered already")
     documents = [position for position, block in enumerate(blocks) if block_kind(block) == "document"]
     if documents and not any(string((fields_of(block) or {}).get("text")).strip() for block in blocks):
-        place = ("content", documents[0])
-        yield (place, "document-without-text", "the message has a document and no text")
+        yield ("content", documents[0]), "document-without-text", "the message has a document and no text"
 
 
 def _block_problems(where: Path, role: str, block: Any) -> Iterator[Finding]:
     """Yield the rules that a block breaks by itself, in a message of a known role."""
-    kind = block_kind(block)
+    kind, value = union_of(block)
     if not kind:
         fields = fields_of(block)
         got = type_name(block) if fields is None else " and ".join(map(repr, fields)) or "none"
         yield (where, "malformed-block", f"a block is an object with one field (got {got})")
-        return
-    value = (fields_of(block) or {})[kind]
-    body = fields_of(value)
-    if not _allowed(role, kind, body or {}):
+    elif not _allowed(role, kind, fields_of(value) or {}):
         yield (where, "block-not-allowed", f"a {role} message does not accept a block of kind {kind!r}")
-        return
-    if kind == "text":
+    elif kind == "text":
         if not isinstance(value, str):
             yield ((*where, "text"), "malformed-block", f"a text is a string (got {type_name(value)})")
         elif not value.strip():
@@ -225,11 +218,11 @@ def _body_problems(where: Path, kind: str, value: Any) -> Iterator[Finding]:
 
 
 def _nested_problems(where: Path, element: Any) -> Iterator[Finding]:
-    kind = block_kind(element)
+    kind, value = union_of(element)
     if kind in KINDS and kind not in _IN_RESULTS:
         yield (where, "block-not-allowed", f"a result does not accept a block of kind {kind!r}")
     elif kind == "json":
-        if fields_of(value := (fields_of(element) or {})[kind]) is None:
+        if fields_of(value) is None:
             yield ((*where, "json"), "malformed-block", f"its data is an object (got {type_name(value)})")
     else:
         yield from _block_problems(where, "user", element)
@@ -265,10 +258,15 @@ _PAIRING: Final = _BLOCKS.pairing(
 )
 
 
-def _cache_points(fields: Fields) -> Iterator[Path]:
-    for position, block in enumerate(_message_blocks(fields) if string(fields.get("role")) in _ROLES else ()):
-        if is_cache_point(block):
-            yield "content", position
+def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
+    """Yield cache points above the maximum."""
+    points: list[tuple[int, Path]] = [
+        (index, ("content", position))
+        for index, fields in enumerate(contents)
+        for position, block in enumerate(_message_blocks(fields) if string(fields.get("role")) in _ROLES else ())
+        if block_kind(block) == "cachePoint"
+    ]
+    yield from too_many(points, "too-many-cache-points")
 
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -312,5 +310,5 @@ BOOK: Final = RuleBook(
         "same-role-twice": ((), "the message before it has the same role"),
         "misplaced-system": ((), "it is not between a user message and the answer"),
     },
-    whole=lambda contents: too_many(contents, _cache_points, "too-many-cache-points"),
+    whole=_list_problems,
 )
