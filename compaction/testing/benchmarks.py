@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -42,17 +41,12 @@ class BenchmarkRow:
     edits: int
     read_seconds: float
     run_seconds: float
-    growth: float | None
+    growth: float | None = None
 
 
 @attrs.frozen
 class Benchmark:
-    """The measurements of `benchmark_strategy`; ``str()`` shows them as a table.
-
-    Args:
-        strategy: The strategy's name.
-        rows: One row per size, in the order given.
-    """
+    """The measurements of `benchmark_strategy`, one row per size in the order given; ``str()`` shows them as a table."""
 
     strategy: str
     rows: tuple[BenchmarkRow, ...]
@@ -105,36 +99,27 @@ def benchmark_strategy(
     checked_count("repeats", repeats, 1)
     for size in sizes:
         checked_count("sizes: each", size, 1)
-    read = partial(MessageIndex, counter=counter, format=format, context=context)
+
+    async def timed(messages: Sequence[Any]) -> BenchmarkRow:
+        start = clock()
+        index = MessageIndex(messages, counter=counter, format=format, context=context)
+        read_at = clock()
+        result = await run(index, strategy)
+        return BenchmarkRow(
+            messages=len(messages),
+            tokens_before=result.before.tokens,
+            tokens_after=result.after.tokens,
+            edits=len(result.edits),
+            read_seconds=read_at - start,
+            run_seconds=clock() - read_at,
+        )
+
     rows: list[BenchmarkRow] = []
     for size in sizes:
         messages = agent_session(size, format=format or openai_chat) if conversation is None else conversation(size)
-        timed = [anyio.run(_timed, strategy, messages, read, clock) for _ in range(repeats)]
-        best = min(timed, key=attrgetter("run_seconds"))
+        best = min([anyio.run(timed, messages) for _ in range(repeats)], key=attrgetter("run_seconds"))
         rows.append(attrs.evolve(best, growth=_growth(rows[-1], best) if rows else None))
     return Benchmark(as_strategy(strategy).name, tuple(rows))
-
-
-async def _timed(
-    strategy: StrategyLike,
-    messages: Sequence[Any],
-    read: Callable[[Sequence[Any]], MessageIndex],
-    clock: Callable[[], float],
-) -> BenchmarkRow:
-    start = clock()
-    index = read(messages)
-    read_at = clock()
-    result = await run(index, strategy)
-    end = clock()
-    return BenchmarkRow(
-        messages=len(messages),
-        tokens_before=result.before.tokens,
-        tokens_after=result.after.tokens,
-        edits=len(result.edits),
-        read_seconds=read_at - start,
-        run_seconds=end - read_at,
-        growth=None,
-    )
 
 
 def _growth(smaller: BenchmarkRow, larger: BenchmarkRow) -> float | None:

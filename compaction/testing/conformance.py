@@ -133,11 +133,12 @@ async def _check_laws(
     """Run a strategy on a conversation, raise an error for the first law that it breaks, and return the number of its edits."""
     original = copy.deepcopy(messages)
     index = read(messages)
-    data = _data_of(index, original)
+    to_wire = index.format.to_wire  # to compare data: a framework's objects with equal contents may not be equal
+    data = list(map(to_wire, original))
     before = index.included_groups
     result = await run(index, strategy, on_step=on_step)
     outcome = CheckedRun(list(messages), before, index, result, read)
-    if _data_of(index, messages) != data:
+    if list(map(to_wire, messages)) != data:
         raise LawBroken(7, "it changed the caller's messages", messages)
     if broken := broken_law(outcome, words=words):
         raise LawBroken(*broken, messages)
@@ -145,11 +146,6 @@ async def _check_laws(
     await _check_repeating(strategy, outcome, original)
     _check_rollback(outcome)
     return len(result.edits)
-
-
-def _data_of(index: MessageIndex, messages: Sequence[Any]) -> list[Any]:
-    """Return the messages as data, as a framework's objects with equal contents may not be equal."""
-    return [index.format.to_wire(message) for message in messages]
 
 
 async def _check_settling(strategy: StrategyLike, outcome: CheckedRun, settles_in: int) -> None:
@@ -161,10 +157,8 @@ async def _check_settling(strategy: StrategyLike, outcome: CheckedRun, settles_i
     runs = settles_in if is_valid else more_runs
     if more := await _edits_after(strategy, lambda _: index, outcome.result, runs):
         raise LawBroken(5, f"run again on the same index, it made more edits: {more}", outcome.source)
-    source = set(map(id, outcome.source))
-    for group in index.included_groups:
-        if group.id >= 0:  # also what was rewritten: a shortened message may lose its mark
-            source.update(id(message.raw) for message in group.messages)
+    kept = [group for group in index.included_groups if group.id >= 0]  # also what was rewritten: it may lose its mark
+    source = {*map(id, outcome.source), *(id(message.raw) for group in kept for message in group.messages)}
     is_regrouped = _groups_in_view(outcome.read(outcome.result.messages), source) != _groups_in_view(index, source)
     if more := await _edits_after(strategy, outcome.read, outcome.result, more_runs if is_regrouped else runs):
         raise LawBroken(5, f"run on its own output, it made more edits: {more}", outcome.source)
@@ -181,20 +175,18 @@ async def _edits_after(strategy: StrategyLike, index_of: _Read, result: Compacti
 
 def _groups_in_view(index: MessageIndex, source: Collection[int]) -> list[tuple[bool, list[int]]]:
     """Return, of each group in the view, whether it is a summary of the source, and the identities of its messages."""
-    groups: list[tuple[bool, list[int]]] = []
-    for group in index.included_groups:
-        identities = [id(message.raw) for message in group.messages]
-        groups.append((group.kind is GroupKind.SUMMARY and identities[0] in source, identities))
-    return groups
+    groups = [(group.kind, [id(message.raw) for message in group.messages]) for group in index.included_groups]
+    return [(kind is GroupKind.SUMMARY and identities[0] in source, identities) for kind, identities in groups]
 
 
 async def _check_repeating(strategy: StrategyLike, outcome: CheckedRun, original: list[Any]) -> None:
     """Check law 7."""
     first, second = outcome.result, await run(outcome.read(original), strategy)
+    to_wire = outcome.index.format.to_wire
     edits = described(first.edits), described(second.edits)
     if edits[0] != edits[1]:
         raise LawBroken(7, f"on equal messages it made the edits {edits[0]}, then {edits[1]}", outcome.source)
-    if _data_of(outcome.index, second.messages) != _data_of(outcome.index, first.messages):
+    if list(map(to_wire, second.messages)) != list(map(to_wire, first.messages)):
         raise LawBroken(7, f"on equal messages it gave {first.messages!r}, then {second.messages!r}", outcome.source)
 
 

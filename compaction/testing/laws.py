@@ -116,10 +116,8 @@ class CheckedRun:
 def broken_law(checked: CheckedRun, *, words: bool = False) -> tuple[int, str] | None:
     """Return the first of laws 1 to 4, and with ``words`` 11, that the run broke, and how; ``None`` if it kept them."""
     checks = [(2, _split_groups), (3, _exchanged_messages), (3, _lost_protected), (4, _grown_tokens), (1, _new_problems)]
-    for law, check in [*checks, *([(11, _forgotten_words)] if words else [])]:
-        if what := check(checked):
-            return law, what
-    return None
+    checks += [(11, _forgotten_words)] if words else []
+    return next(((law, what) for law, check in checks if (what := check(checked))), None)
 
 
 def described(edits: Iterable[Edit]) -> list[str]:
@@ -127,37 +125,25 @@ def described(edits: Iterable[Edit]) -> list[str]:
     return [f"{type(edit).__name__} of groups {', '.join(map(str, named(edit)))} ({edit.reason})" for edit in edits]
 
 
-# ------------------------------------------------------------------------ law 1
-
-
 def _new_problems(checked: CheckedRun) -> str | None:
+    """Compare how often each rule is broken in each group; of an object that is in several groups, the first counts."""
+    groups = (*checked.index.included_groups, *reversed(checked.before))
+    owners = {id(message.raw): max(group.id, _INSERTED) for group in groups for message in group.messages}
+
+    def faults(problems: Iterable[Problem], messages: Sequence[Any]) -> Counter[tuple[str, int | None]]:
+        placed = [(problem.rule, _PLACE.match(problem.where)) for problem in problems]
+        return Counter(
+            (_SAME_FAULT.get(rule, rule), None if place is None else owners[id(messages[int(place[1])])])
+            for rule, place in placed
+        )
+
     validate, view = checked.index.format.validate, checked.index.messages()
-    owners = _owners(checked)
     problems = validate(view)
-    new = _faults(problems, view, owners) - _faults(validate(checked.source), checked.source, owners)
+    new = faults(problems, view) - faults(validate(checked.source), checked.source)
     if not new:
         return None
     rules = ", ".join(f"{rule} in group {owner}" for rule, owner in new)
     return f"new problems in the result: {rules} ({'; '.join(map(str, problems))})"
-
-
-def _owners(checked: CheckedRun) -> dict[int, int]:
-    """Return the group of every message, by the object's identity; the first group of an object that occurs twice."""
-    groups = (*checked.index.included_groups, *reversed(checked.before))
-    return {id(message.raw): max(group.id, _INSERTED) for group in groups for message in group.messages}
-
-
-def _faults(problems: Iterable[Problem], messages: Sequence[Any], owners: Mapping[int, int]) -> Counter[tuple[str, int | None]]:
-    """Return how often each rule is broken in each group."""
-    faults: Counter[tuple[str, int | None]] = Counter()
-    for problem in problems:
-        place = _PLACE.match(problem.where)
-        owner = None if place is None else owners[id(messages[int(place[1])])]
-        faults[_SAME_FAULT.get(problem.rule, problem.rule), owner] += 1
-    return faults
-
-
-# ------------------------------------------------------------------------ law 11
 
 
 def lost_words(index: MessageIndex) -> list[int]:
@@ -174,10 +160,8 @@ def lost_words(index: MessageIndex) -> list[int]:
     >>> lost_words(index)
     [0]
     """
-    kept: set[int] = set()
-    for group in index.included_groups:
-        if not group.is_collapsed or group.id >= 0:
-            kept.update(index.ordinals(group))
+    shown = [group for group in index.included_groups if not group.is_collapsed or group.id >= 0]
+    kept = {ordinal for group in shown for ordinal in index.ordinals(group)}
     return [place for place, raw in enumerate(index.source) if place not in kept and index.format.read(raw).said]
 
 
@@ -187,9 +171,6 @@ def _forgotten_words(checked: CheckedRun) -> str | None:
     if not lost or checked.result.failures:
         return None
     return f"what the user said in messages {', '.join(map(str, lost))} is gone, and failures does not say so"
-
-
-# ------------------------------------------------------------------------ law 2
 
 
 def _split_groups(checked: CheckedRun) -> str | None:
@@ -212,9 +193,6 @@ def _links(group: MessageGroup) -> list[tuple[str, str]]:
     return sorted(calls + [("result", result.call_id) for message in group.messages for result in message.tool_results()])
 
 
-# ------------------------------------------------------------------------ law 3
-
-
 def _exchanged_messages(checked: CheckedRun) -> str | None:
     """Check that messages no edit names are the same objects, and that the order is kept."""
     touched = {id for edit in checked.result.edits for id in named(edit)}
@@ -235,7 +213,12 @@ def _lost_protected(checked: CheckedRun) -> str | None:
     simple = (each for edit in checked.result.edits for each in simple_edits(edit))
     allowed = {id for edit in simple if isinstance(edit, Drop) and edit.allow_system for id in edit.groups}
     allowed |= checked.index.columns.grouping.instructions.outdated
-    users = [group.id for group in checked.before if group.kind is GroupKind.USER and not _is_empty(group)]
+    users = [
+        group.id
+        for group in checked.before
+        if group.kind is GroupKind.USER
+        and any(not isinstance(part, TextPart) or part.text.strip() for message in group.messages for part in message.parts)
+    ]
     words = _last_words(checked)
     lost = [group for group in checked.lost if group.kind is GroupKind.SYSTEM and group.id not in allowed]
     if lost:
@@ -252,10 +235,6 @@ def _lost_protected(checked: CheckedRun) -> str | None:
     return None
 
 
-def _is_empty(group: MessageGroup) -> bool:
-    return all(isinstance(part, TextPart) and not part.text.strip() for message in group.messages for part in message.parts)
-
-
 def _last_words(checked: CheckedRun) -> int | None:
     """Return the group of the newest message in which the user says something: a late result belongs to an earlier group."""
     places = {id(raw): place for place, raw in enumerate(checked.source)}
@@ -267,9 +246,6 @@ def _last_words(checked: CheckedRun) -> int | None:
         if message.said
     ]
     return max(spoken)[1] if spoken else None
-
-
-# ------------------------------------------------------------------------ law 4
 
 
 def _grown_tokens(checked: CheckedRun) -> str | None:
