@@ -2,21 +2,23 @@
 
 When a recorded conversation or a request is compacted, only the changed messages differ. Other fields, the spelling of numbers,
 escapes, white space, line ends and every kept message keep their bytes. The standard library parses each value and returns its
-end; this module walks only the list and the object around it. `plain_lines` is a faster way for most lines.
+end; this module walks only the list and the object around it. If msgspec is installed, it divides most lines without parsing
+them, which takes a sixth of the time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from json import JSONDecodeError
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from ..json_data import finite_float, same
-from .plain_lines import element_writer, replaced_in_plain
+from ..json_data import finite_float, is_utf8, same
 
 Span: TypeAlias = tuple[int, int]
 """The start and end of something in a text."""
@@ -47,7 +49,7 @@ def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], key: str =
     """
     if same(old, new):
         return text
-    if key == "messages" and (replaced := replaced_in_plain(text, old, new)) is not None:
+    if key == "messages" and (replaced := _replaced_in_plain(text, old, new)) is not None:
         return replaced
     lists = scan(text.decode(), key).lists
     if len(lists) != 1 or len(lists[0].values) != len(old):
@@ -80,7 +82,7 @@ class JsonList:
             return f"{text[:start]}{json.dumps(list(new))}{text[end:]}"
         (first, first_end), last_end = spans[0], spans[-1][1]
         known = {id(value): span for value, span in zip(self.values, spans, strict=True)}
-        write = element_writer(text, first, escaped=text.isascii())
+        write = _element_writer(text, first, escaped=text.isascii())
         pieces = [text[slice(*known[id(value)])] if id(value) in known else write(value) for value in new]
         comma = text[first_end : spans[1][0]] if len(spans) > 1 else f",{text[start + 1 : first]}"
         return f"{text[:first]}{comma.join(pieces)}{text[last_end:]}"
@@ -190,3 +192,78 @@ def _after(text: str, at: int, mark: str) -> int:
 
 
 _DECODER: Final = json.JSONDecoder(parse_float=finite_float)
+
+
+# ------------------------------------------------------------------------ lines that need no parsing
+
+_START: Final = re.compile(rb'"messages"[ \t\n\r]*:[ \t\n\r]*(\[)[ \t\n\r]*')
+_PLAIN_COMMA: Final = re.compile(rb"[ \t\n\r]*,[ \t\n\r]*")
+_END: Final = re.compile(rb"[ \t\n\r]*\]")
+
+
+def _divider() -> Callable[[bytes], Any] | None:
+    """Return a function that divides a line into its messages without parsing them; ``None`` without msgspec."""
+    with contextlib.suppress(ImportError):
+        msgspec: Any = import_module("msgspec")
+        decoder = msgspec.json.Decoder(msgspec.defstruct("Line", [("messages", list[msgspec.Raw])]))
+        return cast("Callable[[bytes], Any]", decoder.decode)
+    return None
+
+
+_divide: Callable[[bytes], Any] | None = _divider()
+
+
+def _replaced_in_plain(text: bytes, old: Sequence[Any], new: Sequence[Any]) -> bytes | None:
+    """Return a text with other messages, without parsing them; ``None`` if it is not plain, or without msgspec.
+
+    A plain text has ``"messages"`` once outside the list, and no escape there, so no other spelling of that key; and all
+    elements of the list have the same separator.
+    """
+    if _divide is None or not new or (opening := _START.search(text)) is None:
+        return None
+    try:
+        elements: list[Any] = _divide(text).messages
+    except (ValueError, RecursionError):  # such as NaN, which the standard library reads
+        return None
+    if not elements or len(elements) != len(old):
+        return None
+    start = opening.end()
+    first_end = start + len(bytes(elements[0]))
+    comma = found.group() if (found := _PLAIN_COMMA.match(text, first_end)) else b"," + text[opening.end(1) : start]
+    joined = comma.join(elements)
+    head, tail = text[:start], text[start + len(joined) :]
+    has_only_key = (head + tail).count(b'"messages"') == 1 and b"\\" not in head + tail  # an escape could spell it otherwise
+    if not has_only_key or not text.startswith(joined, start) or _END.match(tail) is None:
+        return None
+    known = dict(zip(map(id, old), elements, strict=True))
+    write = _element_writer(text[:first_end].decode(), len(head.decode()), escaped=text.isascii())
+    pieces = [known[id(value)] if id(value) in known else write(value).encode() for value in new]
+    return b"".join((head, comma.join(pieces), tail))
+
+
+# ------------------------------------------------------------------------ writing in the style of a text
+
+_FIRST_FIELD: Final = re.compile(r'\{(\s*)"(?:[^"\\]|\\.)*"\s*:(\s*)')
+
+
+def _element_writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
+    """Return a function that writes an element of a list in the style of the first one.
+
+    Args:
+        text: A text that has the first element.
+        first: The place of that element.
+        escaped: Whether characters beyond ASCII are escaped.
+    """
+    fields = _FIRST_FIELD.match(text, first)
+    inner, gap = fields.groups() if fields else ("", " ")
+    margin = text[text.rindex("[", 0, first) + 1 : first].rpartition("\n")[2]
+    indent = inner.rpartition("\n")[2].removeprefix(margin) if "\n" in inner else None
+    separators = (", " if gap and indent is None else ",", ": " if gap else ":")
+
+    def write(value: Any) -> str:
+        text = json.dumps(value, ensure_ascii=escaped, indent=indent, separators=separators)
+        if not is_utf8(text):
+            text = json.dumps(value, indent=indent, separators=separators)
+        return text if indent is None else text.replace("\n", f"\n{margin}")
+
+    return write

@@ -99,11 +99,7 @@ def read_conversations(
     name = str(source) if isinstance(source, Path) else "the input"
     with unreadable_errors(name), contextlib.ExitStack() as exit_stack:
         stream = exit_stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
-        yield from _conversations(_lines(stream), name, on_bad_line or _raised)
-
-
-def _raised(error: UnreadableFile) -> None:
-    raise error
+        yield from _conversations(_lines(stream), name, on_bad_line)
 
 
 @contextlib.contextmanager
@@ -163,7 +159,7 @@ def _decoded(text: bytes, name: str, start: int) -> str:
 
 
 def _conversations(
-    lines: Iterable[bytes], name: str, on_bad_line: Callable[[UnreadableFile], object]
+    lines: Iterable[bytes], name: str, on_bad_line: Callable[[UnreadableFile], object] | None
 ) -> Iterator[FileConversation]:
     """Yield one conversation for each line that is not blank, or one for all lines."""
     records = _records(lines, name)
@@ -189,10 +185,12 @@ def _conversations(
                     raise
     for number, record in enumerate(chain(opening, records), 1):
         each = tried.pop(0) if tried else _tried(record, name, number)
-        if isinstance(each, UnreadableFile):
-            on_bad_line(each)
-        else:
+        if isinstance(each, FileConversation):
             yield each
+        elif on_bad_line is None:
+            raise each
+        else:
+            on_bad_line(each)
 
 
 def _document(opening: list[tuple[int, bytes]], records: Iterable[tuple[int, bytes]], name: str) -> FileConversation:
@@ -202,8 +200,8 @@ def _document(opening: list[tuple[int, bytes]], records: Iterable[tuple[int, byt
         size += len(text)
         _check_size(size, f"{name}, line {start}")
         opening.append((start, text))
-    start = opening[0][0]
-    return _read(_decoded(b"".join([text for _, text in opening]), name, start), name, start, 1)
+    first = opening[0][0]
+    return _read(_decoded(b"".join([text for _, text in opening]), name, first), name, first, 1)
 
 
 def _tried(record: tuple[int, bytes], name: str, number: int) -> FileConversation | UnreadableFile:
@@ -211,14 +209,10 @@ def _tried(record: tuple[int, bytes], name: str, number: int) -> FileConversatio
     start, line = record
     try:
         text = _decoded(line, name, start)
-        return _read(text, _place(name, start, text), start, number)
+        blank_before = text.count("\n", 0, skip_space(text, 0))
+        return _read(text, f"{name}, line {start + blank_before}", start, number)
     except UnreadableFile as error:
         return error
-
-
-def _place(name: str, number: int, text: str) -> str:
-    blank_before = text.count("\n", 0, skip_space(text, 0))
-    return f"{name}, line {number + blank_before}"
 
 
 def _read(text: str, where: str, start: int, count: int) -> FileConversation:
@@ -238,12 +232,9 @@ def _read(text: str, where: str, start: int, count: int) -> FileConversation:
         raise UnreadableFile(f"{where}: it holds a number that is too large to be read; write it as a string") from error
     if len(found.lists) != 1 or "messages" in found.fields:
         raise UnreadableFile(f"{where}: {_why_not(found)}")
-    return FileConversation(where=where, id=_id(found.fields, count), fields=found.fields, message_list=found.lists[0])
-
-
-def _id(fields: Mapping[str, Any], count: int) -> str:
-    given = fields.get("id")
-    return str(given) if isinstance(given, str | int) and not isinstance(given, bool) else str(count)
+    given = found.fields.get("id")
+    id = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else str(count)
+    return FileConversation(where=where, id=id, fields=found.fields, message_list=found.lists[0])
 
 
 def _why_not(found: JsonDocument) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.files import plain_lines, replace_list
+from compaction.files import json_text, replace_list
 
 TEXT = b'{"n": 1.50, "contents":[{"a":1},  {"a":2.0}, {"a":3}], "list" :[ {"b": "\\u00e9"} ], "x": [0]}\n'
 
@@ -83,5 +83,5 @@ def _replaced(text: bytes, old: list[Any], new: list[Any]) -> bytes | str:
 
 def _replaced_plainly(text: bytes, old: list[Any], new: list[Any]) -> bytes | str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain_lines, "_divide", None)
+        patch.setattr(json_text, "_divide", None)
         return _replaced(text, old, new)
