@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from compaction.formats.registry import FORMATS
+from compaction.formats import FORMATS
 from compaction.formats.rulebook import WireFormat
 
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from .breakpoints import keep_breakpoints as keep_breakpoints
     from .breakpoints import with_breakpoint as with_breakpoint
     from .breakpoints import without_breakpoints as without_breakpoints
+    from .detect import FORMATS as FORMATS
     from .detect import detect, fits, resolve
     from .gemini import Gemini, gemini
     from .openai_chat import OpenAIChat, openai_chat
     from .openai_responses import OpenAIResponses, openai_responses
-    from .registry import FORMATS as FORMATS
     from .streamed_usage import StreamedUsage as StreamedUsage
     from .validity import as_list as as_list
     from .validity import repair, validate
@@ -84,11 +84,10 @@ export_lazily(
         "breakpoints": (
             "can_end_in_breakpoint for_comparison has_breakpoints keep_breakpoints with_breakpoint without_breakpoints"
         ),
-        "detect": "detect fits resolve",
+        "detect": "FORMATS detect fits resolve",
         "gemini": "Gemini gemini",
         "openai_chat": "OpenAIChat openai_chat",
         "openai_responses": "OpenAIResponses openai_responses",
-        "registry": "FORMATS",
         "streamed_usage": "StreamedUsage",
         "validity": "as_list repair validate",
         "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part string",

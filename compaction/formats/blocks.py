@@ -95,10 +95,7 @@ class Blocks:
 def misplaced_system(before: str | None, after: str | None, *, judged: tuple[bool, bool] = (True, True)) -> JoinProblem | None:
     """Return the problem of two neighbours if one is a system message that is not between a user message and an answer.
 
-    Args:
-        before: The role of the first; ``None`` at the start of the list.
-        after: The role of the second.
-        judged: Whether each of the two is judged as a system message.
+    The roles are ``None`` at the start and the end of the list; ``judged`` says which of the two is judged as a system message.
     """
     breaks_before = judged[0] and before == "system" and after != "assistant"
     breaks_after = judged[1] and after == "system" and before != "user"

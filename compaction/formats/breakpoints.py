@@ -7,7 +7,7 @@ newest messages, so a message has a breakpoint in one request and none in the ne
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..json_data import same
 from .anthropic import THINKING, anthropic
@@ -26,9 +26,7 @@ def has_breakpoints(format: MessageFormat) -> bool:
 def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_calls")) -> Any:
     """Return a message or part without its breakpoint and those of its parts; the same object if it has none.
 
-    Args:
-        value: The message.
-        lists: The fields that are lists of parts; of a tool result, always its content.
+    Its parts are in ``lists``; those of a tool result in its content.
 
     >>> part = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
     >>> without_breakpoints({"role": "user", "content": [part]})
@@ -37,12 +35,9 @@ def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_
     fields = fields_of(value) or {}
     changed: dict[str, Any] = {}
     for name in ("content",) if fields.get("type") == "tool_result" else lists:
-        parts = fields.get(name)
-        if not isinstance(parts, list | tuple):
-            continue
-        given = cast("Sequence[Any]", parts)
-        bare = [without_breakpoints(part, lists=()) for part in given]
-        if not same(bare, given):
+        parts = items_of(fields.get(name)) or ()
+        bare = [without_breakpoints(part, lists=()) for part in parts]
+        if not same(bare, parts):
             changed[name] = bare
     if not changed and _KEY not in fields:
         return value
@@ -52,10 +47,7 @@ def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_
 def unwrapped(message: Any) -> Any:
     """Return a message whose content is a list of one plain text with that text as its content; any other as it is."""
     fields = fields_of(message) or {}
-    content = fields.get("content")
-    if not isinstance(content, list | tuple):
-        return message
-    parts = cast("Sequence[Any]", content)
+    parts = items_of(fields.get("content")) or ()
     only: Mapping[str, Any] = (fields_of(parts[0]) or {}) if len(parts) == 1 else {}
     return {**fields, "content": only["text"]} if only.keys() == {"type", "text"} and only["type"] == "text" else message
 
@@ -65,8 +57,8 @@ def last_breakpoint(message: Any) -> Any:
     fields = fields_of(message) or {}
     parts = [*(items_of(fields.get("content")) or ()), *(items_of(fields.get("tool_calls")) or ())]
     inner = [each for part in parts for each in (*(items_of((fields_of(part) or {}).get("content")) or ()), part)]
-    marks = [mark for each in (message, *inner) if (mark := (fields_of(each) or {}).get(_KEY)) is not None]
-    return marks[-1] if marks else None
+    marks = ((fields_of(each) or {}).get(_KEY) for each in reversed((message, *inner)))
+    return next((mark for mark in marks if mark is not None), None)
 
 
 def can_end_in_breakpoint(message: Any) -> bool:
@@ -79,10 +71,7 @@ def can_end_in_breakpoint(message: Any) -> bool:
 def with_breakpoint(message: Any, breakpoint: Mapping[str, Any], *, whole: bool = False) -> dict[str, Any]:
     """Return a message with a breakpoint at the last part of its content; the message as it is if that has no fields.
 
-    Args:
-        message: The message. If its content is a text, it becomes a list of one part.
-        breakpoint: The breakpoint.
-        whole: Whether to mark the message instead of its content; an empty message is always marked itself.
+    A content that is a text becomes a list of one part. With ``whole``, or without a content, the message itself is marked.
     """
     fields = fields_of(message) or {}
     content = fields.get("content")

@@ -1,4 +1,4 @@
-"""Detection of the wire format of a list of messages.
+"""The wire formats of this package, found by their name or by the messages of a list.
 
 Each format says whether it recognizes a message. Many conversations are ambiguous: a message with a role and a text is valid in
 three formats. `detect` does not guess; its error names the possible formats.
@@ -7,16 +7,22 @@ three formats. `detect` does not guess; its error names the possible formats.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
 from ..errors import UnknownFormat
+from .anthropic import anthropic
 from .base import MessageFormat
+from .bedrock import bedrock
 from .foreign import refuse_foreign
+from .gemini import gemini
 from .openai_chat import openai_chat
-from .registry import FORMATS, format_named
+from .openai_responses import openai_responses
 from .wire import fields_of, items_of, type_name
+
+FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
+"""Every wire format. A new one is one folder and its place in this list."""
 
 _Formats: TypeAlias = tuple[MessageFormat, ...]
 
@@ -38,8 +44,10 @@ def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] =
     >>> resolve(None, [{"role": "model", "parts": [{"text": "hi"}]}])
     gemini
     """
+    if isinstance(format, MessageFormat):
+        return format
     if format is not None:
-        return format if isinstance(format, MessageFormat) else format_named(format)
+        return _named(format)
     as_chat = _scan(messages, (openai_chat,))
     if not as_chat.possible:
         return _only(_scan(messages, FORMATS))
@@ -48,6 +56,20 @@ def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] =
             if (fields := fields_of(raw)) and "role" not in fields:
                 raise UnknownFormat(_unknown(place, raw))
     return openai_chat
+
+
+def _named(name: str) -> MessageFormat:
+    """Return the format of that name.
+
+    Raises:
+        UnknownFormat: If no format has it.
+    """
+    known = {format.name: format for format in FORMATS}
+    if name in known:
+        return known[name]
+    names = ", ".join(sorted(known))
+    text = f"format={name!r}: no such wire format; use one of {names}, or a MessageFormat"
+    raise UnknownFormat(text, argument="format")
 
 
 def detect(messages: Iterable[Any]) -> MessageFormat:
@@ -122,10 +144,9 @@ def _scan(messages: Iterable[Any], wanted: _Formats, *, strict: bool = False) ->
         recognized = True
         if len(formats) == 1:
             first.setdefault(formats[0], place)
-        left = tuple([format for format in possible if format in formats])
-        if not left:
+        possible = tuple([format for format in possible if format in formats])
+        if not possible:
             return _Scan((), recognized, _mixed(place, formats, first))
-        possible = left
     return _Scan(possible, recognized)
 
 
@@ -138,14 +159,9 @@ def _formats_of(raw: Any) -> list[MessageFormat]:
     fields = fields_of(raw)
     if fields is None:
         return []
-    surely: list[MessageFormat] = []
-    perhaps: list[MessageFormat] = []
-    for format in FORMATS:
-        if answer := format.recognizes(fields):
-            surely.append(format)
-        elif answer is None:
-            perhaps.append(format)
-    formats = surely or perhaps
+    answers = {format: format.recognizes(fields) for format in FORMATS}
+    surely = [format for format, answer in answers.items() if answer]
+    formats = surely or [format for format, answer in answers.items() if answer is None]
     may_be_foreign = not formats or "role" not in fields or "parts" in fields
     for part in items_of(fields.get("content")) or ():
         if (part_fields := fields_of(part)) is None:
@@ -164,11 +180,10 @@ def _only(scan: _Scan) -> MessageFormat:
     """Return the only possible format; raise an `UnknownFormat` if there are several, or if the scan found a problem."""
     if scan.problem:
         raise UnknownFormat(scan.problem)
-    first, *others = scan.possible
-    if others:
+    if len(scan.possible) > 1:
         names = ", ".join([format.name for format in scan.possible])
         raise UnknownFormat(f"these messages can be {names}; name one with format=")
-    return first
+    return scan.possible[0]
 
 
 def _unknown(index: int, raw: Any) -> str:

@@ -70,6 +70,9 @@ class Slot:
     optional: bool = False
     rule: str = "result-without-call"
 
+    def __str__(self) -> str:
+        return repr(self.key.removeprefix("function:"))
+
 
 @attrs.frozen(kw_only=True)
 class Pairing:
@@ -163,10 +166,10 @@ class _Ledger:
             return None
         is_second = slot.key in self._answered
         rule = self.pairing.again if is_second else "" if self.has_unknown else slot.rule
-        if rule == "duplicate-result":
-            return slot.path, rule, f"the call {_shown(slot)} is answered already"
         directly = "" if self.pairing.anywhere else "directly "
-        return (slot.path, rule, f"no open call {_shown(slot)} is {directly}before it") if rule else None
+        is_repeated = rule == "duplicate-result"
+        text = f"the call {slot} is answered already" if is_repeated else f"no open call {slot} is {directly}before it"
+        return (slot.path, rule, text) if rule else None
 
     def enter_call(self, index: int, slot: Slot) -> Finding | None:
         """Let a call wait for its result; return the problem if its key is taken where results may come anywhere."""
@@ -187,7 +190,7 @@ class _Ledger:
             if not slot.optional:
                 is_pending = index >= first_pending
                 rule, text = ("pending-call", "has no result yet") if is_pending else ("call-without-result", missing)
-                yield index, (slot.path, rule, f"the call {_shown(slot)} {text}")
+                yield index, (slot.path, rule, f"the call {slot} {text}")
         self._waiting, self._answered = {}, set()
 
 
@@ -218,7 +221,3 @@ def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[st
         if kind == "result":
             waiting.pop(key, None)
     return tuple(waiting), tuple(earlier)
-
-
-def _shown(slot: Slot) -> str:
-    return repr(slot.key.removeprefix("function:"))

@@ -111,10 +111,7 @@ class RuleBook:
             after = contents[place] if place < len(contents) else None
             if (broken := self.join(before, after)) is not None:
                 rule, side = broken
-                if side != "after":
-                    found[place - 1, rule] = None
-                if side != "before":
-                    found[place, rule] = None
+                found |= {(at, rule): None for at, of in ((place - 1, "before"), (place, "after")) if side in (of, "both")}
         for index, rule in found:
             at, text = self.joins[rule]
             yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)

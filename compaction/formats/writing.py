@@ -41,11 +41,7 @@ def written_content(
 ) -> Any:
     """Return the parts of a changed message as its content: a text if it was not a list and all parts are texts, else a list.
 
-    Args:
-        content: The content before the change.
-        parts: The parts of the message now.
-        write: Returns a part as an element of a list.
-        listed: The parts that a list has; by default all.
+    A list has the parts ``listed`` if these are given.
     """
     if items_of(content) is None and all(isinstance(part, TextPart) for part in parts):
         return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
@@ -108,13 +104,7 @@ def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:
 def thoughts_changed(
     before: Sequence[Message], after: Sequence[Message | None], of: Callable[[Any], bool] = lambda raw: True
 ) -> bool:
-    """Return whether a rewrite changes or removes thoughts that the provider requires unchanged.
-
-    Args:
-        before: The messages of a group before the rewrite.
-        after: The rewritten messages, one for one; ``None`` for one that is removed.
-        of: Whether a raw thought counts.
-    """
+    """Return whether a rewrite, see `MessageFormat.rewrite_problem`, changes or removes raw thoughts that count, by ``of``."""
 
     def bound(message: Message | None) -> list[Any]:
         parts = () if message is None else message.parts
@@ -124,23 +114,14 @@ def thoughts_changed(
 
 
 def signed_thoughts_problem(before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
-    """Return the reason why a group may not be rewritten, where thoughts are signed and begin an answer; ``None`` if it may.
-
-    Args:
-        before: The messages of a group before the rewrite.
-        after: The rewritten messages, one for one; ``None`` for one that is removed.
-        current: Whether the group belongs to the current turn.
-    """
+    """Return what `MessageFormat.rewrite_problem` does, where thoughts are signed and begin an answer."""
     if current and thoughts_changed(before, after):
         return "thoughts of the current turn stay as the provider signed them"
 
+    def thoughts(message: Message) -> list[bool]:
+        return [isinstance(part, ReasoningPart) for part in message.parts]
+
     for old, new in zip(before, after, strict=True):
-        if new is None or new is old or not _begins_with_thought(old):
-            continue
-        if not _begins_with_thought(new) and any(isinstance(part, ReasoningPart) for part in new.parts):
+        if new is not None and new is not old and any(thoughts(old)[:1]) and any(thoughts(new)) and not thoughts(new)[0]:
             return "an answer that began with thoughts still begins with them, or has none"
     return None
-
-
-def _begins_with_thought(message: Message) -> bool:
-    return bool(message.parts) and isinstance(message.parts[0], ReasoningPart)

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from compaction import MessageIndex, Rewrite
-from compaction.formats import MessageFormat, Problem, Repair, detect, repair, resolve, validate
+from compaction.formats import FORMATS, MessageFormat, Problem, Repair, detect, repair, resolve, validate
 from compaction.formats.pairing import NOT_RECORDED, Fields, Finding, Pairing, Slot
-from compaction.formats.registry import FORMATS
 from compaction.formats.rulebook import Rule, RuleBook, WireFormat
 from compaction.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import Strategy
@@ -106,8 +105,7 @@ TURN = [
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add the format to the registry that every part of the package reads."""
-    for name in ("registry", "detect"):
-        monkeypatch.setattr(import_module(f"compaction.formats.{name}"), "FORMATS", (*FORMATS, ACME))
+    monkeypatch.setattr(import_module("compaction.formats.detect"), "FORMATS", (*FORMATS, ACME))
 
 
 def test_it_is_found() -> None:

@@ -55,11 +55,6 @@ def is_server_result(kind: str) -> bool:
     return kind.endswith("_tool_result") and kind != "tool_result"
 
 
-def _has_thinking(fields: Mapping[str, Any]) -> bool:
-    """Whether a message has a thinking block."""
-    return any(kind_of(block) in THINKING for block in _blocks_of(fields))
-
-
 _BLOCKS: Final = Blocks(
     blocks_of=_blocks_of,
     kind_of=kind_of,
@@ -74,7 +69,7 @@ _BLOCKS: Final = Blocks(
 # ------------------------------------------------------------------------ one message, and two neighbours
 
 _ROLES: Final = frozenset({"user", "assistant", "system"})
-_OF_SYSTEM: Final = frozenset({"text", "tool_addition", "tool_removal"})
+OF_SYSTEM: Final = frozenset({"text", "tool_addition", "tool_removal"})
 _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
     "text": {"text": str},
     "thinking": {"thinking": str},
@@ -115,8 +110,8 @@ def _is_empty_answer(fields: Fields) -> bool:
 
 def _block_problems(where: Path, role: str, block: Any) -> Iterator[Finding]:
     """Yield the rules that a block breaks by itself, in a message of a known role."""
-    fields, kind = fields_of(block), kind_of(block)
-    if fields is None or not kind:
+    fields, kind = fields_of(block) or {}, kind_of(block)
+    if not kind:
         yield (where, "malformed-block", f"a block is an object with a type (got {type_name(block)})")
         return
     if not _allowed(role, kind):
@@ -134,7 +129,7 @@ def _block_problems(where: Path, role: str, block: Any) -> Iterator[Finding]:
 
 def _allowed(role: str, kind: str) -> bool:
     if role == "system":
-        return kind in _OF_SYSTEM
+        return kind in OF_SYSTEM
     if role == "assistant":
         return kind != "tool_result" and kind not in MEDIA_BLOCKS.keys() - {"container_upload"}
     return kind != "tool_use" and kind not in THINKING and not is_server_call(kind) and not is_server_result(kind)
@@ -160,9 +155,10 @@ def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | No
     if after is None:
         return ("trailing-space", "before") if _ends_with_space(before) else None
     first, second = string(before.get("role")), string(after.get("role"))
-    if first == "assistant" and second == "assistant" and _judged_blocks(after) and _has_thinking(after):
+    blocks = _judged_blocks(after)
+    if first == "assistant" and second == "assistant" and any(kind_of(block) in THINKING for block in blocks):
         return "thinking-after-answer", "after"
-    return misplaced_system(first, second, judged=(bool(_judged_blocks(before)), bool(_judged_blocks(after))))
+    return misplaced_system(first, second, judged=(bool(_judged_blocks(before)), bool(blocks)))
 
 
 def _ends_with_space(fields: Mapping[str, Any]) -> bool:
@@ -227,20 +223,18 @@ def _steps(block: Any) -> Iterator[HostedStep]:
 
 
 def _unpaired(contents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Finding]]:
-    """Yield every block whose call, result or caller is missing, with the place of its message; O(blocks).
-
-    Args:
-        contents: The fields of the messages.
-    """
+    """Yield every block whose call, result or caller is missing, with the place of its message; O(blocks)."""
     waiting: dict[str, list[tuple[int, Path]]] = {}
     made: set[str] = set()
     for index, fields in enumerate(contents):
         blocks = _blocks_of(fields)
         if fields.get("role") == "user" and any(_result_id(block) is None for block in blocks):
-            for identifier, places in waiting.items():
+            for identifier, (place, path) in [
+                (identifier, place) for identifier, places in waiting.items() for place in places
+            ]:
                 text = f"the call {identifier!r} has no result when the user speaks again"
-                yield from [(place, (where, "server-call-without-result", text)) for place, where in places]
-            made -= {identifier for identifier, places in waiting.items() if places}
+                yield place, (path, "server-call-without-result", text)
+                made.discard(identifier)
             waiting.clear()
         for position, block in enumerate(blocks if fields.get("role") == "assistant" else ()):
             where = ("content", position)

@@ -23,25 +23,15 @@ from ..wire import fields_of, items_of, lacking, string, type_name
 MEDIA_KINDS: Final[Mapping[str, str]] = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
 """Kinds of blocks with media, and the kind of media."""
 
-KINDS: Final = frozenset(
-    {
-        "text",
-        "toolUse",
-        "toolResult",
-        "reasoningContent",
-        "cachePoint",
-        "guardContent",
-        "citationsContent",
-        "searchResult",
-        "toolAddition",
-        "toolRemoval",
-        *MEDIA_KINDS,
-    }
-)
-"""The members of the union ``ContentBlock`` in botocore 1.44."""
-
 _WORDS: Final = frozenset({"text", "citationsContent"})
 """Kinds of blocks with the text of an answer."""
+
+_OF_SYSTEM: Final = frozenset({"text", "cachePoint", "toolAddition", "toolRemoval"})
+
+KINDS: Final = (
+    _WORDS | _OF_SYSTEM | MEDIA_KINDS.keys() | {"toolUse", "toolResult", "reasoningContent", "guardContent", "searchResult"}
+)
+"""The members of the union ``ContentBlock`` in botocore 1.44."""
 
 _IN_RESULTS: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
 """The members of the union ``ToolResultContentBlock``."""
@@ -128,7 +118,6 @@ _BLOCKS: Final = Blocks(
 
 _ROLES: Final = frozenset({"user", "assistant", "system"})
 
-_OF_SYSTEM: Final = frozenset({"text", "cachePoint", "toolAddition", "toolRemoval"})
 _OF_USER: Final = frozenset({"toolUse", "reasoningContent"})
 _OF_ASSISTANT: Final = frozenset({"image", "document"})
 _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {

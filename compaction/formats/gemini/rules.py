@@ -19,18 +19,6 @@ from ..wire import fields_of, items_of, string, type_name
 
 # ------------------------------------------------------------------------ access to fields
 
-_DATA: Final = (
-    "text",
-    "functionCall",
-    "functionResponse",
-    "inlineData",
-    "fileData",
-    "executableCode",
-    "codeExecutionResult",
-    "toolCall",
-    "toolResponse",
-)
-"""The fields of data, of which a part has exactly one."""
 _HOSTED: Final[Mapping[str, tuple[Literal["call", "result"], str]]] = {
     "executableCode": ("call", "code"),
     "codeExecutionResult": ("result", "code"),
@@ -38,6 +26,8 @@ _HOSTED: Final[Mapping[str, tuple[Literal["call", "result"], str]]] = {
     "toolResponse": ("result", "tool"),
 }
 """The fields of calls and results of the provider's own tools, and whether they belong to code or to a tool."""
+_DATA: Final = ("text", "functionCall", "functionResponse", "inlineData", "fileData", *_HOSTED)
+"""The fields of data, of which a part has exactly one."""
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 

@@ -64,23 +64,19 @@ def is_empty(value: Any) -> bool:
     if value is None:
         return True
     fields = fields_of(value)
-    return _is_nothing(value) if fields is None else all(_is_nothing(field) for field in fields.values())
-
-
-def _is_nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, str | int | float | list | tuple | Mapping) and not value)
+    inside = [value] if fields is None else fields.values()
+    return all(each is None or (isinstance(each, str | int | float | list | tuple | Mapping) and not each) for each in inside)
 
 
 # ------------------------------------------------------------------------ one message
 
-_TEXT: Final = frozenset({"text"})
-_OF_ANSWERS: Final = frozenset({"text", "refusal", "reasoning", "thinking", "redacted_thinking"})
-_OF_INPUTS: Final = _TEXT | MEDIA_KINDS.keys()
 _PART_TYPES: Final = {
-    **dict.fromkeys(("user", "tool"), _OF_INPUTS),
-    **dict.fromkeys(("system", "developer", "function"), _TEXT),
-    "assistant": _OF_ANSWERS,
+    **dict.fromkeys(("user", "tool"), ("text", *MEDIA_KINDS)),
+    **dict.fromkeys(("system", "developer", "function"), ("text",)),
+    "assistant": ("text", "refusal", "reasoning", "thinking", "redacted_thinking"),
 }
+_NEEDED: Final = ("tool_calls", "function_call", "audio", "refusal")
+"""Fields of an answer, of which one is enough instead of a content."""
 
 
 def message_problems(fields: Fields) -> Iterator[Finding]:
@@ -88,21 +84,26 @@ def message_problems(fields: Fields) -> Iterator[Finding]:
     role = string(fields.get("role"))
     if not role:
         yield ("role",), "missing-role", f"a role is a non-empty string (got {type_name(fields.get('role'))})"
-        return
-    if role not in ROLES:
+    elif role not in ROLES:
         yield ("role",), "unknown-role", f"no such role: {role!r}"
-        return
-    content = fields.get("content")
-    if not isinstance(content, str):
-        yield from _content_problems(role, fields, content)
-    if role == "assistant":
-        yield from _call_problems(fields)
+    else:
+        yield from _content_problems(role, fields, fields.get("content"))
+        if role == "assistant":
+            yield from _call_problems(fields)
 
 
 def _content_problems(role: str, fields: Mapping[str, Any], content: Any) -> Iterator[Finding]:
-    if content is None:
-        if (rule := _null_rule(role, fields)) is not None:
-            yield (("content",), rule, _NULL[rule])
+    if isinstance(content, str):
+        return
+    if content is None and role == "assistant":
+        if all(is_empty(fields.get(name)) for name in _NEEDED):
+            if all(is_empty(fields.get(name)) for name in REASONING_FIELDS):
+                yield ("content",), "empty-assistant", "it has neither content nor calls, refusal or audio"
+            else:
+                yield ("content",), "reasoning-only", "it has only reasoning"
+    elif content is None:
+        if role != "function":
+            yield ("content",), "no-content", "it is missing"
     elif (parts := items_of(content)) is None:
         yield (("content",), "malformed-content", f"a content is a string or a list (got {type_name(content)})")
     elif not parts:
@@ -110,22 +111,6 @@ def _content_problems(role: str, fields: Mapping[str, Any], content: Any) -> Ite
     else:
         for position, part in enumerate(parts):
             yield from _part_problems(("content", position), role, part)
-
-
-def _null_rule(role: str, fields: Mapping[str, Any]) -> str | None:
-    """Return the rule that a null or missing content breaks; ``None`` if the message needs none."""
-    if role == "assistant":
-        if not all(is_empty(fields.get(name)) for name in ("tool_calls", "function_call", "audio", "refusal")):
-            return None
-        return "empty-assistant" if all(is_empty(fields.get(name)) for name in REASONING_FIELDS) else "reasoning-only"
-    return None if role == "function" else "no-content"
-
-
-_NULL: Final = {
-    "no-content": "it is missing",
-    "empty-assistant": "it has neither content nor calls, refusal or audio",
-    "reasoning-only": "it has only reasoning",
-}
 
 
 def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:

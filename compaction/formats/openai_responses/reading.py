@@ -19,7 +19,19 @@ from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, Text
 from ..rulebook import WireFormat
 from ..wire import arguments_text, elements_of, fields_of, items_of, json_text, kind_of, result_part, says_something, string
 from ..writing import arguments_object, changed_result, unwritable, written_content
-from .rules import BOOK, CALLS, RESULTS, ResultKind, call_id_field, call_of, is_answer, item_links, item_type, result_of
+from .rules import (
+    BOOK,
+    CALLS,
+    OF_THE_CALLER,
+    RESULTS,
+    ResultKind,
+    call_id_field,
+    call_of,
+    is_answer,
+    item_links,
+    item_type,
+    result_of,
+)
 
 _MEDIA: Final[Mapping[str, str]] = {"input_image": "image", "input_file": "file", "input_audio": "audio"}
 _TEXTS: Final[Mapping[str, str]] = {
@@ -31,24 +43,8 @@ _TEXTS: Final[Mapping[str, str]] = {
     "reasoning_text": "text",
 }
 _PARTS: Final = (*_MEDIA, "input_text", "output_text", "refusal")
-_ITEMS: Final = frozenset(
-    {
-        "reasoning",
-        "item_reference",
-        "compaction",
-        "compaction_trigger",
-        "file_search_call",
-        "web_search_call",
-        "code_interpreter_call",
-        "image_generation_call",
-        "mcp_call",
-        "mcp_list_tools",
-        "additional_tools",
-        "configuration_update",
-        *CALLS,
-        *RESULTS,
-    }
-)
+_HOSTED: Final = {"file_search_call", "web_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+_ITEMS: Final = {"reasoning", "item_reference", "mcp_list_tools", *OF_THE_CALLER, *_HOSTED, *CALLS, *RESULTS}
 _INSTRUCTS: Final = frozenset({"additional_tools", "configuration_update"})
 _DATA: Final[Mapping[str, str]] = {"image_generation_call": "result", "computer_call_output": "output"}
 """Kinds of items with data that the model does not see as text, and the field with the data."""

@@ -76,7 +76,7 @@ RESULTS: Final[Mapping[str, ResultKind]] = {
 }
 ANY_CALL: Final = ""
 """The id that an item reference opens: it stands for items that are not in the list, which any later item may continue."""
-_OF_THE_CALLER: Final = frozenset({"compaction", "compaction_trigger", "additional_tools", "configuration_update"})
+OF_THE_CALLER: Final = frozenset({"compaction", "compaction_trigger", "additional_tools", "configuration_update"})
 
 
 def item_type(fields: Mapping[str, Any]) -> str:
@@ -94,7 +94,7 @@ def is_answer(fields: Mapping[str, Any]) -> bool:
     kind = item_type(fields)
     if kind == "message":
         return fields.get("role") == "assistant"
-    return kind not in _OF_THE_CALLER and result_of(fields) is None
+    return kind not in OF_THE_CALLER and result_of(fields) is None
 
 
 def item_links(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
