@@ -159,9 +159,12 @@ def _formats_of(raw: Any) -> list[MessageFormat]:
     fields = fields_of(raw)
     if fields is None:
         return []
-    answers = {format: format.recognizes(fields) for format in FORMATS}
-    surely = [format for format, answer in answers.items() if answer]
-    formats = surely or [format for format, answer in answers.items() if answer is None]
+    surely: list[MessageFormat] = []
+    perhaps: list[MessageFormat] = []
+    for format in FORMATS:
+        if (answer := format.recognizes(fields)) is not False:
+            (surely if answer else perhaps).append(format)
+    formats = surely or perhaps
     may_be_foreign = not formats or "role" not in fields or "parts" in fields
     for part in items_of(fields.get("content")) or ():
         if (part_fields := fields_of(part)) is None:

@@ -84,7 +84,7 @@ def repair_by_rules(
     changes: list[_Change] = []
     for _ in range(_ROUNDS):
         found = [_Fault(index, *each, kinds[each[1]]) for index, each in findings(draft.messages) if each[1] in kinds]
-        made = draft.repair(sorted(found, key=attrgetter("place")))
+        made = draft.repair(sorted(found, key=attrgetter("place"))) if found else []
         if not made:
             break
         changes += made
@@ -118,7 +118,8 @@ class _Draft:
             (self._join, ("join",)),
         )
         for step, kinds in steps:
-            if changes := list(step([fault for fault in found if fault.kind in kinds])):
+            faults = [fault for fault in found if fault.kind in kinds]
+            if faults and (changes := list(step(faults))):
                 return changes[::-1]
         return []
 
@@ -126,7 +127,7 @@ class _Draft:
 
     def _drop(self, faults: Sequence[_Fault]) -> Iterator[_Change]:
         """Remove messages, blocks and ids, and write empty texts."""
-        ids = [(fields.get("id"), index) for index, fields in enumerate(self._contents)] if faults else []
+        ids = [(fields.get("id"), index) for index, fields in enumerate(self._contents)]
         first = {id: index for id, index in reversed(ids) if isinstance(id, str)}
         for _, of_message in groupby(reversed(faults), key=_index):
             removed: Path | None = None  # last in this message, with all faults in it; the empty path is the whole message
@@ -148,7 +149,7 @@ class _Draft:
 
     def _give_ids(self, faults: Sequence[_Fault]) -> Iterator[_Change]:
         """Give calls, and their results, new ids, and remove calls that repeat another."""
-        calls = self._answered_calls() if faults else {}
+        calls = self._answered_calls()
         taken = {slot.key for slot in self._calls.values()}
         for fault in reversed(faults):
             call = calls[fault.place]
