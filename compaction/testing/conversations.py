@@ -49,10 +49,6 @@ def conversations(
     whole, target = conversation(pending=pending, max_size=max_size), resolve(format)
     if target is not openai_chat:
         whole = whole.map(lambda messages: target.repair(write_chat(messages, target)).messages)
-        whole = whole.filter(lambda messages: _fits(target, messages, pending))
+        allowed = {"pending-call"} if pending else set[str]()
+        whole = whole.filter(lambda messages: {problem.rule for problem in target.validate(messages)} <= allowed)
     return whole if valid else damaged(whole)
-
-
-def _fits(format: MessageFormat, messages: list[Any], pending: bool) -> bool:
-    """Return whether a conversation is valid in another format too; in some it must begin with the user."""
-    return all(pending and problem.rule == "pending-call" for problem in format.validate(messages))

@@ -83,12 +83,7 @@ def _said(draw: st.DrawFn, role: st.SearchStrategy[str], content: st.SearchStrat
 @st.composite
 def _answer(draw: st.DrawFn) -> list[_Message]:
     """Draw an answer without calls: text with or without reasoning, or only reasoning, a refusal or audio."""
-    message: _Message = {
-        "role": "assistant",
-        "content": draw(_spoken),
-        **draw(_perhaps_thoughts),
-        **draw(_perhaps_extras),
-    }
+    message: _Message = {"role": "assistant", "content": draw(_spoken), **draw(_perhaps_thoughts), **draw(_perhaps_extras)}
     instead = draw(st.sampled_from((None, None, None, "thoughts", "refusal", "audio")))
     if instead == "thoughts":
         message = {"role": "assistant", "content": "", **draw(_thoughts)}
@@ -186,10 +181,7 @@ def _change_ids(messages: list[_Message], place: int, other: int) -> None:
     """Give results and calls the ids of others, or none."""
     id = ("call_1", "call_2", "gone", None)[other % 4]
     for message in messages[place : place + 2]:
-        if "tool_call_id" in message:
-            message["tool_call_id"] = id
-        if "call_id" in message:
-            message["call_id"] = id
+        message |= {name: id for name in ("tool_call_id", "call_id") if name in message}
         for call in message.get("tool_calls", ()):
             call["id"] = id
 
@@ -198,7 +190,7 @@ def _remove_content(messages: list[_Message], place: int, other: int) -> None:
     """Remove a message's content, or replace it with an invalid one."""
     name = next((name for name in ("content", "parts", "output") if name in messages[place]), "content")
     if other % 3:
-        messages[place][name] = (None, [], 5)[other % 3]
+        messages[place][name] = ([], 5)[other % 3 - 1]
     else:
         messages[place].pop(name, None)
 

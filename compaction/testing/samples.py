@@ -118,15 +118,8 @@ def _tools() -> list[dict[str, Any]]:
     turn = [parallel, _result("call_2", "total 0\n" * 60), _result("call_1", "a leaf in hot water " * 30)]
     again = [_calls(("call_1", "search", "no JSON"), content="Once more."), _result("call_1", "a leaf in hot water " * 30)]
     time = [legacy, {"role": "function", "name": "clock", "content": "noon"}]
-    return [
-        _says("system", "s"),
-        _says("user", "What is tea?"),
-        *turn,
-        *again,
-        *time,
-        _says("assistant", "A leaf."),
-        _says("user", "!"),
-    ]
+    tea, end = [_says("system", "s"), _says("user", "What is tea?")], [_says("assistant", "A leaf."), _says("user", "!")]
+    return [*tea, *turn, *again, *time, *end]
 
 
 def _mixed() -> list[dict[str, Any]]:

@@ -49,8 +49,8 @@ def _spoken(messages: Sequence[Message]) -> list[tuple[str, list[Part]]]:
     spoken: list[tuple[str, list[Part]]] = []
     speaks = False
     for message in messages:
-        texts = [TextPart(part.text) for part in message.parts if isinstance(part, TextPart) and part.text.strip()]
-        parts: list[Part] = [*texts, *message.tool_calls()]
+        parts: list[Part] = [TextPart(part.text) for part in message.parts if isinstance(part, TextPart) and part.text.strip()]
+        parts += message.tool_calls()
         if message.continues and speaks and parts:
             spoken[-1][1].extend(parts)
         elif parts:
@@ -68,10 +68,8 @@ def _results_by_call(messages: Sequence[Message]) -> dict[int, ToolResultPart]:
         for result in message.tool_results():
             if calls := waiting.get(result.call_id):
                 results[id(calls.pop(0))] = result
-        made: dict[str, list[ToolCallPart]] = {}
-        for call in message.tool_calls():
-            made.setdefault(call.id, []).append(call)
-        waiting |= made
+        made = list(message.tool_calls())
+        waiting |= {call.id: [other for other in made if other.id == call.id] for call in made}
     return results
 
 
@@ -105,8 +103,11 @@ class _Writer:
         Where it may not follow the turn before it, it is joined with that one if the role is the same, and replaces it if that
         is a system message. So for Bedrock, whose roles alternate, "user, system, user" becomes one turn of the user.
         """
-        while messages := self._composed(role, parts):
-            if self._format.follows(self._last_message(), messages[0]):
+        while messages := self._format.compose(role, parts):
+            if any(self._format.acceptable(message) is not None for message in messages):
+                return []
+            only_system = all(message.is_system for turn in self._turns for message in turn.messages)
+            if self._format.follows(None if only_system else self._turns[-1].messages[-1], messages[0]):
                 self._turns.append(_Turn(role, list(parts), messages))
                 return messages
             if not self._turns or self._turns[-1].role not in (role, "system"):
@@ -115,17 +116,6 @@ class _Writer:
             if before.role == role:
                 parts = [*before.parts, *parts]
         return []
-
-    def _composed(self, role: str, parts: Sequence[Part]) -> list[Message]:
-        """Return acceptable messages that say this, or none."""
-        messages = self._format.compose(role, parts)
-        return [] if any(self._format.acceptable(message) is not None for message in messages) else messages
-
-    def _last_message(self) -> Message | None:
-        """Return the message before the next one; ``None`` if there are only system messages."""
-        if all(message.is_system for turn in self._turns for message in turn.messages):
-            return None
-        return self._turns[-1].messages[-1]
 
     def finished(self) -> list[Any]:
         """Return the list, without messages at its end that may not be last."""
