@@ -17,11 +17,4 @@ from .json_text import replace_list
 from .reading import FileConversation, read_conversations, unreadable_errors
 from .writing import open_replacement, write_text
 
-__all__ = [
-    "FileConversation",
-    "open_replacement",
-    "read_conversations",
-    "replace_list",
-    "unreadable_errors",
-    "write_text",
-]
+__all__ = ["FileConversation", "open_replacement", "read_conversations", "replace_list", "unreadable_errors", "write_text"]

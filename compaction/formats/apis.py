@@ -19,7 +19,7 @@ from .bedrock import bedrock
 from .gemini import gemini
 from .openai_chat import openai_chat
 from .openai_responses import openai_responses
-from .wire import fields_of, items_of
+from .wire import fields_of, items_in, kind_of
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -85,7 +85,7 @@ def _events(answer: bytes) -> list[Any]:
 
 def tool_names(request: Mapping[str, Any]) -> set[str]:
     """Return the names of a request's tools. A tool without a name, or an entry that is a list, has the name ``"None"``."""
-    tools = [(fields_of(each) or {}) for each in items_of(request.get("tools")) or ()]
+    tools = [(fields_of(each) or {}) for each in items_in(request, "tools")]
     return {str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools}
 
 
@@ -107,13 +107,12 @@ def _kept_by_responses(request: Mapping[str, Any]) -> str | None:
 
 def _input_kind(request: Mapping[str, Any], start: str) -> str | None:
     """Return the type of the first input item whose type begins so."""
-    kinds = (str((fields_of(item) or {}).get("type")) for item in items_of(request.get("input")) or ())
-    return next((kind for kind in kinds if kind.startswith(start)), None)
+    return next((kind for kind in map(kind_of, items_in(request, "input")) if kind.startswith(start)), None)
 
 
 def _shortened_by_anthropic(request: Mapping[str, Any]) -> str | None:
     managed = fields_of(request.get("context_management"))
-    kinds = [str((fields_of(each) or {}).get("type")) for each in items_of((managed or {}).get("edits")) or ()]
+    kinds = [kind_of(each) for each in items_in(managed, "edits")]
     only_thoughts = bool(kinds) and all(kind.startswith("clear_thinking") for kind in kinds)
     return "context_management" if managed and not only_thoughts else None
 

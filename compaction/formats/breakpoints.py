@@ -13,7 +13,7 @@ from ..json_data import same
 from .anthropic import THINKING, anthropic
 from .base import MessageFormat
 from .openai_chat import openai_chat
-from .wire import fields_of, items_of
+from .wire import fields_of, items_in, items_of
 
 _KEY: Final = "cache_control"
 
@@ -47,23 +47,22 @@ def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_
 def unwrapped(message: Any) -> Any:
     """Return a message whose content is a list of one plain text with that text as its content; any other as it is."""
     fields = fields_of(message) or {}
-    parts = items_of(fields.get("content")) or ()
+    parts = items_in(message, "content")
     only: Mapping[str, Any] = (fields_of(parts[0]) or {}) if len(parts) == 1 else {}
     return {**fields, "content": only["text"]} if only.keys() == {"type", "text"} and only["type"] == "text" else message
 
 
 def last_breakpoint(message: Any) -> Any:
     """Return the last breakpoint of a message; ``None`` if it has none."""
-    fields = fields_of(message) or {}
-    parts = [*(items_of(fields.get("content")) or ()), *(items_of(fields.get("tool_calls")) or ())]
-    inner = [each for part in parts for each in (*(items_of((fields_of(part) or {}).get("content")) or ()), part)]
+    parts = [*items_in(message, "content"), *items_in(message, "tool_calls")]
+    inner = [each for part in parts for each in (*items_in(part, "content"), part)]
     marks = ((fields_of(each) or {}).get(_KEY) for each in reversed((message, *inner)))
     return next((mark for mark in marks if mark is not None), None)
 
 
 def can_end_in_breakpoint(message: Any) -> bool:
     """Return whether the content is a list whose last part may have a breakpoint: the API accepts none at a thought."""
-    parts = items_of((fields_of(message) or {}).get("content"))
+    parts = items_in(message, "content")
     last = fields_of(parts[-1]) if parts else None
     return last is not None and last.get("type") not in THINKING
 

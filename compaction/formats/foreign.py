@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from ..errors import UnknownFormat
-from .wire import fields_of, items_of, string
+from .wire import fields_of, items_in, items_of, string
 
 _Fields: TypeAlias = Mapping[str, Any]
 
@@ -16,7 +16,7 @@ _CALL_PARTS: Final = ("tool-call", "tool-result", "tool-approval-request", "tool
 
 def _elements(fields: _Fields, name: str) -> Iterator[_Fields]:
     """Yield the objects in a list of a message."""
-    return (found for each in items_of(fields.get(name)) or () if (found := fields_of(each)) is not None)
+    return (found for each in items_in(fields, name) if (found := fields_of(each)) is not None)
 
 
 _CONVERT: Final = "convert them to one of the wire formats first"

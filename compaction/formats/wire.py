@@ -32,6 +32,11 @@ def items_of(value: Any) -> Sequence[Any] | None:
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
 
 
+def items_in(value: Any, name: str) -> Sequence[Any]:
+    """Return the items of a field that is a list; none if it is no list, or the value has no fields."""
+    return items_of((fields_of(value) or {}).get(name)) or ()
+
+
 def elements_of(value: Any) -> Sequence[Any]:
     """Return the items of a list or tuple; any other value counts as its only item, null as none."""
     items = items_of(value)
@@ -102,8 +107,7 @@ def json_object(text: Any) -> dict[str, Any] | None:
 
 
 def _as_json(value: Any) -> Any:
-    fields = fields_of(value)
-    return repr(value) if fields is None else dict(fields)
+    return repr(value) if (fields := fields_of(value)) is None else dict(fields)
 
 
 def plain(value: Any) -> Any:

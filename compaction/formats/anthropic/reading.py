@@ -149,7 +149,7 @@ def _read_part(block: Any) -> Part:
     if kind == "redacted_thinking":
         return ReasoningPart("", raw=block)
     if kind in MEDIA_BLOCKS:
-        size, name = _data_size(fields.get("source")), string(fields.get("title"))
+        size, name = data_size((fields_of(fields.get("source")) or {}).get("data")), string(fields.get("title"))
         return MediaPart(MEDIA_BLOCKS[kind], size_bytes=size, name=name, raw=block)
     if kind == "tool_use":
         return ToolCallPart(
@@ -164,11 +164,6 @@ def holds_history(block: Any) -> bool:
     """Whether a block is a summary that the provider wrote; without content, the provider failed to write it."""
     fields = fields_of(block) if kind_of(block) == "compaction" else None
     return fields is not None and bool(fields.get("content") or fields.get("encrypted_content"))
-
-
-def _data_size(source: Any) -> int:
-    """Return the bytes of data in a source; an address or a file id has none."""
-    return data_size((fields_of(source) or {}).get("data"))
 
 
 def _read_result(fields: Mapping[str, Any], block: Any) -> ToolResultPart:

@@ -14,7 +14,7 @@ from ..base import JoinProblem
 from ..blocks import Blocks, misplaced_system, too_many
 from ..pairing import NOT_RECORDED, Fields, Finding, Path, repeated
 from ..rulebook import Rule, RuleBook
-from ..wire import fields_of, items_of, lacking, string, type_name
+from ..wire import fields_of, items_in, items_of, lacking, string, type_name
 
 # ------------------------------------------------------------------------ access to fields
 
@@ -38,11 +38,6 @@ _IN_RESULTS: Final = frozenset({"text", "json", "image", "document", "video", "s
 
 _ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
 """The ids of calls that the API accepts: ``ToolUseId`` in botocore."""
-
-
-def _message_blocks(fields: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the blocks of a message's content; none if it is not a list."""
-    return items_of(fields.get("content")) or ()
 
 
 def union_of(block: Any) -> tuple[str, Any]:
@@ -95,12 +90,11 @@ def unplaced_cache_points(blocks: Sequence[Any]) -> list[int]:
 
 def said_in(body: Any) -> list[str]:
     """Return the texts in a list of blocks inside another block."""
-    texts = [(fields_of(each) or {}).get("text") for each in items_of(body) or ()]
-    return [text for text in texts if isinstance(text, str)]
+    return [text for each in items_of(body) or () if isinstance(text := (fields_of(each) or {}).get("text"), str)]
 
 
 _BLOCKS: Final = Blocks(
-    blocks_of=_message_blocks,
+    blocks_of=lambda fields: items_in(fields, "content"),
     kind_of=block_kind,
     call_id_of=_tool_use_id,
     result_id_of=_tool_result_id,
@@ -142,7 +136,7 @@ def message_problems(fields: Fields) -> Iterator[Finding]:
     elif not content:
         yield ("content",), "empty-content", "it is empty"
     else:
-        blocks = _message_blocks(fields)
+        blocks = items_in(fields, "content")
         for position, block in enumerate(blocks):
             yield from _block_problems(("content", position), role, block)
         for position in unplaced_cache_points(blocks):
@@ -252,7 +246,7 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     points: list[tuple[int, Path]] = [
         (index, ("content", position))
         for index, fields in enumerate(contents)
-        for position, block in enumerate(_message_blocks(fields) if string(fields.get("role")) in _ROLES else ())
+        for position, block in enumerate(items_in(fields, "content") if string(fields.get("role")) in _ROLES else ())
         if block_kind(block) == "cachePoint"
     ]
     yield from too_many(points, "too-many-cache-points")

@@ -14,21 +14,20 @@ from typing import Any, Final
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..pairing import hosted_links
 from ..rulebook import WireFormat
-from ..wire import arguments_text, data_size, elements_of, fields_of, json_text, media_kind, read_role, says_something, string
-from ..writing import arguments_object, kept_media, thoughts_changed, unwritable, without_new_blanks
-from .rules import (
-    BOOK,
-    call_body,
-    content_role,
-    field,
-    hosted_step,
-    is_signed,
-    name_of,
-    pairing_key,
-    parts_of,
-    result_body,
-    spelled,
+from ..wire import (
+    arguments_text,
+    data_size,
+    elements_of,
+    fields_of,
+    items_in,
+    json_text,
+    media_kind,
+    read_role,
+    says_something,
+    string,
 )
+from ..writing import arguments_object, kept_media, thoughts_changed, unwritable, without_new_blanks
+from .rules import BOOK, call_body, content_role, field, hosted_step, is_signed, name_of, pairing_key, result_body, spelled
 
 _TEXT_FIELDS: Final = ("result", "output", "content", "error")
 """Fields of a response with the text of a tool, as documented by the ``google-genai`` package and used by others."""
@@ -58,7 +57,8 @@ class Gemini(WireFormat):
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
         role = content_role(fields) or self._role(fields, position)
         parts = tuple(map(_read_part, elements_of(fields.get("parts"))))
-        begins, resumes = hosted_links(filter(None, map(hosted_step, parts_of(fields)))) if role == "model" else ((), ())
+        steps = filter(None, map(hosted_step, items_in(fields, "parts") if role == "model" else ()))
+        begins, resumes = hosted_links(steps)
         role = read_role(_ROLES.get(role, role), parts)
         return Message(role, parts, raw, self, continues=bool(resumes), begins=begins, resumes=resumes)
 
@@ -133,7 +133,7 @@ def _read_part(part: Any) -> Part:
 
 
 def _read_result(body: Mapping[str, Any], part: Any) -> ToolResultPart:
-    media = [read for read in map(_read_part, parts_of(body)) if isinstance(read, MediaPart)]
+    media = [read for read in map(_read_part, items_in(body, "parts")) if isinstance(read, MediaPart)]
     response = body.get("response")
     failed = True if (fields_of(response) or {}).get("error") else None
     return ToolResultPart(pairing_key(body), _text_field(response)[1], tuple(media), failed, raw=part)
@@ -172,7 +172,7 @@ def _write_result(body: Mapping[str, Any], result: ToolResultPart) -> dict[str, 
     made = dict(body)
     if text != result.text:
         made["response"] = {name or "result": result.text}
-    before = parts_of(body)
+    before = items_in(body, "parts")
     media = kept_media(result, before)
     kept = [part for part in before if not isinstance(_read_part(part), MediaPart) or any(raw is part for raw in media)]
     if len(kept) < len(before):

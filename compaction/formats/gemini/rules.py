@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from ..base import JoinProblem
 from ..pairing import NOT_RECORDED, Fields, Finding, HostedStep, Pairing, Path, Slot
 from ..rulebook import Rule, RuleBook
-from ..wire import fields_of, items_of, string, type_name
+from ..wire import fields_of, items_in, items_of, string, type_name
 
 # ------------------------------------------------------------------------ access to fields
 
@@ -56,11 +56,6 @@ def content_role(fields: Mapping[str, Any]) -> str:
     """Return the role of a content; ``user`` if it has none."""
     role = fields.get("role")
     return "user" if role is None else string(role)
-
-
-def parts_of(fields: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the parts of a content; empty if they are not a list."""
-    return items_of(fields.get("parts")) or ()
 
 
 def call_body(part: Any) -> Mapping[str, Any] | None:
@@ -115,7 +110,7 @@ def message_problems(fields: Fields) -> Iterator[Finding]:
         yield ("parts",), "malformed-content", f"parts are a list (got {type_name(parts)})"
     elif not parts:
         yield ("parts",), "no-parts", "it is empty"
-    for position, part in enumerate(parts_of(fields)):
+    for position, part in enumerate(items_in(fields, "parts")):
         yield from _part_problems(("parts", position), role, part)
 
 
@@ -153,14 +148,14 @@ def join_problem(before: Mapping[str, Any] | None, after: Mapping[str, Any] | No
     """Return the rule that two neighbours break, given their fields; ``None`` for the start and the end of the list."""
     if after is None or content_role(after) != "model" or (before is not None and content_role(before) in ("user", "function")):
         return None
-    return ("misplaced-call", "after") if any(call_body(part) is not None for part in parts_of(after)) else None
+    return ("misplaced-call", "after") if any(call_body(part) is not None for part in items_in(after, "parts")) else None
 
 
 # ------------------------------------------------------------------------ calls and results
 
 
 def _slots(fields: Fields, body_of: Any, *roles: str) -> Iterator[Slot]:
-    for position, part in enumerate(parts_of(fields) if content_role(fields) in roles else ()):
+    for position, part in enumerate(items_in(fields, "parts") if content_role(fields) in roles else ()):
         if (body := body_of(part)) is not None:
             yield Slot(("parts", position), pairing_key(body))
 
@@ -179,7 +174,7 @@ _PAIRING: Final = Pairing(
     calls=_calls,
     results=lambda fields: _slots(fields, result_body, "user", "function"),
     continues=lambda before, after: bool(_calls(before)) and any(_slots(after, result_body, "user", "function")),
-    only_results=lambda fields: all(result_body(part) is not None for part in parts_of(fields)),
+    only_results=lambda fields: all(result_body(part) is not None for part in items_in(fields, "parts")),
     stub=_stub,
     content="parts",
     counted=True,
@@ -192,11 +187,11 @@ _PAIRING: Final = Pairing(
 
 def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     """Yield results of the provider's own tools without a call, and unsigned calls."""
-    signs = any(is_signed(part) for fields in contents for part in parts_of(fields))
+    signs = any(is_signed(part) for fields in contents for part in items_in(fields, "parts"))
     turn = _current_turn(contents) if signs else len(contents)
     hosted: set[str] = set()
     for index, fields in enumerate(contents):
-        parts = parts_of(fields) if content_role(fields) == "model" else ()
+        parts = items_in(fields, "parts") if content_role(fields) == "model" else ()
         for position, part in enumerate(parts):
             kind, key = hosted_step(part) or ("", "")
             if kind == "call":
@@ -214,7 +209,7 @@ def _current_turn(contents: Sequence[Fields]) -> int:
     """Return the place where the current turn begins: after the last content with words of the user."""
     for index in range(len(contents) - 1, -1, -1):
         fields = contents[index]
-        said = [part for part in parts_of(fields) if result_body(part) is None]
+        said = [part for part in items_in(fields, "parts") if result_body(part) is None]
         if content_role(fields) == "user" and said:
             return index + 1
     return 0
