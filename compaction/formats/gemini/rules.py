@@ -29,14 +29,8 @@ _HOSTED: Final[Mapping[str, tuple[Literal["call", "result"], str]]] = {
 _DATA: Final = ("text", "functionCall", "functionResponse", "inlineData", "fileData", *_HOSTED)
 """The fields of data, of which a part has exactly one."""
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
-def _snake(name: str) -> str:
-    return _HUMP.sub("_", name).lower()
-
-
 _SNAKE: Final = {
-    name: _snake(name) for name in (*_DATA, "thoughtSignature", "mimeType", "fileUri", "displayName") if _snake(name) != name
+    name: _HUMP.sub("_", name).lower() for name in (*_DATA, "thoughtSignature", "mimeType", "fileUri", "displayName")
 }
 
 
@@ -49,7 +43,7 @@ def spelled(fields: Mapping[str, Any], name: str) -> str:
 def field(fields: Mapping[str, Any], name: str) -> Any:
     """Return a field by its camel-case name, in either spelling."""
     value = fields.get(name)
-    return fields.get(_SNAKE[name]) if value is None and name in _SNAKE else value
+    return fields.get(_SNAKE.get(name, name)) if value is None else value
 
 
 def content_role(fields: Mapping[str, Any]) -> str:

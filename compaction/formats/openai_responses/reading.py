@@ -24,12 +24,12 @@ from .rules import (
     CALLS,
     OF_THE_CALLER,
     RESULTS,
-    ResultKind,
     call_id_field,
     call_of,
     is_answer,
     item_links,
     item_type,
+    key_field,
     result_of,
 )
 
@@ -53,6 +53,8 @@ _FAILED: Final[Mapping[tuple[str, str], bool]] = {
     ("apply_patch_call_output", "failed"): True,
 }
 """Whether the tool failed, by the type and status of its result; an incomplete result may not have failed."""
+_CHUNKED: Final = "shell_call_output"
+"""The type of results whose output is a list of chunks of ``stdout`` and ``stderr``."""
 _BOUND: Final = "an item with an id stays with the reasoning before it"
 
 
@@ -85,7 +87,7 @@ class OpenAIResponses(WireFormat):
                 "give it the type the API documents",
             )
         if (call := result_of(fields)) is not None:
-            return Message("tool", _read_result(fields, RESULTS[kind], call), raw, self)
+            return Message("tool", _read_result(fields, kind, call), raw, self)
         if not is_answer(fields):
             role, parts = "developer" if kind in _INSTRUCTS else kind, _read_item(fields, kind)
             return Message(role, parts, raw, self, holds_history=kind == "compaction")
@@ -98,7 +100,7 @@ class OpenAIResponses(WireFormat):
             kind = "output_text" if fields.get("role") == "assistant" else "input_text"
             fields["content"] = written_content(fields.get("content"), parts, lambda part: _write_part(part, kind)) or ""
         elif result_of(fields) is not None:
-            _write_result(fields, RESULTS[item], message.parts, parts)
+            _write_result(fields, item, message.parts, parts)
         else:
             _write_item(fields, item, message.parts, parts)
 
@@ -183,7 +185,7 @@ def _read_item(fields: Mapping[str, Any], item: str) -> tuple[Part, ...]:
     if identifier is None:
         return (OtherPart(_item_text(fields)),)
     name = string(fields.get("name")) or item.removesuffix("_call")
-    return (ToolCallPart(identifier, name, arguments_text(fields.get(CALLS[item].arguments))),)
+    return (ToolCallPart(identifier, name, arguments_text(fields.get(CALLS[item]))),)
 
 
 def _item_text(fields: Mapping[str, Any], *without: str) -> str:
@@ -193,15 +195,15 @@ def _item_text(fields: Mapping[str, Any], *without: str) -> str:
     return json_text(left) if left else ""
 
 
-def _read_result(fields: Mapping[str, Any], result_kind: ResultKind, call: str) -> tuple[Part, ...]:
+def _read_result(fields: Mapping[str, Any], kind: str, call: str) -> tuple[Part, ...]:
     """Return the result and a part with the fields that cannot be shortened as text."""
-    output = fields.get(result_kind.text) if result_kind.text else None
-    failed = _exits(output) if result_kind.chunked else _FAILED.get((string(fields.get("type")), string(fields.get("status"))))
+    output = fields.get(RESULTS[kind]) if RESULTS[kind] else None
+    failed = _exits(output) if kind == _CHUNKED else _FAILED.get((kind, string(fields.get("status"))))
     if output is None:
-        left = _item_text(fields, "type", "id", "status", "call_id", result_kind.key)
+        left = _item_text(fields, "type", "id", "status", "call_id", key_field(kind))
         result = ToolResultPart(call, "", failed=failed)
         return (result, OtherPart(left)) if left else (result,)
-    if result_kind.chunked:
+    if kind == _CHUNKED:
         return (ToolResultPart(call, "\n".join(_streams(output)), failed=failed),)
     return (result_part(call, _read_content(output), failed),)
 
@@ -242,15 +244,15 @@ def _write_item(fields: dict[str, Any], item: str, old: Sequence[Part], parts: S
     if not isinstance(before, ToolCallPart) or not isinstance(after, ToolCallPart):
         raise ConfigurationError(f"parts: a {item} item can only be kept or dropped as a whole (got {parts!r})")
     if after.id != before.id:
-        fields[CALLS[item].key] = after.id
+        fields[key_field(item)] = after.id
     if after.name != before.name:
         fields["name"] = after.name
     if after.arguments != before.arguments:
-        is_text = isinstance(fields.get(CALLS[item].arguments), str)
-        fields[CALLS[item].arguments] = after.arguments if is_text else arguments_object(after.arguments)
+        is_text = isinstance(fields.get(CALLS[item]), str)
+        fields[CALLS[item]] = after.arguments if is_text else arguments_object(after.arguments)
 
 
-def _write_result(fields: dict[str, Any], result_kind: ResultKind, old: Sequence[Part], parts: Sequence[Part]) -> None:
+def _write_result(fields: dict[str, Any], kind: str, old: Sequence[Part], parts: Sequence[Part]) -> None:
     """Write a changed result: a string stays a string, a list keeps its unchanged elements."""
     before, after = old[0], parts[0] if parts else None
     if not isinstance(before, ToolResultPart) or not isinstance(after, ToolResultPart) or not same(old[1:], parts[1:]):
@@ -259,18 +261,18 @@ def _write_result(fields: dict[str, Any], result_kind: ResultKind, old: Sequence
         fields[call_id_field(fields)] = after.call_id
     if after.text == before.text and same(after.media, before.media):
         return
-    if len(old) > 1 or not result_kind.text:
+    if len(old) > 1 or not RESULTS[kind]:
         raise ConfigurationError(f"parts: the output of a {fields.get('type')} item is not text, so it cannot be reworded")
-    elements = items_of(fields.get(result_kind.text))
+    elements = items_of(fields.get(RESULTS[kind]))
     if elements is None:
-        fields[result_kind.text] = after.text
+        fields[RESULTS[kind]] = after.text
         return
-    if result_kind.chunked:
+    if kind == _CHUNKED:
         last = fields_of(elements[-1]) if elements else None
         ended = {"outcome": {"type": "exit", "exit_code": 0}} if last is None else last
-        fields[result_kind.text] = [{**ended, "stdout": after.text, "stderr": ""}]
+        fields[RESULTS[kind]] = [{**ended, "stdout": after.text, "stderr": ""}]
         return
     changed = changed_result(
         elements, before, after, read=_read_part, write=partial(_write_part, new_type="input_text"), keep_blank=True
     )
-    fields[result_kind.text] = changed or ""
+    fields[RESULTS[kind]] = changed or ""

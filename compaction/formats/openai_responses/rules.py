@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
 from ..pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, repeated
 from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
@@ -20,60 +18,34 @@ from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
 _ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 
 
-@attrs.frozen
-class CallKind:
-    """A kind of item that is a call.
-
-    Args:
-        key: The field whose value its result names.
-        arguments: The field with its arguments.
-        answered: Whether the provider requires a result.
-    """
-
-    key: str = "call_id"
-    arguments: str = "arguments"
-    answered: bool = True
-
-
-@attrs.frozen
-class ResultKind:
-    """A kind of item that is a result.
-
-    Args:
-        text: The field with the output of the tool, if it is text that can be shortened.
-        key: The field that names the call, where there is no ``call_id``.
-        chunked: Whether that field is a list of chunks of ``stdout`` and ``stderr``.
-        hosted: Whether the provider may have written it for its own call; it then names no call.
-    """
-
-    text: str = ""
-    key: str = "call_id"
-    chunked: bool = False
-    hosted: bool = False
-
-
-CALLS: Final[Mapping[str, CallKind]] = {
-    "function_call": CallKind(),
-    "custom_tool_call": CallKind(arguments="input"),
-    "computer_call": CallKind(arguments="action"),
-    "local_shell_call": CallKind(arguments="action"),
-    "shell_call": CallKind(arguments="action"),
-    "apply_patch_call": CallKind(arguments="operation"),
-    "program": CallKind(arguments="code"),
-    "tool_search_call": CallKind(answered=False),
-    "mcp_approval_request": CallKind(key="id", answered=False),
+CALLS: Final[Mapping[str, str]] = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "computer_call": "action",
+    "local_shell_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+    "program": "code",
+    "tool_search_call": "arguments",
+    "mcp_approval_request": "arguments",
 }
-RESULTS: Final[Mapping[str, ResultKind]] = {
-    "function_call_output": ResultKind("output"),
-    "custom_tool_call_output": ResultKind("output"),
-    "computer_call_output": ResultKind(),
-    "local_shell_call_output": ResultKind("output", key="id"),
-    "shell_call_output": ResultKind("output", chunked=True),
-    "apply_patch_call_output": ResultKind("output"),
-    "program_output": ResultKind("result"),
-    "tool_search_output": ResultKind(hosted=True),
-    "mcp_approval_response": ResultKind(key="approval_request_id"),
+"""The types of items that are calls, and the field with the arguments."""
+_UNANSWERED: Final = frozenset({"tool_search_call", "mcp_approval_request"})
+"""The types of calls for which the provider requires no result."""
+RESULTS: Final[Mapping[str, str]] = {
+    "function_call_output": "output",
+    "custom_tool_call_output": "output",
+    "computer_call_output": "",
+    "local_shell_call_output": "output",
+    "shell_call_output": "output",
+    "apply_patch_call_output": "output",
+    "program_output": "result",
+    "tool_search_output": "",
+    "mcp_approval_response": "",
 }
+"""The types of items that are results, and the field with the output, if it is text that can be shortened."""
+_KEYS: Final = {"mcp_approval_request": "id", "local_shell_call_output": "id", "mcp_approval_response": "approval_request_id"}
+"""The field with the key that a call and its result share, where it is not ``call_id``."""
 ANY_CALL: Final = ""
 """The id that an item reference opens: it stands for items that are not in the list, which any later item may continue."""
 OF_THE_CALLER: Final = frozenset({"compaction", "compaction_trigger", "additional_tools", "configuration_update"})
@@ -103,7 +75,7 @@ def item_links(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, .
     if kind == "item_reference":
         return (ANY_CALL,), ()
     if kind == "program" or kind == "mcp_approval_request":
-        return (string(fields.get(CALLS[kind].key)),), ()
+        return (string(fields.get(key_field(kind))),), ()
     earlier = caller_of(fields) or string(fields.get("approval_request_id"))
     return (), (earlier,) if earlier else ()
 
@@ -116,25 +88,26 @@ def caller_of(fields: Mapping[str, Any]) -> str | None:
 
 def call_of(fields: Mapping[str, Any]) -> str | None:
     """Return the id that a result of this call names, empty if it has none; ``None`` if the item is not such a call."""
-    kind = CALLS.get(item_type(fields))
-    if kind is None:
-        return None
-    key = string(fields.get(kind.key))
-    return None if not key and not kind.answered else key
+    kind = item_type(fields)
+    key = string(fields.get(key_field(kind))) if kind in CALLS else None
+    return key or (None if kind in _UNANSWERED else key)
 
 
 def result_of(fields: Mapping[str, Any]) -> str | None:
     """Return the id of the call that this result answers, empty if it has none; ``None`` if the item is not a result."""
-    kind = RESULTS.get(item_type(fields))
-    if kind is None:
-        return None
-    identifier = string(fields.get(call_id_field(fields)))
-    return None if kind.hosted and not identifier else identifier
+    kind = item_type(fields)
+    key = string(fields.get(call_id_field(fields))) if kind in RESULTS else None
+    return key or (None if kind == "tool_search_output" else key)  # the provider may have written this one for its own call
 
 
 def call_id_field(fields: Mapping[str, Any]) -> str:
     """Return the field in which this result names its call."""
-    return "call_id" if fields.get("call_id") is not None else RESULTS[item_type(fields)].key
+    return "call_id" if fields.get("call_id") is not None else key_field(item_type(fields))
+
+
+def key_field(kind: str) -> str:
+    """Return the field with the key that a call or result of this type shares with the other."""
+    return _KEYS.get(kind, "call_id")
 
 
 _STUBS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -202,8 +175,8 @@ def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
 
 def _calls(fields: Fields) -> Iterator[Slot]:
     if (key := call_of(fields)) is not None:
-        kind = CALLS[item_type(fields)]
-        yield Slot((), key, (kind.key,), optional=not kind.answered)
+        kind = item_type(fields)
+        yield Slot((), key, (key_field(kind),), optional=kind in _UNANSWERED)
 
 
 def _results(fields: Fields) -> Iterator[Slot]:
@@ -213,7 +186,7 @@ def _results(fields: Fields) -> Iterator[Slot]:
 
 def _stub(call: Any, id: str) -> dict[str, Any] | None:
     stub = _STUBS.get(item_type(fields_of(call) or {}))
-    return None if stub is None else {**stub, RESULTS[str(stub["type"])].key: id}
+    return None if stub is None else {**stub, key_field(stub["type"]): id}
 
 
 def _belongs(fields: Fields) -> bool:
