@@ -11,6 +11,7 @@ from ..json_data import same as same
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
+    from .answers import StreamedUsage as StreamedUsage
     from .anthropic import Anthropic, anthropic
     from .apis import ANTHROPIC_API as ANTHROPIC_API
     from .apis import BEDROCK_API as BEDROCK_API
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from .gemini import Gemini, gemini
     from .openai_chat import OpenAIChat, openai_chat
     from .openai_responses import OpenAIResponses, openai_responses
-    from .streamed_usage import StreamedUsage as StreamedUsage
     from .validity import as_list as as_list
     from .validity import repair, validate
     from .wire import arguments_text as arguments_text
@@ -74,6 +74,7 @@ __all__ = [
 export_lazily(
     __name__,
     {
+        "answers": "StreamedUsage",
         "anthropic": "Anthropic anthropic",
         "apis": (
             "ANTHROPIC_API BEDROCK_API CHAT_API GEMINI_API RESPONSES_API ModelAPI is_event_stream may_choose_tools tool_names"
@@ -88,7 +89,6 @@ export_lazily(
         "gemini": "Gemini gemini",
         "openai_chat": "OpenAIChat openai_chat",
         "openai_responses": "OpenAIResponses openai_responses",
-        "streamed_usage": "StreamedUsage",
         "validity": "as_list repair validate",
         "wire": "arguments_text fields_of items_of json_object json_text media_kind result_part string",
         "writing": "arguments_object unwritable",

@@ -30,16 +30,13 @@ RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join
 - ``"join"``: the message is joined with the one before it, or removed if it is the first.
 """
 
-_ROUNDS: Final = 100
-"""The maximum number of rounds; ten are rarely needed."""
+_ROUNDS: Final = 100  # the maximum number of rounds; ten are rarely needed
 _GONE: Final = object()
 _index: Final[Callable[[_Fault], int]] = attrgetter("index")
-_Change: TypeAlias = tuple[int, Problem]
-"""The place of a message in the input, and what was changed in it."""
+_Change: TypeAlias = tuple[int, Problem]  # the place of a message in the input, and what was changed in it
 
 
-_Place: TypeAlias = tuple[int, Path]
-"""The place of a message in the draft, and a place in the message."""
+_Place: TypeAlias = tuple[int, Path]  # the place of a message in the draft, and a place in the message
 
 
 @attrs.frozen(eq=False)

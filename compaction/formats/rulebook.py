@@ -38,7 +38,7 @@ class RuleBook:
     """The rules of a format, and the checks that find their faults.
 
     Args:
-        rules: Every rule, by name.
+        rules: Every rule by name, in the order of the reference page, which states the requirements.
         pairing: The calls and results of the format.
         message: Yields the rules that a message breaks by itself, given its fields.
         accepts_last: Returns whether a list may end with a message of these fields, although ``message`` finds a fault in it.

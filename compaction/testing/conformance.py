@@ -34,8 +34,7 @@ from ..triggers import Trigger, TriggerLike, as_trigger
 from .laws import CheckedRun, LawBroken, broken_law, described
 from .samples import sample_conversations
 
-_RUNS_TO_SETTLE: Final = 4
-"""The minimum number of runs allowed to settle if an edit may have changed how the rest is grouped."""
+_RUNS_TO_SETTLE: Final = 4  # the minimum number of runs allowed to settle if an edit may have changed how the rest is grouped
 
 
 @attrs.frozen(kw_only=True)

@@ -80,8 +80,7 @@ _SAME_FAULT: Final = {
     "function-without-call": "result-without-call",
 }
 """Rules that name the same fault differently depending on the messages around it."""
-_INSERTED: Final = -1
-"""The group id that all inserted groups count as; their own ids are negative and different in each run."""
+_INSERTED: Final = -1  # the group id that all inserted groups count as; their own ids are negative and different in each run
 
 
 @attrs.frozen(eq=False)

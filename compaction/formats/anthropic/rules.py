@@ -21,8 +21,7 @@ from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
 
 MEDIA_BLOCKS: Final[Mapping[str, str]] = {"image": "image", "document": "file", "container_upload": "file"}
 """Types of blocks with media, and the kind of media."""
-_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
-"""The ids of calls that the API accepts."""
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")  # ids of calls that the API accepts
 
 THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 
@@ -279,7 +278,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "too-many-breakpoints": Rule("keep 'cache_control' on four blocks at most"),
     "trailing-space": Rule("cut the blanks at the end"),
 }
-"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(
     rules=RULES,

@@ -22,8 +22,7 @@ from .rules import BOOK, KINDS, MEDIA_KINDS, block_body, block_kind, is_hosted, 
 
 _NOTED: Final = "Noted."
 _STATUS: Final = {"error": True, "success": False}
-_BLOBS: Final = ("bytes", "redactedContent")
-"""Fields that boto3 takes as bytes, which JSON cannot express."""
+_BLOBS: Final = ("bytes", "redactedContent")  # fields that boto3 takes as bytes, which JSON cannot express
 _BASE64: Final = "$base64"
 
 

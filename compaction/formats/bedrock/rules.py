@@ -23,8 +23,7 @@ from ..wire import fields_of, items_in, items_of, lacking, string, type_name
 MEDIA_KINDS: Final[Mapping[str, str]] = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
 """Kinds of blocks with media, and the kind of media."""
 
-_WORDS: Final = frozenset({"text", "citationsContent"})
-"""Kinds of blocks with the text of an answer."""
+_WORDS: Final = frozenset({"text", "citationsContent"})  # kinds of blocks with the text of an answer
 
 _OF_SYSTEM: Final = frozenset({"text", "cachePoint", "toolAddition", "toolRemoval"})
 
@@ -36,8 +35,7 @@ KINDS: Final = (
 _IN_RESULTS: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
 """The members of the union ``ToolResultContentBlock``."""
 
-_ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
-"""The ids of calls that the API accepts: ``ToolUseId`` in botocore."""
+_ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")  # ids of calls that the API accepts: ``ToolUseId`` in botocore
 
 
 def union_of(block: Any) -> tuple[str, Any]:
@@ -281,7 +279,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "result-without-call": Rule("put it into the user message directly after the call, or leave it out", "pair"),
     "too-many-cache-points": Rule("keep four cache points at most"),
 }
-"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(
     rules=RULES,

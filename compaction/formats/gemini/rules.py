@@ -225,7 +225,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "server-result-without-call": Rule("keep it with the call before it, or leave it out", "block"),
     "unsigned-call": Rule("send the part as the model wrote it, with its 'thoughtSignature'"),
 }
-"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(
     rules=RULES,

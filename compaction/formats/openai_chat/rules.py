@@ -197,6 +197,5 @@ RULES: Final[Mapping[str, Rule]] = {
         "put it directly after the assistant message with that function_call, or leave it out", "pair"
     ),
 }
-"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(rules=RULES, pairing=_PAIRING, message=message_problems)

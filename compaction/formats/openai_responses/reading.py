@@ -53,8 +53,7 @@ _FAILED: Final[Mapping[tuple[str, str], bool]] = {
     ("apply_patch_call_output", "failed"): True,
 }
 """Whether the tool failed, by the type and status of its result; an incomplete result may not have failed."""
-_CHUNKED: Final = "shell_call_output"
-"""The type of results whose output is a list of chunks of ``stdout`` and ``stderr``."""
+_CHUNKED: Final = "shell_call_output"  # the type of results whose output is a list of chunks of ``stdout`` and ``stderr``
 _BOUND: Final = "an item with an id stays with the reasoning before it"
 
 

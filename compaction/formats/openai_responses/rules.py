@@ -262,7 +262,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "result-without-call": Rule("put it after the call it answers, or leave it out", "pair"),
     "duplicate-result": Rule("keep one output for each call", "pair"),
 }
-"""Every rule by name, in the order of the reference page, which states the requirements."""
 
 BOOK: Final = RuleBook(
     rules=RULES,
