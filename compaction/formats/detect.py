@@ -183,10 +183,11 @@ def _only(scan: _Scan) -> MessageFormat:
     """Return the only possible format; raise an `UnknownFormat` if there are several, or if the scan found a problem."""
     if scan.problem:
         raise UnknownFormat(scan.problem)
-    if len(scan.possible) > 1:
+    first, *others = scan.possible
+    if others:
         names = ", ".join([format.name for format in scan.possible])
         raise UnknownFormat(f"these messages can be {names}; name one with format=")
-    return scan.possible[0]
+    return first
 
 
 def _unknown(index: int, raw: Any) -> str:
