@@ -16,7 +16,6 @@ from .deletion import ConversationDeletion
 from .exchange import ProxyEndpoint
 from .guard import Guard
 from .pages import page_routes
-from .plan import Planner
 from .recording import SessionRecorder
 from .settings import GatewaySettings
 from .status import GatewaySnapshot, GatewayStatus, merged
@@ -59,7 +58,6 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
             on_event(event)
 
     conversations = GatewayConversations(settings, note_event)
-    planner = Planner(settings, conversations, status)
     upstreams = Upstreams(settings)
     recorder = None if settings.record is None else SessionRecorder(settings.record, settings.clock)
     deletion = ConversationDeletion(settings, conversations, status, recorder, workers)
@@ -67,7 +65,6 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
         settings=settings,
         upstreams=upstreams,
         conversations=conversations,
-        planner=planner,
         status=status,
         recorder=recorder,
         deletion=deletion,
@@ -76,7 +73,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
 
     def own_snapshot() -> GatewaySnapshot:
         windows = conversations.windows.learned()
-        return status.snapshot(held=conversations.held(), windows=windows, left_alone=planner.left_alone())
+        return status.snapshot(held=conversations.held(), windows=windows, left_alone=conversations.left_alone())
 
     async def snapshot() -> GatewaySnapshot:
         others = [] if workers is None else await workers.ask("status", answer=GatewaySnapshot)

@@ -1,4 +1,4 @@
-"""Headers of requests and answers: those that are forwarded, those of one connection, and those that name a conversation."""
+"""Headers: those that are forwarded, those of one connection, and those that name a conversation; and the shape of errors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from ..formats import fields_of
+
+if TYPE_CHECKING:
+    from starlette.types import Send
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 """Headers as bytes, in order, with names in lower case."""
@@ -114,3 +117,12 @@ def _offered(value: bytes, readable: str) -> bytes:
     known = set(readable.encode().split(b", "))
     kept = [each.strip() for each in value.split(b",") if each.split(b";")[0].strip().lower() in known]
     return b", ".join(kept) or b"identity"
+
+
+async def send_error(send: Send, status: int, why: str, *, headers: RawHeaders | None = None) -> None:
+    """Send an error in the shape that the providers' clients read."""
+    error: dict[str, Any] = {"type": "gateway_error", "code": status, "message": f"compaction gateway: {why}"}
+    body = json.dumps({"type": "error", "error": error}).encode()
+    about = [(b"content-type", b"application/json"), *(headers or ()), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": about})
+    await send({"type": "http.response.body", "body": body})

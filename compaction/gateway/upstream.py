@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from .bodies import Unreadable, decoded
+from ..tokens import Usage
+from .bodies import Unreadable, UsageReader, decoded
 from .headers import RawHeaders
 from .routes import Provider, without_version
 from .settings import GatewaySettings
@@ -43,6 +45,19 @@ class NoAnswer(Exception):
         self.says = f"the upstream gave no answer ({why}{says and ': '}{says})"
 
 
+class AnswerStopped(Exception):
+    """An upstream, or another worker, stopped in the middle of its answer; the client's connection is then closed too."""
+
+
+def is_worth_a_log(record: logging.LogRecord) -> bool:
+    """Whether a server's log record is worth writing: not if it only reports a stopped answer, which the gateway has logged.
+
+    >>> is_worth_a_log(logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "cannot listen", None, None))
+    True
+    """
+    return record.exc_info is None or not isinstance(record.exc_info[1], AnswerStopped)
+
+
 class UnsentBody(Exception):
     """The body of a request could not be read to its end while it was sent."""
 
@@ -73,6 +88,7 @@ class UpstreamAnswer:
         self.status = response.status
         self.headers: RawHeaders = list(response.raw_headers)
         self.body = bytearray()  # still encoded
+        self._usage = UsageReader(self.header("content-type"), self.header("content-encoding"))
 
     def header(self, name: str) -> str:
         """Return the value of a header; empty if the answer does not have it."""
@@ -116,10 +132,15 @@ class UpstreamAnswer:
         Raises:
             NoAnswer: If it stops before its end.
         """
-        if self.body:
-            yield bytes(self.body)
-        while chunk := await self._next():
+        chunk = bytes(self.body) or await self._next()
+        while chunk:
             yield chunk
+            self._usage.feed(chunk)
+            chunk = await self._next()
+
+    def usage(self) -> Usage | None:
+        """Return the usage in the chunks that were yielded; ``None`` if they have none, or the request failed."""
+        return self._usage.read() if self.status < 300 else None
 
     async def _next(self) -> bytes:
         import aiohttp

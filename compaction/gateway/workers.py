@@ -1,8 +1,13 @@
 """Several processes that serve one address: workers hand requests to the one that serves the conversation.
 
-All workers accept connections at the same address. A request that arrives at another worker than its conversation's (see
-`owners`) is handed over through a Unix socket in a folder that only its owner can read; the answer comes back the same way,
-chunk by chunk. It closes the client's connection, so that the client's next connection may reach the right worker.
+All workers accept connections at the same address. A request that arrives at another worker than its conversation's is handed
+over through a Unix socket in a folder that only its owner can read; the answer comes back the same way, chunk by chunk. It
+closes the client's connection, so that the client's next connection may reach the right worker.
+
+A conversation is recognized by the session id that the agent sends, or by its first messages, which every later request
+repeats. A new conversation gets the worker that has the fewest. The decision is one transaction in a SQLite file that all
+workers share, so it is made once, however many requests of a new conversation arrive at once, and holds for a worker that
+starts later.
 
 This is asyncio, not anyio as elsewhere: uvicorn and aiohttp, the gateway's server and HTTP client, run only there, and a stream
 of anyio logs an error if a request is cancelled as its answer arrives.
@@ -11,10 +16,12 @@ of anyio logs an error if a request is cancelled as its answer arrives.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import sqlite3
 import struct
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -22,14 +29,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 import msgspec
 
-from .owners import ConversationOwners
-from .upstream import NoAnswer
+from .upstream import AnswerStopped, NoAnswer
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope, Send
 
 _logger: Final = logging.getLogger("uvicorn.error")  # of the errors of requests, which `is_worth_a_log` filters
 _BACKLOG: Final = 65_536  # asyncio's 100 resets connections in a burst, and their worker would seem not to run
+_MOST_CONVERSATIONS: Final = 10_000  # the newest ones; the oldest is decided again
+_LOCK_SECONDS: Final = 5.0
+_TABLE: Final = """
+PRAGMA synchronous = OFF; BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS owners (place INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, number INTEGER NOT NULL);
+COMMIT;
+"""
 _T = TypeVar("_T")
 _SIZES: Final = struct.Struct(">II")
 _CLOSE: Final = (b"connection", b"close")
@@ -37,6 +50,74 @@ _PARTS: Final = ("method", "path", "raw_path", "query_string", "headers")
 
 HANDED_OVER: Final = "compaction.handed_over"
 """The key of a scope whose request another worker handed over."""
+
+
+@attrs.define(eq=False, slots=False)
+class ConversationOwners:
+    """The table of owners, as one worker sees it. Holds state: a connection to the file.
+
+    Args:
+        path: The file.
+        count: The number of workers.
+        number: The number of this one, from 0.
+        listens: Whether the worker of a number listens; one that does not gets no conversation.
+    """
+
+    path: Path
+    count: int
+    number: int
+    listens: Callable[[int], bool]
+
+    @cached_property
+    def _database(self) -> sqlite3.Connection:
+        """The file, opened by the process that uses it; it need not survive a crash of the machine."""
+        database = sqlite3.connect(self.path, timeout=_LOCK_SECONDS, isolation_level=None)
+        database.executescript(_TABLE)
+        return database
+
+    def owner(self, key: bytes) -> int:
+        """Return the number of the worker that serves a conversation, which is decided here if the conversation is new.
+
+        If the key is empty or the file cannot be used, this worker serves the request.
+        """
+        try:
+            return self._owner(_name_of(key)) if key else self.number
+        except sqlite3.Error:
+            return self.number
+
+    def _owner(self, name: bytes) -> int:
+        if (found := self._decided(name)) is not None:
+            return found
+        with self._transaction() as database:
+            if (found := self._decided(name)) is not None:
+                return found
+            counts = {number: 0 for number in range(self.count) if number == self.number or self.listens(number)}
+            rows: Iterable[tuple[int, int]] = database.execute("SELECT number, COUNT(*) FROM owners GROUP BY number")
+            counts |= {number: count for number, count in rows if number in counts}
+            chosen = min(counts, key=lambda number: (counts[number], number != self.number))
+            place = database.execute("INSERT INTO owners (name, number) VALUES (?, ?)", (name, chosen)).lastrowid or 0
+            database.execute("DELETE FROM owners WHERE place <= ?", (place - _MOST_CONVERSATIONS,))
+        return chosen
+
+    def take_over(self, key: bytes) -> None:
+        """Serve a conversation from now on, because its worker does not run."""
+        with suppress(sqlite3.Error), self._transaction() as database:
+            database.execute("UPDATE owners SET number = ? WHERE name = ?", (self.number, _name_of(key)))
+
+    def _decided(self, name: bytes) -> int | None:
+        row = self._database.execute("SELECT number FROM owners WHERE name = ?", (name,)).fetchone()
+        return None if row is None else int(row[0])
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        """Run the block as one transaction, while no other worker decides."""
+        self._database.execute("BEGIN IMMEDIATE")
+        with self._database as database:
+            yield database
+
+
+def _name_of(key: bytes) -> bytes:
+    return hashlib.blake2b(key, digest_size=16).digest()
 
 
 @attrs.define(eq=False, slots=False)
@@ -73,7 +154,7 @@ class Workers:
 
         Raises:
             NoAnswer: If it ends after it took the request, which may have been sent, and before its answer.
-            ConnectionError: If it ends in the middle of the answer.
+            AnswerStopped: If it ends in the middle of the answer.
         """
         status = None
         try:
@@ -92,7 +173,7 @@ class Workers:
                 except (asyncio.IncompleteReadError, OSError) as error:
                     if status is None:
                         raise NoAnswer(502, "WorkerStopped", "another process of the gateway ended") from error
-                    raise ConnectionError("another worker stopped in the middle of an answer") from error
+                    raise AnswerStopped("another worker stopped in the middle of an answer") from error
                 if message["type"] == "http.response.start":
                     status = message["status"]
                     message = {**message, "headers": [*map(tuple, message["headers"]), _CLOSE]}

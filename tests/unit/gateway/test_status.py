@@ -68,11 +68,10 @@ def test_what_a_request_adds() -> None:
     """Figures of a conversation are sums or the newest ones; the longest time and the first time stay."""
     now = [100.0]
     status = status_of(lambda: now[0])
-    turn = turn_of("s", model="gpt-5.4")
-    turn.failures, turn.left_out = ("a", "b"), 2_000_000
+    turn = attrs.evolve(turn_of("s", model="gpt-5.4"), failures=("a", "b"), left_out=2_000_000)
     status.note_request(turn, is_changed=True, seconds=2.0, usage=Usage(900, 7, cached_tokens=500))
     now[0] += 9.0
-    turn.failures = ("a",)
+    turn = attrs.evolve(turn, failures=("a",))
     status.note_request(turn, is_changed=False, seconds=0.5, usage=None)
     snapshot = snapshot_of(status)
     assert snapshot.conversations == (

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from compaction.gateway.owners import conversation_key
 from compaction.gateway.workers import Workers
 from tests.support.gateways import CHAT, GatewayProcess, ScriptedUpstream, body_of, chat_reply, request_of, tool_chat
 
@@ -107,9 +106,9 @@ MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_con
 )
 def test_the_first_messages_name_a_conversation(first: Any, second: Any, is_same: bool) -> None:
     """All requests of a conversation have the same key, which is the agent's id if it sends one."""
-    one, two = (conversation_key(request_of(each["messages"], "/v1/messages")) for each in (first, second))
+    one, two = (request_of(each["messages"], "/v1/messages").beginning for each in (first, second))
     assert (one == two) is is_same
-    assert conversation_key(request_of(first["messages"], id="s")) == b"s"
+    assert request_of(first["messages"], id="s").beginning == b"s"
 
 
 def test_messages_that_cannot_be_read_have_no_key() -> None:
@@ -117,8 +116,8 @@ def test_messages_that_cannot_be_read_have_no_key() -> None:
     nested: Any = "x"
     for _ in range(100_000):
         nested = [nested]
-    assert conversation_key(request_of([{"role": ["user"], "content": "hi"}])) == b""
-    assert conversation_key(request_of([{"role": "user", "content": nested}])) == b""
+    assert request_of([{"role": ["user"], "content": "hi"}]).beginning == b""
+    assert request_of([{"role": "user", "content": nested}]).beginning == b""
 
 
 def test_conversations_are_shared_out(tmp_path: Path) -> None:
