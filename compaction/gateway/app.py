@@ -45,12 +45,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    status = GatewayStatus(
-        settings.clock,
-        limit=settings.most_conversations,
-        is_shadow=settings.shadow,
-        shows_texts=settings.token is None,  # all users of a token see the page
-    )
+    status = GatewayStatus(settings)
 
     def note_event(event: Event) -> None:
         status.note_event(event)
@@ -73,7 +68,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
 
     def own_snapshot() -> GatewaySnapshot:
         windows = conversations.windows.learned()
-        return status.snapshot(held=conversations.held(), windows=windows, left_alone=conversations.left_alone())
+        return status.snapshot(held=conversations.held(), windows=windows, left_alone=conversations.left_alone)
 
     async def snapshot() -> GatewaySnapshot:
         others = [] if workers is None else await workers.ask("status", answer=GatewaySnapshot)

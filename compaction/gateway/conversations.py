@@ -57,7 +57,7 @@ class ConversationRequest:
     """One request of a conversation: what its body, its headers and its address say."""
 
     route: ModelRoute
-    original: bytes = attrs.field(repr=False)  # the client's bytes
+    original: bytes  # the client's bytes
     parsed: ModelRequest
     id: str | None  # the session id that the agent sends
     upstream: str  # its address
@@ -140,22 +140,17 @@ class ConversationTurn:
 class RequestPlan:
     """The bytes to send for a request."""
 
-    body: bytes = attrs.field(repr=False)
+    body: bytes
     request: ConversationRequest | None = None  # none if it could not be read, or the provider keeps its history
     turn: ConversationTurn | None = None  # none if it was not compacted
     why: str = ""  # the reason for sending the client's bytes, other than that they fit
     fault: str = ""  # the failure of the gateway that is the reason
-    without_recall: bytes | None = attrs.field(default=None, repr=False)  # to send without the tools, if the body offers those
+    bare: bytes = attrs.field(default=attrs.Factory(lambda self: self.body, takes_self=True))  # without the tools of recall
 
     @property
     def is_changed(self) -> bool:
         """Whether the bytes to send differ from the client's."""
         return self.request is not None and self.body is not self.request.original
-
-    @property
-    def bare(self) -> bytes:
-        """The bytes to send without the tools of recall."""
-        return self.body if self.without_recall is None else self.without_recall
 
 
 def unchanged(request: ConversationRequest, why: str, turn: ConversationTurn | None = None) -> RequestPlan:
@@ -175,6 +170,7 @@ class GatewayConversations:
         on_event: Receives the events of all sessions.
 
     Attributes:
+        left_alone: The conversations that are not compacted for now.
         windows: The windows of models.
         store: The store of decisions, if they are saved.
         recalled: The store of what left, if the model may read it.
@@ -188,7 +184,7 @@ class GatewayConversations:
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter  # made in the event loop that uses it
-        self._left_alone: dict[str, None] = {}
+        self.left_alone: dict[str, None] = {}
         self._forgotten: dict[str, None] = {}
         self.store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=LOCK_SECONDS)
         # a file of its own, because what is in the other one is deleted with its conversation or after a time
@@ -272,14 +268,14 @@ class GatewayConversations:
         request = turn.request
         if self._settings.shadow:
             return unchanged(request, "shadow", turn)
-        if turn.session.id in self._left_alone:
+        if turn.session.id in self.left_alone:
             return unchanged(request, "left alone", turn)
         if not turn.is_changed:
             return unchanged(request, "", turn)
         bare = body = request.parsed.with_messages(turn.messages)
         if self.recalled is not None and not request.route.counts:
             body = offered(bare, request.parsed, request.route.api)
-        return RequestPlan(body=body, request=request, turn=turn, without_recall=None if body is bare else bare)
+        return RequestPlan(body=body, request=request, turn=turn, bare=bare)
 
     async def turn(
         self, request: ConversationRequest, *, refused: BaseException | None = None, sync: bool = False
@@ -369,7 +365,7 @@ class GatewayConversations:
         if request is None or request.route.counts or self._settings.shadow:
             return None
         if plan.turn is not None:
-            self._left_alone.pop(plan.turn.session.id, None)
+            self.left_alone.pop(plan.turn.session.id, None)
         await self.in_thread(partial(self._learn, plan, request, refused))
         shorter = await self._compacted(request, refused)
         return None if shorter.bare == plan.bare else shorter
@@ -408,13 +404,9 @@ class GatewayConversations:
 
     def leave_alone(self, session: str) -> None:
         """Stop compacting a conversation until its next length error."""
-        while len(self._left_alone) >= self._settings.most_conversations:
-            del self._left_alone[next(iter(self._left_alone))]
-        self._left_alone[session] = None
-
-    def left_alone(self) -> tuple[str, ...]:
-        """Return the conversations that are not compacted for now."""
-        return tuple(self._left_alone)
+        while len(self.left_alone) >= self._settings.most_conversations:
+            del self.left_alone[next(iter(self.left_alone))]
+        self.left_alone[session] = None
 
     # ---------------------------------------------------------------- what is in memory
 

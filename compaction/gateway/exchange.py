@@ -293,12 +293,12 @@ class _ModelExchange:
         if workers is None:
             return False
         conversation = request.beginning
-        owner = workers.owners.owner(conversation)
+        owner = workers.owner(conversation)
         self._is_elsewhere = owner != workers.number  # also if the client leaves now
         try:
             if self._is_elsewhere and await workers.hand_over(owner, client.scope, request.original, client.send) is None:
                 self._is_elsewhere = False
-                workers.owners.take_over(conversation)
+                workers.take_over(conversation)
         except (NoAnswer, AnswerStopped):
             self._is_elsewhere = False  # that worker has ended, so this one logs the request
             raise
@@ -339,9 +339,9 @@ class _ModelExchange:
         the request is sent as if there had been no tools. So the agent gets a call of one only in an answer that is too large
         to be read before it is sent.
         """
-        conversations, turn, body, bare = self.gateway.conversations, plan.turn, plan.body, plan.without_recall
+        conversations, turn, body = self.gateway.conversations, plan.turn, plan.body
         store = conversations.recalled
-        if store is None or turn is None or bare is None or answer.status >= 300:
+        if store is None or turn is None or plan.bare is body or answer.status >= 300:
             return answer
         request = partial(next_request, self.route.api, store=store, session=turn.session.id)
         try:
@@ -351,9 +351,9 @@ class _ModelExchange:
                     return answer
                 if not sends_left:  # it called a tool that this request did not offer
                     break
-                body = await conversations.in_thread(partial(request, body, said, bare=bare if sends_left == 1 else None))
+                body = await conversations.in_thread(partial(request, body, said, bare=plan.bare if sends_left == 1 else None))
                 self.gateway.status.retried("recall")
-                answer = await self._instead(answer, attrs.evolve(plan, body=body))
+                answer = await self._instead(answer, plan, body)
                 if answer.status >= 300:
                     if not await _is_refusal(answer):
                         return answer
@@ -362,7 +362,7 @@ class _ModelExchange:
             raise
         except Exception as error:
             self.gateway.status.failed(f"recall: {type(error).__name__}")
-        return await self._instead(answer, attrs.evolve(plan, body=bare))
+        return await self._instead(answer, plan, plan.bare)
 
     async def _recall_calls(self, answer: UpstreamAnswer) -> list[Any]:
         """Return the messages of an answer that calls a tool of recall; none if it is the client's, or too large to be read."""
@@ -371,11 +371,11 @@ class _ModelExchange:
         text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
         return await self.gateway.conversations.in_thread(partial(recall_calls, self.route.api, text, kind))
 
-    async def _instead(self, answer: UpstreamAnswer, plan: RequestPlan) -> UpstreamAnswer:
-        """Send another request, of recall, in place of the one that was answered."""
+    async def _instead(self, answer: UpstreamAnswer, plan: RequestPlan, body: bytes) -> UpstreamAnswer:
+        """Send other bytes in place of those that were answered."""
         self._has_recalled = True
         answer.close()
-        return await self._send(plan)
+        return await self._send(attrs.evolve(plan, body=body))
 
     # ---------------------------------------------------------------- the second request
 

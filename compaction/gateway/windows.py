@@ -119,13 +119,12 @@ class ModelWindows:
 
     def _learn(self, served: ServedModel, change: Callable[[LearnedWindow], LearnedWindow]) -> None:
         with self._lock:
-            before = self._corrected()
-            self._learned[served] = change(self._learned.pop(served, LearnedWindow()))
+            before = self._learned.pop(served, LearnedWindow())
+            self._learned[served] = after = change(before)
             while len(self._learned) > _MOST:
                 del self._learned[next(iter(self._learned))]
-            after = self._corrected()
             rows = [[*attrs.astuple(each), learned.window, learned.accepted] for each, learned in self._learned.items()]
-        if after == before:
+        if self._corrected(served, before) == self._corrected(served, after):
             return
         if self._store is not None:
             with contextlib.suppress(StateError):  # it stays in memory, and the next one saves all
@@ -134,19 +133,16 @@ class ModelWindows:
             self.publish(rows)
 
     def learned(self) -> Mapping[str, int]:
-        """Return the windows that were learned, in tokens, by model and upstream in words."""
+        """Return the windows that differ from the table's, in tokens, by model and upstream in words."""
         with self._lock:
-            return self._corrected()
+            found = {str(served): self._corrected(served, learned) for served, learned in self._learned.items()}
+        return {served: window for served, window in found.items() if window is not None}
 
-    def _corrected(self) -> dict[str, int]:
-        """Return the windows that differ from the table's, by the model in words."""
-        corrected: dict[str, int] = {}
-        for served, learned in self._learned.items():
-            if learned.window is not None:
-                corrected[str(served)] = learned.window
-            elif self._configured == "auto" and learned.accepted > (_window_in_tables(served) or learned.accepted):
-                corrected[str(served)] = learned.accepted
-        return corrected
+    def _corrected(self, served: ServedModel, learned: LearnedWindow) -> int | None:
+        """Return the window that was learned; ``None`` if it is that of the table."""
+        if learned.window is not None or self._configured != "auto":
+            return learned.window
+        return learned.accepted if learned.accepted > (_window_in_tables(served) or learned.accepted) else None
 
 
 def _window_in_tables(served: ServedModel) -> int:

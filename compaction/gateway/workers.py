@@ -5,7 +5,7 @@ over through a Unix socket in a folder that only its owner can read; the answer 
 closes the client's connection, so that the client's next connection may reach the right worker.
 
 A conversation is recognized by the session id that the agent sends, or by its first messages, which every later request
-repeats. A new conversation gets the worker that has the fewest. The decision is one transaction in a SQLite file that all
+repeats. A new conversation gets the worker that has the fewest. The decision is one statement in a SQLite file that all
 workers share, so it is made once, however many requests of a new conversation arrive at once, and holds for a worker that
 starts later.
 
@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import sqlite3
 import struct
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, closing, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -43,6 +44,13 @@ PRAGMA synchronous = OFF; BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS owners (place INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, number INTEGER NOT NULL);
 COMMIT;
 """
+_DECIDE: Final = """
+INSERT OR IGNORE INTO owners (name, number)
+    SELECT ?, worker.value FROM json_each(?) AS worker
+        LEFT JOIN (SELECT number, count(*) AS held FROM owners GROUP BY number) AS counted ON counted.number = worker.value
+    ORDER BY coalesce(held, 0), worker.value != ?, worker.value LIMIT 1
+"""
+_DROP_OLDEST: Final = "DELETE FROM owners WHERE place <= (SELECT max(place) FROM owners) - ?"
 _T = TypeVar("_T")
 _SIZES: Final = struct.Struct(">II")
 _CLOSE: Final = (b"connection", b"close")
@@ -53,76 +61,8 @@ HANDED_OVER: Final = "compaction.handed_over"
 
 
 @attrs.define(eq=False, slots=False)
-class ConversationOwners:
-    """The table of owners, as one worker sees it. Holds state: a connection to the file.
-
-    Args:
-        path: The file.
-        count: The number of workers.
-        number: The number of this one, from 0.
-        listens: Whether the worker of a number listens; one that does not gets no conversation.
-    """
-
-    path: Path
-    count: int
-    number: int
-    listens: Callable[[int], bool]
-
-    @cached_property
-    def _database(self) -> sqlite3.Connection:
-        """The file, opened by the process that uses it; it need not survive a crash of the machine."""
-        database = sqlite3.connect(self.path, timeout=_LOCK_SECONDS, isolation_level=None)
-        database.executescript(_TABLE)
-        return database
-
-    def owner(self, key: bytes) -> int:
-        """Return the number of the worker that serves a conversation, which is decided here if the conversation is new.
-
-        If the key is empty or the file cannot be used, this worker serves the request.
-        """
-        try:
-            return self._owner(_name_of(key)) if key else self.number
-        except sqlite3.Error:
-            return self.number
-
-    def _owner(self, name: bytes) -> int:
-        if (found := self._decided(name)) is not None:
-            return found
-        with self._transaction() as database:
-            if (found := self._decided(name)) is not None:
-                return found
-            counts = {number: 0 for number in range(self.count) if number == self.number or self.listens(number)}
-            rows: Iterable[tuple[int, int]] = database.execute("SELECT number, COUNT(*) FROM owners GROUP BY number")
-            counts |= {number: count for number, count in rows if number in counts}
-            chosen = min(counts, key=lambda number: (counts[number], number != self.number))
-            place = database.execute("INSERT INTO owners (name, number) VALUES (?, ?)", (name, chosen)).lastrowid or 0
-            database.execute("DELETE FROM owners WHERE place <= ?", (place - _MOST_CONVERSATIONS,))
-        return chosen
-
-    def take_over(self, key: bytes) -> None:
-        """Serve a conversation from now on, because its worker does not run."""
-        with suppress(sqlite3.Error), self._transaction() as database:
-            database.execute("UPDATE owners SET number = ? WHERE name = ?", (self.number, _name_of(key)))
-
-    def _decided(self, name: bytes) -> int | None:
-        row = self._database.execute("SELECT number FROM owners WHERE name = ?", (name,)).fetchone()
-        return None if row is None else int(row[0])
-
-    @contextmanager
-    def _transaction(self) -> Generator[sqlite3.Connection]:
-        """Run the block as one transaction, while no other worker decides."""
-        self._database.execute("BEGIN IMMEDIATE")
-        with self._database as database:
-            yield database
-
-
-def _name_of(key: bytes) -> bytes:
-    return hashlib.blake2b(key, digest_size=16).digest()
-
-
-@attrs.define(eq=False, slots=False)
 class Workers:
-    """The workers of a gateway, as one of them sees them.
+    """The workers of a gateway, as one of them sees them. Holds state: a connection to the file of owners.
 
     Args:
         folder: The folder of the owners' file and of the workers' sockets; only its owner may read it.
@@ -137,10 +77,34 @@ class Workers:
     answer_seconds: float = 5.0
 
     @cached_property
-    def owners(self) -> ConversationOwners:
-        """The table that says which worker serves a conversation."""
-        path = self.folder / "owners.db"
-        return ConversationOwners(path, self.count, self.number, lambda number: self.socket(number).exists())
+    def _database(self) -> sqlite3.Connection:
+        """The file of owners, opened by the process that uses it; it need not survive a crash of the machine."""
+        database = sqlite3.connect(self.folder / "owners.db", timeout=_LOCK_SECONDS, isolation_level=None)
+        database.executescript(_TABLE)
+        return database
+
+    def owner(self, key: bytes) -> int:
+        """Return the number of the worker that serves a conversation, which is decided here if the conversation is new.
+
+        If the key is empty or the file cannot be used, this worker serves the request.
+        """
+        decided = None
+        with suppress(sqlite3.Error):
+            if key and (decided := self._decided(key)) is None:
+                running = [number for number in range(self.count) if number == self.number or self.socket(number).exists()]
+                self._database.execute(_DECIDE, (_name_of(key), json.dumps(running), self.number))
+                self._database.execute(_DROP_OLDEST, (_MOST_CONVERSATIONS,))
+                decided = self._decided(key)
+        return self.number if decided is None else decided
+
+    def take_over(self, key: bytes) -> None:
+        """Serve a conversation from now on, because its worker does not run."""
+        with suppress(sqlite3.Error):
+            self._database.execute("UPDATE owners SET number = ? WHERE name = ?", (self.number, _name_of(key)))
+
+    def _decided(self, key: bytes) -> int | None:
+        row = self._database.execute("SELECT number FROM owners WHERE name = ?", (_name_of(key),)).fetchone()
+        return None if row is None else int(row[0])
 
     def socket(self, number: int) -> Path:
         """Return the address of a worker."""
@@ -278,3 +242,7 @@ async def _read(reader: asyncio.StreamReader) -> tuple[Any, bytes]:
     head, size = _SIZES.unpack(await reader.readexactly(_SIZES.size))
     value = msgspec.msgpack.decode(await reader.readexactly(head))
     return value, await reader.readexactly(size) if size else b""
+
+
+def _name_of(key: bytes) -> bytes:
+    return hashlib.blake2b(key, digest_size=16).digest()

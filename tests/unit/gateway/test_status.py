@@ -9,12 +9,11 @@ import pytest
 
 from compaction import CompactionResult, Drop, Replace, Together, compact_sync
 from compaction.formats import openai_chat
-from compaction.gateway import ConversationStatus, GatewaySnapshot, GatewayStatus
-from compaction.gateway.status import merged
+from compaction.gateway.status import ConversationStatus, GatewaySnapshot, GatewayStatus, merged
 from compaction.session import CacheBroken, Compacted, Evicted, Overflowed, SaveFailed, StepFailed
 from compaction.strategies import Failed
 from compaction.tokens import Usage
-from tests.support.gateways import turn_of
+from tests.support.gateways import settings_of, turn_of
 
 WORDS = "word " * 2_000
 TOTALS = (
@@ -24,7 +23,8 @@ TOTALS = (
 
 
 def status_of(clock: Any, *, limit: int = 9, shows_texts: bool = False) -> GatewayStatus:
-    return GatewayStatus(clock, limit=limit, is_shadow=False, shows_texts=shows_texts)
+    token = None if shows_texts else "t"
+    return GatewayStatus(settings_of("http://127.0.0.1:9", clock=clock, most_conversations=limit, token=token))
 
 
 def snapshot_of(status: GatewayStatus, *left_alone: str) -> GatewaySnapshot:
