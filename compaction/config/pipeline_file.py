@@ -6,6 +6,7 @@ allowed variables: by default, all whose names end in ``_API_KEY``.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import tomllib
@@ -164,7 +165,7 @@ def loads(
         raise ConfigurationError(f"{where}: it has more than {MAX_CHARS:,} characters; is it a pipeline file?")
     if format == "toml" and _DOTTED.search(text):
         raise ConfigurationError(f"{where}: it has a key of more than 256 parts, which is nested too deep; write it shorter")
-    parse = tomllib.loads if format == "toml" else partial(_yaml_data, _yaml())
+    parse = tomllib.loads if format == "toml" else partial(_yaml_data, _library("yaml", "pyyaml"))
     try:
         data: object = parse(text)
     except RecursionError as error:
@@ -189,13 +190,9 @@ def dumps(strategy: StrategyLike, *, format: FileFormat = "toml") -> str:
     _check_format(format)
     data = to_data(strategy)
     if format == "yaml":
-        return str(_yaml().safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+        return str(_library("yaml", "pyyaml").safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
     try:
-        import tomli_w
-    except ImportError as error:
-        raise _missing("tomli-w", error) from error
-    try:
-        return tomli_w.dumps(data)
+        return str(_library("tomli_w", "tomli-w").dumps(data))
     except TypeError as error:
         raise ConfigurationError(f"TOML cannot represent it ({error}); write YAML") from error
 
@@ -250,14 +247,8 @@ def _yaml_data(yaml: Any, text: str) -> object:
         raise ValueError(" ".join(str(error).split())) from error
 
 
-def _yaml() -> Any:
+def _library(module: str, package: str) -> Any:
     try:
-        import yaml
+        return importlib.import_module(module)
     except ImportError as error:
-        raise _missing("pyyaml", error) from error
-    return yaml
-
-
-def _missing(name: str, error: ImportError) -> ConfigurationError:
-    """Return the error for a package that is not installed."""
-    return ConfigurationError(f"pipeline files need {name} ({error}): {install_line('config')}")
+        raise ConfigurationError(f"pipeline files need {package} ({error}): {install_line('config')}") from error

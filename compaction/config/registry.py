@@ -28,26 +28,13 @@ from ..triggers import Trigger
 class ComponentKind(enum.Enum):
     """The kinds of components; a value is the end of the entry-point group's name."""
 
-    STRATEGY = "strategies"
-    """A `Strategy` class, or a function that yields edits."""
-
-    PRESET = "presets"
-    """A function that returns a strategy; a file names it like a strategy."""
-
-    TRIGGER = "triggers"
-    """A trigger, a function that returns one, or a plain condition on an index."""
-
-    SELECTOR = "selectors"
-    """A selector, a function that returns one, or a plain function that selects groups."""
-
-    TOOL_STYLE = "tool_styles"
-    """A class of `ToolStyle` values."""
-
-    SUMMARIZER = "summarizers"
-    """A class of `Summarizer` values."""
-
-    STORE = "stores"
-    """A class of `Store` values."""
+    STRATEGY = "strategies"  # a `Strategy` class, or a function that yields edits
+    PRESET = "presets"  # a function that returns a strategy; a file names it like a strategy
+    TRIGGER = "triggers"  # a trigger, a function that returns one, or a plain condition on an index
+    SELECTOR = "selectors"  # a selector, a function that returns one, or a plain function that selects groups
+    TOOL_STYLE = "tool_styles"  # a class of `ToolStyle` values
+    SUMMARIZER = "summarizers"  # a class of `Summarizer` values
+    STORE = "stores"  # a class of `Store` values
 
 
 def component_names(kind: ComponentKind) -> list[str]:
