@@ -56,15 +56,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
     upstreams = Upstreams(settings)
     recorder = None if settings.record is None else SessionRecorder(settings.record, settings.clock)
     deletion = ConversationDeletion(settings, conversations, status, recorder, workers)
-    endpoint = ProxyEndpoint(
-        settings=settings,
-        upstreams=upstreams,
-        conversations=conversations,
-        status=status,
-        recorder=recorder,
-        deletion=deletion,
-        workers=workers,
-    )
+    endpoint = ProxyEndpoint(settings, upstreams, conversations, deletion, status, recorder, workers)
 
     def own_snapshot() -> GatewaySnapshot:
         windows = conversations.windows.learned()

@@ -31,14 +31,10 @@ def _zstandard() -> Callable[[], Any] | None:
     return None
 
 
-_ZSTANDARD: Final = _zstandard()
-_DECODERS: Final[Mapping[str, Callable[[], Any]]] = {
-    "gzip": lambda: zlib.decompressobj(31),
-    "x-gzip": lambda: zlib.decompressobj(31),
-    "deflate": zlib.decompressobj,
-    **({} if _ZSTANDARD is None else {"zstd": _ZSTANDARD}),
-}
-READABLE: Final = ", ".join(("gzip", "deflate", *(("zstd",) if _ZSTANDARD is not None else ()), "identity"))
+_DECODERS: Final[dict[str, Callable[[], Any]]] = {"gzip": lambda: zlib.decompressobj(31), "deflate": zlib.decompressobj}
+if (_ZSTANDARD := _zstandard()) is not None:
+    _DECODERS["zstd"] = _ZSTANDARD
+READABLE: Final = ", ".join((*_DECODERS, "identity"))
 """The content encodings that the gateway can read; zstd if Python or ``zstandard`` supports it."""
 _CHUNK: Final = 65_536
 _LONGEST_ANSWER: Final = 16_777_216
@@ -46,7 +42,7 @@ _LONGEST_ANSWER: Final = 16_777_216
 
 def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
     """Return a function that decodes a body piece by piece; ``None`` if the encoding is unknown."""
-    name = encoding.strip().lower()
+    name = encoding.strip().lower().replace("x-gzip", "gzip")
     if name in ("", "identity"):
         return lambda data: data
     made = _DECODERS.get(name)
@@ -54,27 +50,21 @@ def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
 
 
 def decoded(body: bytes, encoding: str, limit: int) -> bytes:
-    """Return a decompressed body.
-
-    Raises:
-        Unreadable: If the encoding is unknown, the data is damaged, or the decompressed body would exceed the limit.
-    """
+    """Return a decompressed body; raise `Unreadable` if that cannot be done, or it would exceed the limit."""
     decode = decoder_of(encoding)
     if decode is None:
         raise Unreadable("content-encoding")
     if encoding.strip().lower() in ("", "identity"):
         return body
-    pieces: list[bytes] = []
-    size = 0
+    found = bytearray()
     for start in range(0, len(body), _CHUNK):
         try:
-            pieces.append(decode(body[start : start + _CHUNK]))
+            found += decode(body[start : start + _CHUNK])
         except Exception as error:  # each library raises an error type of its own
             raise Unreadable("damaged content-encoding") from error
-        size += len(pieces[-1])
-        if size > limit:
+        if len(found) > limit:
             raise Unreadable("too large")
-    return b"".join(pieces)
+    return bytes(found)
 
 
 @attrs.frozen(eq=False)
@@ -92,11 +82,7 @@ class ModelRequest:
 
 
 def read_request(text: bytes, key: str) -> ModelRequest:
-    """Read the JSON text of a request.
-
-    Raises:
-        Unreadable: If it is not JSON, or not an object with a list of messages.
-    """
+    """Read the JSON text of a request; raise `Unreadable` if it is not an object with a list of messages."""
     try:
         fields = fields_of(_parsed(text))
     except (ValueError, RecursionError) as error:

@@ -165,15 +165,7 @@ class ConversationInUse(Exception):
 class GatewayConversations:
     """The conversations of a gateway. Holds state: a pool of sessions for each format and window, and which are left alone.
 
-    Args:
-        settings: The gateway's settings.
-        on_event: Receives the events of all sessions.
-
-    Attributes:
-        left_alone: The conversations that are not compacted for now.
-        windows: The windows of models.
-        store: The store of decisions, if they are saved.
-        recalled: The store of what left, if the model may read it.
+    The function ``on_event`` receives the events of all sessions.
     """
 
     def __init__(self, settings: GatewaySettings, on_event: OnEvent | None) -> None:
@@ -184,12 +176,13 @@ class GatewayConversations:
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter  # made in the event loop that uses it
-        self.left_alone: dict[str, None] = {}
         self._forgotten: dict[str, None] = {}
+        self.left_alone: dict[str, None] = {}  # the conversations that are not compacted for now
+        # of decisions; the windows have another file, because what is in this one is deleted with its conversation
         self.store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=LOCK_SECONDS)
-        # a file of its own, because what is in the other one is deleted with its conversation or after a time
         learned = None if settings.store is None else SessionStore(f"{settings.store}.windows", timeout_seconds=LOCK_SECONDS)
         self.windows = ModelWindows(settings, learned)
+        # what left, if the model may read it
         self.recalled = None if settings.recall is None else SQLiteStore(settings.recall, timeout_seconds=LOCK_SECONDS)
         self._recall_tokens = 0 if self.recalled is None else self._counter.count_text(json.dumps(RECALL_FUNCTIONS))
 
@@ -358,8 +351,7 @@ class GatewayConversations:
     async def shorter(self, plan: RequestPlan, refused: UpstreamRefusal) -> RequestPlan | None:
         """Return the plan after a length error; ``None`` if nothing shorter can be sent.
 
-        Raises:
-            Exception: If nothing may be removed, the window is still unknown, or the gateway has a fault.
+        It raises an exception if nothing may be removed, the window is still unknown, or the gateway has a fault.
         """
         request = plan.request
         if request is None or request.route.counts or self._settings.shadow:

@@ -46,8 +46,7 @@ class ConversationDeletion:
     def in_memory(self, name: str, before: float = math.inf) -> str:
         """Delete a conversation from the memory of this process, unless it is compacted now or was used since a time.
 
-        Returns:
-            ``"deleted"``, ``"unknown"`` or ``"in use"``.
+        Return ``"deleted"``, ``"unknown"`` or ``"in use"``.
         """
         if self._last_use.get(name, -math.inf) >= before:
             return "in use"

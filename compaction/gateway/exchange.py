@@ -53,7 +53,7 @@ _logger: Final = logging.getLogger("compaction.gateway")
 
 
 class ClientGone(UnsentBody):
-    """The client closed its connection."""
+    """The client closed its connection before the end of its body."""
 
 
 class SlowBody(UnsentBody):
@@ -77,12 +77,7 @@ class ClientConnection:
         self._was_read = anyio.Event()
 
     async def read_body(self, limit: int, seconds: float) -> bytes | None:
-        """Read the body and return it; ``None`` if it is larger than the limit.
-
-        Raises:
-            ClientGone: If the client disconnects before the end of the body.
-            SlowBody: If the end has not come after these seconds.
-        """
+        """Read the body and return it; ``None`` if it is larger than the limit. It is a `SlowBody` after these seconds."""
         length = self.headers.get("content-length", "0")
         if length.isdigit() and int(length) > limit:
             return None
@@ -97,12 +92,7 @@ class ClientConnection:
         raise SlowBody
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body in pieces as they arrive.
-
-        Raises:
-            ClientGone: If the client disconnects before the end of the body.
-            SlowBody: If nothing comes for a minute.
-        """
+        """Yield the body in pieces as they arrive. It is a `SlowBody` if nothing comes for a minute."""
         more = True
         while more:
             try:
@@ -149,11 +139,7 @@ class ClientConnection:
         await self._send(message)
 
     async def stream(self, answer: UpstreamAnswer) -> None:
-        """Send an upstream's answer chunk by chunk, then close it; `end` ends it for the client.
-
-        Raises:
-            AnswerStopped: If the upstream stops before the end.
-        """
+        """Send an upstream's answer chunk by chunk, then close it; `end` ends it for the client."""
         try:
             await self.send({"type": "http.response.start", "status": answer.status, "headers": answer_headers(answer.headers)})
             async for chunk in answer.chunks():
@@ -168,17 +154,17 @@ class ClientConnection:
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(eq=False)
 class ProxyEndpoint:
-    """The ASGI application that forwards requests, made of the parts that every request uses. The last two are optional."""
+    """The ASGI application that forwards requests, made of the parts that every request uses."""
 
     settings: GatewaySettings
     upstreams: Upstreams
     conversations: GatewayConversations
     deletion: ConversationDeletion
     status: GatewayStatus
-    recorder: SessionRecorder | None = None
-    workers: Workers | None = None
+    recorder: SessionRecorder | None
+    workers: Workers | None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -21,13 +21,11 @@ RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 TOKEN_HEADER: Final = "x-compaction-token"
 """The header of the gateway's own token; ``Authorization`` belongs to the upstream."""
 
-_OF_ONE_CONNECTION: Final = frozenset(
-    (
-        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
-        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
-    )
-)
-_OF_THE_GATEWAY: Final = frozenset((b"host", b"content-length", b"expect", TOKEN_HEADER.encode()))
+_OF_ONE_CONNECTION: Final = {
+    *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+    *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+}
+_OF_THE_GATEWAY: Final = {b"host", b"content-length", b"expect", TOKEN_HEADER.encode()}
 _SESSIONS: Final = (
     *("x-session-id", "session-id", "session_id", "x-claude-code-session-id", "x-session-affinity", "x-opencode-session"),
     *("conversation_id", "x-conversation-id", "thread-id"),
@@ -45,15 +43,14 @@ def request_headers(given: Iterable[tuple[bytes, bytes]], *, readable: str, rewr
         rewritten: Whether the body is sent without the client's content encoding.
     """
     headers = list(given)
-    connection = _named_by_connection(headers)
-    sent: RawHeaders = []
-    for name, value in headers:
-        if name in _OF_ONE_CONNECTION or name in _OF_THE_GATEWAY or name in connection:
-            continue
-        if name == b"content-encoding" and rewritten:
-            continue
-        sent.append((name, _offered(value, readable) if name == b"accept-encoding" and readable else value))
-    return sent
+    left_out = _OF_ONE_CONNECTION | _OF_THE_GATEWAY | _named_by_connection(headers)
+    if rewritten:
+        left_out |= {b"content-encoding"}
+    return [
+        (name, _offered(value, readable) if name == b"accept-encoding" and readable else value)
+        for name, value in headers
+        if name not in left_out
+    ]
 
 
 def answer_headers(given: Iterable[tuple[bytes, bytes]]) -> RawHeaders:

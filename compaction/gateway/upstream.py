@@ -31,17 +31,12 @@ _OWN_HEADERS: Final = ("accept", "accept-encoding", "content-type", "user-agent"
 
 
 class NoAnswer(Exception):
-    """An upstream gave no answer.
-
-    Args:
-        status: The status for the client: 502, or 504 after a timeout.
-        why: The kind of failure, such as ``ClientConnectorError``.
-        says: The address and the cause, for the client; without the query and headers, which may hold a key.
-    """
+    """An upstream gave no answer."""
 
     def __init__(self, status: int, why: str, says: str = "") -> None:
-        self.status = status
-        self.why = why
+        self.status = status  # for the client: 502, or 504 after a timeout
+        self.why = why  # the kind of failure, such as ``ClientConnectorError``
+        # for the client: the address and the cause, without the query and headers, which may hold a key
         self.says = f"the upstream gave no answer ({why}{says and ': '}{says})"
 
 
@@ -67,12 +62,7 @@ REFUSALS: Final = (400, 413, 422, 500)
 
 
 class UpstreamRefusal(Exception):
-    """An upstream's refusal of a request, in the shape that `LengthRefusal` reads.
-
-    Attributes:
-        status_code: The HTTP status.
-        body: The text of the answer.
-    """
+    """An upstream's refusal of a request, in the shape that `LengthRefusal` reads: its status, and the text of its answer."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"HTTP {status}")
@@ -81,7 +71,10 @@ class UpstreamRefusal(Exception):
 
 
 class UpstreamAnswer:
-    """An upstream's answer. Holds state: the bytes of its body that were read before it is sent to the client."""
+    """An upstream's answer; whatever reads its body raises `NoAnswer` if that stops before its end.
+
+    Holds state: the bytes of its body that were read before it is sent to the client, and its usage.
+    """
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response
@@ -95,11 +88,7 @@ class UpstreamAnswer:
         return self._response.headers.get(name, "")
 
     async def read(self, most: int = MOST_ERROR_BYTES) -> bool:
-        """Read the body, and return whether it was read completely: not if it is larger than ``most`` bytes.
-
-        Raises:
-            NoAnswer: If it stops before its end.
-        """
+        """Read the body, and return whether it was read completely: not if it is larger than ``most`` bytes."""
         length = self.header("content-length") or "0"
         if not length.isdigit() or int(length) > most:
             return False
@@ -112,11 +101,7 @@ class UpstreamAnswer:
         return len(self.body) <= most
 
     def decoded(self, most: int = MOST_ERROR_BYTES) -> bytes:
-        """Return what was read, decompressed.
-
-        Raises:
-            Unreadable: If it cannot be decompressed, or that exceeds ``most`` bytes.
-        """
+        """Return what was read, decompressed; raise `Unreadable` if that cannot be done, or it exceeds ``most`` bytes."""
         return decoded(bytes(self.body), self.header("content-encoding"), most)
 
     def refusal(self) -> UpstreamRefusal:
@@ -127,11 +112,7 @@ class UpstreamAnswer:
             return UpstreamRefusal(self.status, "")
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body, still encoded: what was read, and the rest as it arrives.
-
-        Raises:
-            NoAnswer: If it stops before its end.
-        """
+        """Yield the body, still encoded: what was read, and the rest as it arrives."""
         chunk = bytes(self.body) or await self._next()
         while chunk:
             yield chunk
@@ -212,11 +193,7 @@ class Upstreams:
     ) -> UpstreamAnswer:
         """Send a request once, and return the answer before its body is read; the caller closes it.
 
-        The target is the path and the query of the request.
-
-        Raises:
-            NoAnswer: If the upstream gives no answer.
-            UnsentBody: As the body raises it.
+        The target is the path and the query of the request. An `UnsentBody` of the body is raised as it is.
         """
         import aiohttp
         from yarl import URL

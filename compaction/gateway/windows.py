@@ -63,14 +63,7 @@ class ModelWindows:
     """The windows of models, one for each upstream, model and header. Holds state: what was learned. Thread-safe.
 
     A refusal sets the window, for known models as for unknown ones. A request that was accepted although it is larger than the
-    table's window raises it. What was learned is saved in the store.
-
-    Args:
-        settings: The gateway's settings.
-        store: Where to keep what was learned; ``None`` to keep it in memory only.
-
-    Attributes:
-        publish: Tells other workers what was learned, if there are some.
+    table's window raises it. What was learned is saved in the store, if there is one.
     """
 
     def __init__(self, settings: GatewaySettings, store: SessionStore | None) -> None:
@@ -78,7 +71,7 @@ class ModelWindows:
         self._store = store
         self._lock = threading.Lock()
         self._learned: dict[ServedModel, LearnedWindow] = {}
-        self.publish: Callable[[list[Any]], object] | None = None
+        self.publish: Callable[[list[Any]], object] | None = None  # tells other workers what was learned
         if store is not None and (state := store.load(_SAVED_AS)) is not None:
             self.learn_from(state["windows"])
 
@@ -93,11 +86,7 @@ class ModelWindows:
                 )
 
     def of(self, served: ServedModel) -> int:
-        """Return the context window of a model, in tokens.
-
-        Raises:
-            UnknownWindow: If no table has the model, and its provider has not reported the window.
-        """
+        """Return the context window of a model, in tokens; raise `UnknownWindow` if it is not known yet."""
         with self._lock:  # `_learn` takes the entry out before it puts the changed one in
             learned = self._learned.get(served, LearnedWindow())
         configured = self._configured

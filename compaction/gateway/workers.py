@@ -52,7 +52,7 @@ INSERT OR IGNORE INTO owners (name, number)
 """
 _DROP_OLDEST: Final = "DELETE FROM owners WHERE place <= (SELECT max(place) FROM owners) - ?"
 _T = TypeVar("_T")
-_SIZES: Final = struct.Struct(">II")
+_SIZE: Final = struct.Struct(">I")
 _CLOSE: Final = (b"connection", b"close")
 _PARTS: Final = ("method", "path", "raw_path", "query_string", "headers")
 
@@ -127,22 +127,20 @@ class Workers:
             return None
         with closing(writer):
             try:
-                await _write(writer, "request", {name: scope.get(name) for name in _PARTS}, body)
+                await _write(writer, ("request", ({name: scope.get(name) for name in _PARTS}, body)))
                 await _read(reader)  # that it takes the request, see `_serve`
             except (asyncio.IncompleteReadError, OSError):
                 return None
             while True:
                 try:
-                    message, data = await _read(reader)
+                    message = await _read(reader)
                 except (asyncio.IncompleteReadError, OSError) as error:
                     if status is None:
                         raise NoAnswer(502, "WorkerStopped", "another process of the gateway ended") from error
                     raise AnswerStopped("another worker stopped in the middle of an answer") from error
                 if message["type"] == "http.response.start":
                     status = message["status"]
-                    message = {**message, "headers": [*map(tuple, message["headers"]), _CLOSE]}
-                else:
-                    message = {**message, "body": data}
+                    message["headers"] = [*map(tuple, message["headers"]), _CLOSE]
                 await send(message)
                 if message["type"] == "http.response.body" and not message.get("more_body"):
                     return status
@@ -160,9 +158,9 @@ class Workers:
                 return None
             with closing(writer), suppress(OSError, asyncio.IncompleteReadError):  # TimeoutError is an OSError
                 async with asyncio.timeout(self.answer_seconds):
-                    await _write(writer, kind, value)
-                    _, data = await _read(reader)
-                return msgspec.msgpack.decode(data, type=answer)
+                    await _write(writer, (kind, value))
+                    found: _T = await _read(reader, answer)
+                return found
             return silent
 
         others = (number for number in range(self.count) if number != self.number)
@@ -180,11 +178,11 @@ class Workers:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with closing(writer):
                 try:
-                    (kind, value), data = await _read(reader)
+                    kind, value = await _read(reader)
                     if kind == "request":
-                        await _serve(app, value, data, reader, writer)
+                        await _serve(app, value, reader, writer)
                     elif (found := answers[kind](value)) is not None:
-                        await _write(writer, "answer", None, msgspec.msgpack.encode(found))
+                        await _write(writer, found)
                 except (asyncio.IncompleteReadError, ConnectionError):
                     return
                 except Exception as error:  # of one request: the others go on, and the other worker sees an answer without end
@@ -209,10 +207,9 @@ class Workers:
             await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _serve(
-    app: ASGIApp, scope: Mapping[str, Any], body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def _serve(app: ASGIApp, request: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve a request of another worker, after telling it so; it is cancelled when that closes the connection."""
+    scope, body = request
     given = [{"type": "http.request", "body": body}]
 
     async def receive() -> Any:
@@ -224,24 +221,23 @@ async def _serve(
 
     async def send(message: Any) -> None:
         with suppress(ConnectionError):  # the client has left, as `receive` says
-            await _write(writer, None, {**message, "body": None}, message.get("body", b""))
+            await _write(writer, message)
 
     headers = [tuple(each) for each in scope["headers"]]
-    await _write(writer, "taken", None)
+    await _write(writer, "taken")
     await app({**scope, "type": "http", "headers": headers, HANDED_OVER: True}, receive, send)
 
 
-async def _write(writer: asyncio.StreamWriter, kind: str | None, value: Any, data: bytes = b"") -> None:
-    """Write a message: the sizes of its two parts, a value, and data."""
-    head = msgspec.msgpack.encode(value if kind is None else (kind, value))
-    writer.write(_SIZES.pack(len(head), len(data)) + head + data)
+async def _write(writer: asyncio.StreamWriter, value: Any) -> None:
+    """Write a value, after its size."""
+    data = msgspec.msgpack.encode(value)
+    writer.write(_SIZE.pack(len(data)) + data)
     await writer.drain()
 
 
-async def _read(reader: asyncio.StreamReader) -> tuple[Any, bytes]:
-    head, size = _SIZES.unpack(await reader.readexactly(_SIZES.size))
-    value = msgspec.msgpack.decode(await reader.readexactly(head))
-    return value, await reader.readexactly(size) if size else b""
+async def _read(reader: asyncio.StreamReader, kind: Any = Any) -> Any:
+    (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
+    return msgspec.msgpack.decode(await reader.readexactly(size), type=kind)
 
 
 def _name_of(key: bytes) -> bytes:
