@@ -267,7 +267,7 @@ def write_component(value: Any, kind: ComponentKind) -> Any:
     """Return plain data that is read as an equal component; options with their default values are omitted."""
     if kind in _EXPRESSIONS:
         return write_expression(value, kind)
-    cls: Any = type(value)
+    cls: Any = type(cast("object", value))
     origin: object = value.function if isinstance(value, FunctionStrategy) else cls
     name = next((each for each in component_names(kind) if _is_named(origin, value, kind, each)), None)
     if name is None:

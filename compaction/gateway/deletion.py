@@ -36,12 +36,10 @@ class ConversationDeletion:
     _last_saved_use: dict[str, float] = attrs.field(factory=dict[str, float], init=False)
     _uses: SessionStore | None = attrs.field(init=False)  # the file of these times: that of decisions, or one for recall
 
-    @_uses.default
-    def _file_of_uses(self) -> SessionStore | None:
-        store, recall = self._conversations.store, self._settings.recall
-        if store is None and recall is not None and self._settings.forget_after is not None:
-            return SessionStore(f"{recall}.uses", timeout_seconds=LOCK_SECONDS)
-        return store
+    def __attrs_post_init__(self) -> None:
+        self._uses, settings = self._conversations.store, self._settings
+        if self._uses is None and settings.recall is not None and settings.forget_after is not None:
+            self._uses = SessionStore(f"{settings.recall}.uses", timeout_seconds=LOCK_SECONDS)
 
     def in_memory(self, name: str, before: float = math.inf) -> str:
         """Delete a conversation from the memory of this process, unless it is compacted now or was used since a time.
