@@ -6,11 +6,13 @@ allowed variables: by default, all whose names end in ``_API_KEY``.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -19,9 +21,7 @@ from ..files import write_text
 from ..installation import install_line
 from ..strategies import Strategy, StrategyLike, as_strategy
 from .allowed_servers import server_problems
-from .component_fields import USE
-from .component_reading import read_strategy
-from .component_writing import write_component
+from .components import USE, read_strategy, write_component
 from .expressions import MAX_NUMBER
 from .registry import ComponentKind
 
@@ -165,18 +165,13 @@ def loads(
         raise ConfigurationError(f"{where}: it has more than {MAX_CHARS:,} characters; is it a pipeline file?")
     if format == "toml" and _DOTTED.search(text):
         raise ConfigurationError(f"{where}: it has a key of more than 256 parts, which is nested too deep; write it shorter")
+    parse = tomllib.loads if format == "toml" else partial(_yaml_data, _library("yaml", "pyyaml"))
     try:
-        data: object = tomllib.loads(text) if format == "toml" else _yaml_data(text)
-    except ConfigurationError:
-        raise
+        data: object = parse(text)
     except RecursionError as error:
         raise ConfigurationError(f"{where}: it is nested more than {MAX_DEPTH} levels deep; write it shorter") from error
     except ValueError as error:
         raise ConfigurationError(f"{where}: it is not {format.upper()} ({error})") from error
-    except Exception as error:  # the base class of PyYAML's errors is imported only if PyYAML is used
-        if not type(error).__module__.startswith("yaml"):
-            raise
-        raise ConfigurationError(f"{where}: it is not YAML ({' '.join(str(error).split())})") from error
     if not isinstance(data, Mapping):
         raise ConfigurationError(f"{where}: a pipeline file contains a table with {USE!r} or 'steps' (got {data!r:.80})")
     return from_data(cast("Mapping[str, Any]", data), where=where, allow_env=allow_env, allow_hosts=allow_hosts)
@@ -195,13 +190,9 @@ def dumps(strategy: StrategyLike, *, format: FileFormat = "toml") -> str:
     _check_format(format)
     data = to_data(strategy)
     if format == "yaml":
-        return str(_yaml().safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+        return str(_library("yaml", "pyyaml").safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
     try:
-        import tomli_w
-    except ImportError as error:
-        raise _missing("tomli-w", error) from error
-    try:
-        return tomli_w.dumps(data)
+        return str(_library("tomli_w", "tomli-w").dumps(data))
     except TypeError as error:
         raise ConfigurationError(f"TOML cannot represent it ({error}); write YAML") from error
 
@@ -231,12 +222,11 @@ def _file_format(file: Path) -> FileFormat:
     return format
 
 
-def _yaml_data(text: str) -> object:
+def _yaml_data(yaml: Any, text: str) -> object:
     """Return the plain data in a YAML text; repeated keys and aliases, which PyYAML accepts, are errors.
 
     A few lines of aliases can stand for millions of values.
     """
-    yaml = _yaml()
 
     def construct_mapping(loader: Any, node: Any, deep: bool = False) -> Any:
         keys = Counter(str(key.value) for key, _ in node.value)
@@ -251,17 +241,14 @@ def _yaml_data(text: str) -> object:
         return yaml.SafeLoader.compose_node(loader, parent, index)
 
     changes = {"construct_mapping": construct_mapping, "compose_node": compose_node}
-    return yaml.load(text, type("StrictLoader", (yaml.SafeLoader,), changes))
-
-
-def _yaml() -> Any:
     try:
-        import yaml
+        return yaml.load(text, type("StrictLoader", (yaml.SafeLoader,), changes))
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def _library(module: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
     except ImportError as error:
-        raise _missing("pyyaml", error) from error
-    return yaml
-
-
-def _missing(name: str, error: ImportError) -> ConfigurationError:
-    """Return the error for a package that is not installed."""
-    return ConfigurationError(f"pipeline files need {name} ({error}): {install_line('config')}")
+        raise ConfigurationError(f"pipeline files need {package} ({error}): {install_line('config')}") from error

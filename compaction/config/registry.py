@@ -28,26 +28,13 @@ from ..triggers import Trigger
 class ComponentKind(enum.Enum):
     """The kinds of components; a value is the end of the entry-point group's name."""
 
-    STRATEGY = "strategies"
-    """A `Strategy` class, or a function that yields edits."""
-
-    PRESET = "presets"
-    """A function that returns a strategy; a file names it like a strategy."""
-
-    TRIGGER = "triggers"
-    """A trigger, a function that returns one, or a plain condition on an index."""
-
-    SELECTOR = "selectors"
-    """A selector, a function that returns one, or a plain function that selects groups."""
-
-    TOOL_STYLE = "tool_styles"
-    """A class of `ToolStyle` values."""
-
-    SUMMARIZER = "summarizers"
-    """A class of `Summarizer` values."""
-
-    STORE = "stores"
-    """A class of `Store` values."""
+    STRATEGY = "strategies"  # a `Strategy` class, or a function that yields edits
+    PRESET = "presets"  # a function that returns a strategy; a file names it like a strategy
+    TRIGGER = "triggers"  # a trigger, a function that returns one, or a plain condition on an index
+    SELECTOR = "selectors"  # a selector, a function that returns one, or a plain function that selects groups
+    TOOL_STYLE = "tool_styles"  # a class of `ToolStyle` values
+    SUMMARIZER = "summarizers"  # a class of `Summarizer` values
+    STORE = "stores"  # a class of `Store` values
 
 
 def component_names(kind: ComponentKind) -> list[str]:
@@ -91,25 +78,17 @@ def _built_in(kind: ComponentKind) -> dict[str, Any]:
         ComponentKind.STRATEGY: _shown(strategies, _is_strategy),
         ComponentKind.PRESET: {name: preset.make for name, preset in PRESETS.items()},
         ComponentKind.TRIGGER: _shown(triggers, _makes(Trigger)),
-        ComponentKind.SELECTOR: {
-            **_shown(selectors, _makes(Selector)),
-            **{f"GroupKind.{each.name}": each for each in GroupKind},
-        },
-        ComponentKind.TOOL_STYLE: {
-            each.__name__: each for each in (strategies.Clear, strategies.Collapse, strategies.Dedupe, strategies.HeadTail)
-        },
-        ComponentKind.SUMMARIZER: {
-            each.__name__: each
-            for each in (
-                summarizers.CachedSummarizer,
-                summarizers.DigestSummarizer,
-                summarizers.FactSummarizer,
-                summarizers.FirstOf,
-                summarizers.OpenAISummarizer,
-            )
-        },
-        ComponentKind.STORE: {"SQLiteStore": stores.SQLiteStore},
+        ComponentKind.SELECTOR: _shown(selectors, _makes(Selector)) | {f"GroupKind.{each.name}": each for each in GroupKind},
+        ComponentKind.TOOL_STYLE: _named(strategies, "Clear Collapse Dedupe HeadTail"),
+        ComponentKind.SUMMARIZER: _named(
+            summarizers, "CachedSummarizer DigestSummarizer FactSummarizer FirstOf OpenAISummarizer"
+        ),
+        ComponentKind.STORE: _named(stores, "SQLiteStore"),
     }[kind]
+
+
+def _named(module: Any, names: str) -> dict[str, Any]:
+    return {name: getattr(module, name) for name in names.split()}
 
 
 def _shown(module: Any, wanted: Callable[[Any], bool]) -> dict[str, Any]:
@@ -117,20 +96,15 @@ def _shown(module: Any, wanted: Callable[[Any], bool]) -> dict[str, Any]:
 
 
 def _is_strategy(component: Any) -> bool:
-    return (
-        inspect.isclass(component)
-        and issubclass(component, Strategy)
-        and component not in (Strategy, CompactionStrategy, FunctionStrategy, DropIrrelevant)  # a judge is an object
-    )
+    not_in_files = (Strategy, CompactionStrategy, FunctionStrategy, DropIrrelevant)  # the judge of the last one is an object
+    return inspect.isclass(component) and issubclass(component, Strategy) and component not in not_in_files
 
 
 def _makes(kind: type) -> Callable[[Any], bool]:
     """Return a predicate for values of a type and for functions that return them."""
-
-    def wanted(component: Any) -> bool:
-        return isinstance(component, kind) or (inspect.isfunction(component) and not component.__name__.startswith("as_"))
-
-    return wanted
+    return lambda component: (
+        isinstance(component, kind) or (inspect.isfunction(component) and not component.__name__.startswith("as_"))
+    )
 
 
 @cache

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from .app import create_app
-from .client import is_worth_a_log as is_worth_a_log
 from .settings import LOOPBACK_NAMES as LOOPBACK_NAMES
 from .settings import GatewaySettings
-from .status import ConversationStatus, Cut, GatewaySnapshot, GatewayStatus
+from .upstream import is_worth_a_log as is_worth_a_log
 from .workers import Workers
 
-__all__ = ["ConversationStatus", "Cut", "GatewaySettings", "GatewaySnapshot", "GatewayStatus", "Workers", "create_app"]
+__all__ = ["GatewaySettings", "Workers", "create_app"]

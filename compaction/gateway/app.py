@@ -16,7 +16,6 @@ from .deletion import ConversationDeletion
 from .exchange import ProxyEndpoint
 from .guard import Guard
 from .pages import page_routes
-from .plan import Planner
 from .recording import SessionRecorder
 from .settings import GatewaySettings
 from .status import GatewaySnapshot, GatewayStatus, merged
@@ -46,12 +45,7 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    status = GatewayStatus(
-        settings.clock,
-        limit=settings.most_conversations,
-        is_shadow=settings.shadow,
-        shows_texts=settings.token is None,  # all users of a token see the page
-    )
+    status = GatewayStatus(settings)
 
     def note_event(event: Event) -> None:
         status.note_event(event)
@@ -59,24 +53,14 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
             on_event(event)
 
     conversations = GatewayConversations(settings, note_event)
-    planner = Planner(settings, conversations, status)
     upstreams = Upstreams(settings)
     recorder = None if settings.record is None else SessionRecorder(settings.record, settings.clock)
     deletion = ConversationDeletion(settings, conversations, status, recorder, workers)
-    endpoint = ProxyEndpoint(
-        settings=settings,
-        upstreams=upstreams,
-        conversations=conversations,
-        planner=planner,
-        status=status,
-        recorder=recorder,
-        deletion=deletion,
-        workers=workers,
-    )
+    endpoint = ProxyEndpoint(settings, upstreams, conversations, deletion, status, recorder, workers)
 
     def own_snapshot() -> GatewaySnapshot:
         windows = conversations.windows.learned()
-        return status.snapshot(held=conversations.held(), windows=windows, left_alone=planner.left_alone())
+        return status.snapshot(held=conversations.held(), windows=windows, left_alone=conversations.left_alone)
 
     async def snapshot() -> GatewaySnapshot:
         others = [] if workers is None else await workers.ask("status", answer=GatewaySnapshot)

@@ -1,4 +1,4 @@
-"""Request bodies: decompressed, parsed, and written again so that only changed messages differ."""
+"""Bodies: requests are decompressed, parsed, and written with other messages; the usage in answers is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import attrs
 import msgspec
 
 from ..files import replace_list
-from ..formats import fields_of, items_of
+from ..formats import StreamedUsage, fields_of, is_event_stream, items_of
+from ..tokens import Usage
 
 
 class Unreadable(Exception):
@@ -30,21 +31,18 @@ def _zstandard() -> Callable[[], Any] | None:
     return None
 
 
-_ZSTANDARD: Final = _zstandard()
-_DECODERS: Final[Mapping[str, Callable[[], Any]]] = {
-    "gzip": lambda: zlib.decompressobj(31),
-    "x-gzip": lambda: zlib.decompressobj(31),
-    "deflate": zlib.decompressobj,
-    **({} if _ZSTANDARD is None else {"zstd": _ZSTANDARD}),
-}
-READABLE: Final = ", ".join(("gzip", "deflate", *(("zstd",) if _ZSTANDARD is not None else ()), "identity"))
+_DECODERS: Final[dict[str, Callable[[], Any]]] = {"gzip": lambda: zlib.decompressobj(31), "deflate": zlib.decompressobj}
+if (_ZSTANDARD := _zstandard()) is not None:
+    _DECODERS["zstd"] = _ZSTANDARD
+READABLE: Final = ", ".join((*_DECODERS, "identity"))
 """The content encodings that the gateway can read; zstd if Python or ``zstandard`` supports it."""
 _CHUNK: Final = 65_536
+_LONGEST_ANSWER: Final = 16_777_216
 
 
 def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
     """Return a function that decodes a body piece by piece; ``None`` if the encoding is unknown."""
-    name = encoding.strip().lower()
+    name = encoding.strip().lower().replace("x-gzip", "gzip")
     if name in ("", "identity"):
         return lambda data: data
     made = _DECODERS.get(name)
@@ -52,27 +50,21 @@ def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
 
 
 def decoded(body: bytes, encoding: str, limit: int) -> bytes:
-    """Return a decompressed body.
-
-    Raises:
-        Unreadable: If the encoding is unknown, the data is damaged, or the decompressed body would exceed the limit.
-    """
+    """Return a decompressed body; raise `Unreadable` if that cannot be done, or it would exceed the limit."""
     decode = decoder_of(encoding)
     if decode is None:
         raise Unreadable("content-encoding")
     if encoding.strip().lower() in ("", "identity"):
         return body
-    pieces: list[bytes] = []
-    size = 0
+    found = bytearray()
     for start in range(0, len(body), _CHUNK):
         try:
-            pieces.append(decode(body[start : start + _CHUNK]))
+            found += decode(body[start : start + _CHUNK])
         except Exception as error:  # each library raises an error type of its own
             raise Unreadable("damaged content-encoding") from error
-        size += len(pieces[-1])
-        if size > limit:
+        if len(found) > limit:
             raise Unreadable("too large")
-    return b"".join(pieces)
+    return bytes(found)
 
 
 @attrs.frozen(eq=False)
@@ -90,11 +82,7 @@ class ModelRequest:
 
 
 def read_request(text: bytes, key: str) -> ModelRequest:
-    """Read the JSON text of a request.
-
-    Raises:
-        Unreadable: If it is not JSON, or not an object with a list of messages.
-    """
+    """Read the JSON text of a request; raise `Unreadable` if it is not an object with a list of messages."""
     try:
         fields = fields_of(_parsed(text))
     except (ValueError, RecursionError) as error:
@@ -113,3 +101,46 @@ def _parsed(text: bytes) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return json.loads(text)
+
+
+class UsageReader:
+    r"""Reads the usage of one answer from its chunks. Holds state: a decoder, and the body so far unless it is a stream.
+
+    Server-sent events are read line by line. Any other body is parsed once, at its end, unless it exceeds 16 MiB.
+
+    Args:
+        content_type: The answer's content type.
+        encoding: The answer's content encoding.
+
+    >>> reader = UsageReader("text/event-stream", "identity")
+    >>> for piece in (b'data: {"usage": {"prompt_tokens": 9, "comp', b'letion_tokens": 2}}', b"\n\n"):
+    ...     reader.feed(piece)
+    >>> reader.read().prompt_tokens
+    9
+    """
+
+    def __init__(self, content_type: str, encoding: str) -> None:
+        self._decode = decoder_of(encoding)
+        self._is_stream = is_event_stream(content_type)
+        self._usage = StreamedUsage()
+        self._body = bytearray()
+
+    def feed(self, chunk: bytes) -> None:
+        """Read the next bytes of the answer. Bytes that cannot be decoded are skipped; no exception is raised."""
+        if self._decode is None:
+            return
+        try:
+            data = self._decode(chunk)
+        except Exception:  # each compression library raises an error type of its own, and the answer is streamed in any case
+            self._decode = None
+            return
+        if self._is_stream:
+            self._usage.add(data)
+        elif len(self._body) <= _LONGEST_ANSWER:
+            self._body += data
+
+    def read(self) -> Usage | None:
+        """Return the reported usage, or ``None``. Call it at the end of the answer."""
+        if self._body and len(self._body) <= _LONGEST_ANSWER:
+            self._usage.add_json(bytes(self._body))
+        return self._usage.read()

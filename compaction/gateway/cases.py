@@ -43,7 +43,7 @@ def write_case(folder: Path, name: str, *, given: Any, sent: Any, refusal: Upstr
     """Write the case of a request that an upstream refused only in its compacted form; all texts are masked.
 
     Args:
-        folder: The folder; created if it does not exist. At most twenty cases are written to it.
+        folder: The folder; created if it does not exist.
         name: The file's name without its suffix.
         given: The messages of the client's request.
         sent: The messages of the compacted request.
@@ -55,12 +55,8 @@ def write_case(folder: Path, name: str, *, given: Any, sent: Any, refusal: Upstr
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if sum(1 for _ in folder.glob("*.json")) >= _MOST_CASES:
         return None
-    case = {
-        "status": refusal.status_code,
-        "said": _masked_words(refusal.body, [given, sent]),
-        "given": masked(given),
-        "sent": masked(sent),
-    }
+    said = _masked_words(refusal.body, [given, sent])
+    case = {"status": refusal.status_code, "said": said, "given": masked(given), "sent": masked(sent)}
     path = folder / f"{name}.json"
     with open_replacement(path, mode=0o600) as file:
         file.write(json.dumps(case, indent=1).encode())

@@ -9,6 +9,7 @@ from typing import Final
 
 import anyio
 import anyio.from_thread
+import attrs
 
 from ..stores import SessionStore
 from .conversations import LOCK_SECONDS, ConversationInUse, ConversationTurn, GatewayConversations
@@ -22,33 +23,28 @@ _CHECKS: Final = 20  # in the time after which a conversation is deleted
 _LONGEST_SECONDS: Final = 3_600.0
 
 
+@attrs.define(eq=False)
 class ConversationDeletion:
     """Deletes conversations from memory, the page, the files and all workers. Holds state: when each was used."""
 
-    def __init__(
-        self,
-        settings: GatewaySettings,
-        conversations: GatewayConversations,
-        status: GatewayStatus,
-        recorder: SessionRecorder | None,
-        workers: Workers | None,
-    ) -> None:
-        self._settings = settings
-        self._conversations = conversations
-        self._status = status
-        self._recorder = recorder
-        self._workers = workers
-        self._last_use: dict[str, float] = {}  # by conversation, in seconds since 1970
-        self._last_saved_use: dict[str, float] = {}
-        self._uses = conversations.store  # the file of these times: the one of decisions, or else one beside the recall file
+    _settings: GatewaySettings
+    _conversations: GatewayConversations
+    _status: GatewayStatus
+    _recorder: SessionRecorder | None
+    _workers: Workers | None
+    _last_use: dict[str, float] = attrs.field(factory=dict[str, float], init=False)  # in seconds since 1970
+    _last_saved_use: dict[str, float] = attrs.field(factory=dict[str, float], init=False)
+    _uses: SessionStore | None = attrs.field(init=False)  # the file of these times: that of decisions, or one for recall
+
+    def __attrs_post_init__(self) -> None:
+        self._uses, settings = self._conversations.store, self._settings
         if self._uses is None and settings.recall is not None and settings.forget_after is not None:
             self._uses = SessionStore(f"{settings.recall}.uses", timeout_seconds=LOCK_SECONDS)
 
     def in_memory(self, name: str, before: float = math.inf) -> str:
         """Delete a conversation from the memory of this process, unless it is compacted now or was used since a time.
 
-        Returns:
-            ``"deleted"``, ``"unknown"`` or ``"in use"``.
+        Return ``"deleted"``, ``"unknown"`` or ``"in use"``.
         """
         if self._last_use.get(name, -math.inf) >= before:
             return "in use"

@@ -97,10 +97,7 @@ def _newest(index: MessageIndex) -> int:
 def _tried(index: MessageIndex, strategy: Strategy) -> CutWorth | None:
     """Run a strategy on trial, up to its first request for a summary, which is assumed to use its whole budget.
 
-    No model is called and nothing is stored.
-
-    Returns:
-        ``None`` if the strategy first makes a request of another kind.
+    No model is called and nothing is stored. Return ``None`` if the strategy first makes a request of another kind.
     """
     with dry_run(strategy, index, until_request=lambda request: True) as dry:
         if dry.request is None:

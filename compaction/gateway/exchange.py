@@ -3,24 +3,22 @@
 A second request is sent only after the upstream refused the first completely (a length error, or 400 for a changed request)
 and before the client received a byte. Timeouts, broken connections, 429 and 5xx are never retried.
 
-Three files decide about a request: this one, `plan` and `conversations`. The others carry it out::
+Three files serve a request: this one, `conversations` and `upstream`::
 
-    ProxyEndpoint                 exchange        finds the route by the path, and answers every failure
-    ClientConnection.read_body    client
-    Planner.read                  plan            decompresses and parses the body; finds the session id and the keys
-    ConversationOwners.owner      owners          only with several workers: another one may serve the conversation
-    Planner.plan                  plan            decides whether the client's bytes are sent, or others
-    GatewayConversations.turn     conversations   finds the session, compacts, returns the messages to send
-    ModelRequest.with_messages    bodies          replaces the messages in the client's bytes
-    Upstreams.send                upstream        sends the bytes, with the client's headers
-    ClientConnection.stream       client          sends the answer to the client, while its usage is read
+    ProxyEndpoint                   finds the route by the path, and answers every failure
+    ClientConnection.read_body
+    GatewayConversations.read       conversations   decompresses and parses the body; finds the session id and the keys
+    Workers.hand_over               workers         only with several: another one may serve the conversation
+    GatewayConversations.plan       conversations   finds the session, compacts, decides which bytes are sent
+    Upstreams.send                  upstream        sends the bytes, with the client's headers
+    ClientConnection.stream                         sends the answer to the client, while its usage is read
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,26 +28,23 @@ import attrs
 from ..tokens import LengthRefusal, Usage
 from .bodies import READABLE
 from .cases import write_case
-from .client import AnswerStopped, ClientConnection, ClientGone, SlowBody
-from .conversations import GatewayConversations
+from .conversations import ConversationRequest, GatewayConversations, RequestPlan, unchanged
 from .deletion import ConversationDeletion
-from .headers import request_headers
-from .owners import conversation_key
-from .plan import Planner, ReadRequest, RequestPlan
+from .headers import answer_headers, as_mapping, request_headers, send_error
 from .recall import next_request, recall_calls
 from .recording import SessionRecorder
-from .routes import ModelRoute, looks_like_conversation, provider_of, route_of
+from .routes import ModelRoute, looks_like_conversation, normalized, provider_of, route_of
 from .settings import GatewaySettings
 from .status import REPORTED_USAGE, GatewayStatus
-from .upstream import REFUSALS, NoAnswer, UnsentBody, UpstreamAnswer, UpstreamRefusal, Upstreams
-from .usage_reading import UsageReader
+from .upstream import REFUSALS, AnswerStopped, NoAnswer, UnsentBody, UpstreamAnswer, UpstreamRefusal, Upstreams
 from .workers import HANDED_OVER, Workers
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
 _OTHER: Final = "other"
 _UNKNOWN_PATH: Final = "unknown path"
+_IDLE_SECONDS: Final = 60.0
 _MOST_RECALLS: Final = 4
 _TOO_MANY_REQUESTS: Final = 429
 _LARGEST_ANSWER: Final = 16_777_216
@@ -57,18 +52,119 @@ _UNCOUNTED: Final = 2_000  # tokens: the gateway also counts tools and instructi
 _logger: Final = logging.getLogger("compaction.gateway")
 
 
-@attrs.frozen(kw_only=True, eq=False)
+class ClientGone(UnsentBody):
+    """The client closed its connection before the end of its body."""
+
+
+class SlowBody(UnsentBody):
+    """The client sent its body too slowly."""
+
+
+class ClientConnection:
+    """One request of a client, with its path normalized: decoded and raw. Holds state: the status that was sent, 0 before."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self._receive = receive
+        self._send = send
+        self.method: str = scope["method"]
+        self.path: str = normalized(scope["path"])
+        self.raw_path = normalized((scope.get("raw_path") or self.path.encode()).decode("latin-1")).encode("latin-1")
+        self.query: bytes = scope.get("query_string", b"")
+        self.raw_headers: list[tuple[bytes, bytes]] = list(scope["headers"])
+        self.headers = as_mapping(self.raw_headers)
+        self.status = 0
+        self._was_read = anyio.Event()
+
+    async def read_body(self, limit: int, seconds: float) -> bytes | None:
+        """Read the body and return it; ``None`` if it is larger than the limit. It is a `SlowBody` after these seconds."""
+        length = self.headers.get("content-length", "0")
+        if length.isdigit() and int(length) > limit:
+            return None
+        body, more = bytearray(), True
+        with anyio.move_on_after(seconds):
+            while more:
+                piece, more = await self._piece()
+                body += piece
+                if len(body) > limit:
+                    return None
+            return bytes(body)
+        raise SlowBody
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the body in pieces as they arrive. It is a `SlowBody` if nothing comes for a minute."""
+        more = True
+        while more:
+            try:
+                with anyio.fail_after(_IDLE_SECONDS):
+                    piece, more = await self._piece()
+            except TimeoutError as error:
+                raise SlowBody from error
+            if piece:
+                yield piece
+
+    async def _piece(self) -> tuple[bytes, bool]:
+        """Return the next piece of the body, and whether more follows."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        more: bool = message.get("more_body", False)
+        if not more:
+            self._was_read.set()
+        return message.get("body", b""), more
+
+    async def while_connected(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do work that ends if the client disconnects after its body was read."""
+        failure: Exception | None = None
+
+        async def cancel_if_gone() -> None:
+            await self._was_read.wait()
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(cancel_if_gone)
+            try:
+                await work()
+            except (NoAnswer, AnswerStopped, UnsentBody) as error:  # raised below, outside of the group
+                failure = error
+            group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def send(self, message: Message) -> None:
+        """Send a part of an answer."""
+        self.status = message.get("status", self.status)
+        await self._send(message)
+
+    async def stream(self, answer: UpstreamAnswer) -> None:
+        """Send an upstream's answer chunk by chunk, then close it; `end` ends it for the client."""
+        try:
+            await self.send({"type": "http.response.start", "status": answer.status, "headers": answer_headers(answer.headers)})
+            async for chunk in answer.chunks():
+                await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except NoAnswer as stopped:
+            raise AnswerStopped(stopped.why) from stopped
+        finally:
+            answer.close()
+
+    async def end(self) -> None:
+        """End an answer that was sent with `stream`."""
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+@attrs.frozen(eq=False)
 class ProxyEndpoint:
-    """The ASGI application that forwards requests, made of the parts that every request uses. The last two are optional."""
+    """The ASGI application that forwards requests, made of the parts that every request uses."""
 
     settings: GatewaySettings
     upstreams: Upstreams
     conversations: GatewayConversations
-    planner: Planner
     deletion: ConversationDeletion
     status: GatewayStatus
-    recorder: SessionRecorder | None = None
-    workers: Workers | None = None
+    recorder: SessionRecorder | None
+    workers: Workers | None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -82,7 +178,7 @@ class ProxyEndpoint:
         except NoAnswer as failure:
             error = failure.why
             status.failed(f"upstream: {failure.why}")
-            await client.send_error(failure.status, failure.says)
+            await send_error(client.send, failure.status, failure.says)
         except AnswerStopped as stopped:
             error = str(stopped)
             status.failed(f"upstream stopped: {stopped}")
@@ -91,28 +187,9 @@ class ProxyEndpoint:
             error = "ClientGone"
         except SlowBody:
             error = "SlowBody"
-            await client.send_error(408, "the body of the request came too slowly")
+            await send_error(client.send, 408, "the body of the request came too slowly")
         finally:
             served.report(error)
-
-
-async def _while_connected(client: ClientConnection, work: Callable[[], Awaitable[None]]) -> None:
-    """Do work that ends if the client leaves."""
-    failure: Exception | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(_cancel_if_gone, client, group.cancel_scope)
-        try:
-            await work()
-        except (NoAnswer, AnswerStopped, UnsentBody) as error:  # raised below, outside of the group
-            failure = error
-        group.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-
-
-async def _cancel_if_gone(client: ClientConnection, scope: anyio.CancelScope) -> None:
-    await client.gone()
-    scope.cancel()
 
 
 @attrs.frozen
@@ -124,9 +201,9 @@ class _Passing:
 
     async def run(self) -> None:
         """Serve the request."""
-        if not self._has_body:  # its end is read here, because `gone` waits for it
+        if not self._has_body:  # its end is read here, because `while_connected` waits for it
             _ = [piece async for piece in self.client.pieces()]
-        await _while_connected(self.client, self._answer)
+        await self.client.while_connected(self._answer)
 
     @property
     def _has_body(self) -> bool:
@@ -144,29 +221,23 @@ class _Passing:
 
     def report(self, error: str) -> None:
         """Count and log the request."""
-        why = _UNKNOWN_PATH if looks_like_conversation(self.client.method, self.client.path) else ""
-        if why:
-            self.gateway.status.passed(why)
-        status = self.client.status or 499
-        self.gateway.status.answered(_OTHER, status)
-        log_request(route=_OTHER, method=self.client.method, status=status, error=error, why=why)
+        client, counts = self.client, self.gateway.status
+        why, status = "", client.status or 499
+        if looks_like_conversation(client.method, client.path):
+            why = _UNKNOWN_PATH
+            counts.passed(why)
+        counts.answered(_OTHER, status)
+        log_request(route=_OTHER, method=client.method, status=status, error=error, why=why)
 
 
 @attrs.define(eq=False)
 class _ModelExchange:
-    """One request to a model. Holds state: its plan, and figures for the log.
-
-    Args:
-        gateway: The parts that serve it.
-        client: The client.
-        route: Its route.
-        workers: The workers, one of which may have to serve it instead; ``None`` if this one serves it.
-    """
+    """One request to a model. Holds state: its plan, and figures for the log."""
 
     gateway: ProxyEndpoint
     client: ClientConnection
     route: ModelRoute
-    workers: Workers | None
+    workers: Workers | None  # one of which may have to serve it instead; none if this one serves it
     _is_elsewhere: bool = attrs.field(default=False, init=False)
     _plan: RequestPlan | None = attrs.field(default=None, init=False)  # of the request that was answered, or is under way
     _began: float = attrs.field(factory=anyio.current_time, init=False)
@@ -177,43 +248,57 @@ class _ModelExchange:
 
     async def run(self) -> None:
         """Serve the request."""
-        settings = self.gateway.settings
-        body = await self.client.read_body(settings.max_body, settings.body_seconds)
+        client, most = self.client, self.gateway.settings.max_body
+        body = await client.read_body(most, self.gateway.settings.body_seconds)
         if body is None:
-            most = f"{settings.max_body:,} bytes"
-            await self.client.send_error(413, f"the body is larger than {most}; start the gateway with a larger --max-body")
-            return
-        await _while_connected(self.client, partial(self._serve, body))
+            why = f"the body is larger than {most:,} bytes; start the gateway with a larger --max-body"
+            await send_error(client.send, 413, why)
+        else:
+            await client.while_connected(partial(self._serve, body))
 
     async def _serve(self, body: bytes) -> None:
-        began, planner, client = anyio.current_time(), self.gateway.planner, self.client
+        began, client, conversations = anyio.current_time(), self.client, self.gateway.conversations
         upstream = self.gateway.upstreams.address(self.route.provider)
-        read = await planner.read(self.route, body, client.headers, upstream, client.query)
-        if await self._hand_over(read):
+        read = await conversations.read(self.route, body, client.headers, client.query, upstream)
+        if isinstance(read, RequestPlan):
+            self._plan = plan = read
+        elif await self._hand_over(read):
             return
-        self._plan = plan = await planner.plan(read)
+        else:
+            self._plan = plan = await conversations.plan(read)
+        self._count(plan)
         self._added_seconds = anyio.current_time() - began
         answer = await self._send(plan)
-        if read.request is not None and answer.status in REFUSALS and await answer.read():
+        if plan.request is not None and answer.status in REFUSALS and await answer.read():
             answer = await self._after_refusal(plan, answer)
         await self._stream(await self._recalled(self._plan, answer))
 
-    async def _hand_over(self, read: ReadRequest) -> bool:
+    async def _hand_over(self, request: ConversationRequest) -> bool:
         """Let the worker serve the request to which its conversation belongs; return whether it did."""
         workers, client = self.workers, self.client
-        if workers is None or read.request is None:
+        if workers is None:
             return False
-        conversation = conversation_key(read.request)
-        owner = workers.owners.owner(conversation)
+        conversation = request.beginning
+        owner = workers.owner(conversation)
         self._is_elsewhere = owner != workers.number  # also if the client leaves now
         try:
-            if self._is_elsewhere and not await client.hand_over(workers, owner, read.original):
+            if self._is_elsewhere and await workers.hand_over(owner, client.scope, request.original, client.send) is None:
                 self._is_elsewhere = False
-                workers.owners.take_over(conversation)
+                workers.take_over(conversation)
         except (NoAnswer, AnswerStopped):
             self._is_elsewhere = False  # that worker has ended, so this one logs the request
             raise
         return self._is_elsewhere
+
+    def _count(self, plan: RequestPlan) -> None:
+        """Count why the client's bytes are sent, and the failures of a strategy that raised; others are counted as events."""
+        status, turn = self.gateway.status, plan.turn
+        if plan.fault:
+            status.failed(plan.fault)
+        elif plan.why:
+            status.passed(plan.why)
+        for failure in turn.failures if turn is not None and turn.result is None else ():
+            status.failed(failure)
 
     async def _send(self, plan: RequestPlan) -> UpstreamAnswer:
         client = self.client
@@ -223,14 +308,15 @@ class _ModelExchange:
 
     async def _stream(self, answer: UpstreamAnswer) -> None:
         """Send an answer to the client, read its usage, and record the conversation."""
-        reader = UsageReader(answer.header("content-type"), answer.header("content-encoding"))
         try:
-            await self.client.stream(answer, reader.feed)
+            await self.client.stream(answer)
         finally:
-            self._usage = reader.read() if answer.status < 300 else None
+            self._usage = answer.usage()
             with anyio.CancelScope(shield=True):
                 await self._record()
         await self.client.end()
+
+    # ---------------------------------------------------------------- recall
 
     async def _recalled(self, plan: RequestPlan, answer: UpstreamAnswer) -> UpstreamAnswer:
         """Answer the model's calls of the tools of recall, and return the answer that is meant for the client.
@@ -239,9 +325,9 @@ class _ModelExchange:
         the request is sent as if there had been no tools. So the agent gets a call of one only in an answer that is too large
         to be read before it is sent.
         """
-        conversations, turn, body, bare = self.gateway.conversations, plan.turn, plan.body, plan.without_recall
+        conversations, turn, body = self.gateway.conversations, plan.turn, plan.body
         store = conversations.recalled
-        if store is None or turn is None or bare is None or answer.status >= 300:
+        if store is None or turn is None or plan.bare is body or answer.status >= 300:
             return answer
         request = partial(next_request, self.route.api, store=store, session=turn.session.id)
         try:
@@ -249,11 +335,11 @@ class _ModelExchange:
                 said = await self._recall_calls(answer)
                 if not said:
                     return answer
-                if not sends_left:
+                if not sends_left:  # it called a tool that this request did not offer
                     break
-                body = await conversations.in_thread(partial(request, body, said, bare=bare if sends_left == 1 else None))
+                body = await conversations.in_thread(partial(request, body, said, bare=plan.bare if sends_left == 1 else None))
                 self.gateway.status.retried("recall")
-                answer = await self._instead(answer, attrs.evolve(plan, body=body))
+                answer = await self._instead(answer, plan, body)
                 if answer.status >= 300:
                     if not await _is_refusal(answer):
                         return answer
@@ -262,7 +348,7 @@ class _ModelExchange:
             raise
         except Exception as error:
             self.gateway.status.failed(f"recall: {type(error).__name__}")
-        return await self._instead(answer, attrs.evolve(plan, body=bare))
+        return await self._instead(answer, plan, plan.bare)
 
     async def _recall_calls(self, answer: UpstreamAnswer) -> list[Any]:
         """Return the messages of an answer that calls a tool of recall; none if it is the client's, or too large to be read."""
@@ -271,11 +357,11 @@ class _ModelExchange:
         text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
         return await self.gateway.conversations.in_thread(partial(recall_calls, self.route.api, text, kind))
 
-    async def _instead(self, answer: UpstreamAnswer, plan: RequestPlan) -> UpstreamAnswer:
-        """Send another request, of recall, in place of the one that was answered."""
+    async def _instead(self, answer: UpstreamAnswer, plan: RequestPlan, body: bytes) -> UpstreamAnswer:
+        """Send other bytes in place of those that were answered."""
         self._has_recalled = True
         answer.close()
-        return await self._send(plan)
+        return await self._send(attrs.evolve(plan, body=body))
 
     # ---------------------------------------------------------------- the second request
 
@@ -285,44 +371,45 @@ class _ModelExchange:
         A shorter request is the plan as soon as it has an answer. The client's own messages are only if they are accepted: if
         they are refused like the compacted ones, compaction is not the reason.
         """
-        refusal = refused.refusal()
-        if LengthRefusal.read(refusal) is not None:
-            shorter = await self.gateway.planner.shorter(plan, refusal)
-            if shorter is None:
-                return refused
-            answer = await self._again("length", shorter, refused)
-            if answer is not refused:
-                self._plan = shorter
-            return answer
-        if refused.status != 400 or not plan.is_changed:
+        status, refusal = self.gateway.status, refused.refusal()
+        is_too_long = LengthRefusal.read(refusal) is not None
+        second = await self._shorter(plan, refusal) if is_too_long else self._original(plan, refusal)
+        if second is None:
             return refused
-        original = RequestPlan.unchanged(plan.read, "refused as it was compacted", plan.turn)
-        answer = await self._again("refused", original, refused)
-        if answer.status < 300:
-            await self._note_bad_compaction(plan, refusal)
-            self._plan = original
-        return answer
-
-    async def _again(self, why: str, plan: RequestPlan, refused: UpstreamAnswer) -> UpstreamAnswer:
-        """Send a second request, and return its answer; the first answer if the upstream gives none."""
-        self._retried = why
-        self.gateway.status.retried(why)
+        self._retried = "length" if is_too_long else "refused"
+        status.retried(self._retried)
         try:
-            answer = await self._send(plan)
+            answer = await self._send(second)
         except NoAnswer as failure:
-            self.gateway.status.failed(f"upstream: {failure.why}")
+            status.failed(f"upstream: {failure.why}")
             return refused
         refused.close()
+        if is_too_long or answer.status < 300:
+            self._plan = second
+        if not is_too_long and answer.status < 300:
+            await self._note_bad_compaction(plan, refusal)
         return answer
+
+    async def _shorter(self, plan: RequestPlan, refusal: UpstreamRefusal) -> RequestPlan | None:
+        try:
+            return await self.gateway.conversations.shorter(plan, refusal)
+        except Exception as error:
+            self.gateway.status.failed(f"compacting further: {type(error).__name__}")
+            return None
+
+    @staticmethod
+    def _original(plan: RequestPlan, refusal: UpstreamRefusal) -> RequestPlan | None:
+        if plan.request is None or not plan.is_changed or refusal.status_code != 400:
+            return None
+        return unchanged(plan.request, "refused as it was compacted", plan.turn)
 
     async def _note_bad_compaction(self, plan: RequestPlan, refusal: UpstreamRefusal) -> None:
         """Stop compacting a conversation whose request was refused only in its compacted form, and write the case."""
-        gateway, turn = self.gateway, plan.turn
+        gateway, turn, folder = self.gateway, plan.turn, self.gateway.settings.cases
         gateway.status.failed("a compacted request was refused")
         if turn is None or self.route.counts:
             return
-        gateway.planner.leave_alone(turn.session.id)
-        folder = gateway.settings.cases
+        gateway.conversations.leave_alone(turn.session.id)
         if folder is None:
             return
         name = f"{self.route.name}-{int(gateway.settings.clock() * 1000)}"
@@ -387,9 +474,6 @@ async def _is_refusal(answer: UpstreamAnswer) -> bool:
     if answer.status in REFUSALS and await answer.read() and LengthRefusal.read(answer.refusal()) is not None:
         return True
     return answer.status < 500 and answer.status != _TOO_MANY_REQUESTS
-
-
-# ------------------------------------------------------------------------ the log
 
 
 def log_request(**fields: Any) -> None:

@@ -8,8 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from .client import send_error
-from .headers import TOKEN_HEADER, as_mapping
+from .headers import TOKEN_HEADER, as_mapping, send_error
 from .pages import PAGE_PATHS
 from .settings import LOOPBACK_NAMES, GatewaySettings
 

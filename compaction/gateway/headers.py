@@ -1,4 +1,4 @@
-"""Headers of requests and answers: those that are forwarded, those of one connection, and those that name a conversation."""
+"""Headers: those that are forwarded, those of one connection, and those that name a conversation; and the shape of errors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from ..formats import fields_of
+
+if TYPE_CHECKING:
+    from starlette.types import Send
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 """Headers as bytes, in order, with names in lower case."""
@@ -18,13 +21,11 @@ RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 TOKEN_HEADER: Final = "x-compaction-token"
 """The header of the gateway's own token; ``Authorization`` belongs to the upstream."""
 
-_OF_ONE_CONNECTION: Final = frozenset(
-    (
-        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
-        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
-    )
-)
-_OF_THE_GATEWAY: Final = frozenset((b"host", b"content-length", b"expect", TOKEN_HEADER.encode()))
+_OF_ONE_CONNECTION: Final = {
+    *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+    *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+}
+_OF_THE_GATEWAY: Final = {b"host", b"content-length", b"expect", TOKEN_HEADER.encode()}
 _SESSIONS: Final = (
     *("x-session-id", "session-id", "session_id", "x-claude-code-session-id", "x-session-affinity", "x-opencode-session"),
     *("conversation_id", "x-conversation-id", "thread-id"),
@@ -42,15 +43,14 @@ def request_headers(given: Iterable[tuple[bytes, bytes]], *, readable: str, rewr
         rewritten: Whether the body is sent without the client's content encoding.
     """
     headers = list(given)
-    connection = _named_by_connection(headers)
-    sent: RawHeaders = []
-    for name, value in headers:
-        if name in _OF_ONE_CONNECTION or name in _OF_THE_GATEWAY or name in connection:
-            continue
-        if name == b"content-encoding" and rewritten:
-            continue
-        sent.append((name, _offered(value, readable) if name == b"accept-encoding" and readable else value))
-    return sent
+    left_out = _OF_ONE_CONNECTION | _OF_THE_GATEWAY | _named_by_connection(headers)
+    if rewritten:
+        left_out |= {b"content-encoding"}
+    return [
+        (name, _offered(value, readable) if name == b"accept-encoding" and readable else value)
+        for name, value in headers
+        if name not in left_out
+    ]
 
 
 def answer_headers(given: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
@@ -114,3 +114,12 @@ def _offered(value: bytes, readable: str) -> bytes:
     known = set(readable.encode().split(b", "))
     kept = [each.strip() for each in value.split(b",") if each.split(b";")[0].strip().lower() in known]
     return b", ".join(kept) or b"identity"
+
+
+async def send_error(send: Send, status: int, why: str, *, headers: RawHeaders | None = None) -> None:
+    """Send an error in the shape that the providers' clients read."""
+    error: dict[str, Any] = {"type": "gateway_error", "code": status, "message": f"compaction gateway: {why}"}
+    body = json.dumps({"type": "error", "error": error}).encode()
+    about = [(b"content-type", b"application/json"), *(headers or ()), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": about})
+    await send({"type": "http.response.body", "body": body})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
@@ -39,11 +39,8 @@ def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]], forget: Call
         "/metrics": lambda now: Response(prometheus_text(now), headers={**_HEADERS, "content-type": _METRICS_TYPE}),
     }
 
-    def endpoint(answer: Callable[[GatewaySnapshot], Response]) -> Callable[[Request], Awaitable[Response]]:
-        async def answered(request: Request) -> Response:
-            return answer(await snapshot())
-
-        return answered
+    async def shown(request: Request) -> Response:
+        return answers[request.scope["path"]](await snapshot())
 
     async def deleted(request: Request) -> Response:
         try:
@@ -56,7 +53,7 @@ def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]], forget: Call
 
     others = [Route(path, unknown) for path in _ICONS]
     others.append(Route("/conversations/{name:path}", deleted, methods=["DELETE"]))
-    return [*(Route(path, endpoint(answers[path])) for path in sorted(PAGE_PATHS)), *others]
+    return [*(Route(path, shown) for path in sorted(PAGE_PATHS)), *others]
 
 
 def _health(snapshot: GatewaySnapshot) -> dict[str, object]:
@@ -109,12 +106,8 @@ def prometheus_text(snapshot: GatewaySnapshot) -> str:
 
     requests = ((_labels(route=route, status=str(status)), count) for (route, status), count in snapshot.requests.items())
     add("requests_total", "counter", "Answers by route and status", requests)
-    add(
-        "passed_through_total",
-        "counter",
-        "Requests to a model that were sent unchanged",
-        _by(snapshot.passed_through, "reason"),
-    )
+    unchanged = _by(snapshot.passed_through, "reason")
+    add("passed_through_total", "counter", "Requests to a model that were sent unchanged", unchanged)
     add("failures_total", "counter", "Failures by kind", _by(snapshot.failures, "kind"))
     add("retries_total", "counter", "Second requests by reason", _by(snapshot.retries, "reason"))
     for name, help in TOTALS.items():
@@ -124,9 +117,8 @@ def prometheus_text(snapshot: GatewaySnapshot) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _by(counts: Mapping[str, int], label: str) -> Iterator[tuple[str, float]]:
-    for name, count in counts.items():
-        yield _labels(**{label: name}), float(count)
+def _by(counts: Mapping[str, int], label: str) -> list[tuple[str, float]]:
+    return [(_labels(**{label: name}), count) for name, count in counts.items()]
 
 
 def _labels(**values: str) -> str:

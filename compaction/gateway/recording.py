@@ -25,12 +25,7 @@ _MOST: Final = 1_000
 
 
 class SessionRecorder:
-    """Appends conversations to a file. Holds state: the digests of the recorded messages of each conversation.
-
-    Args:
-        folder: The folder of the file; created if it does not exist.
-        clock: Returns seconds since 1970.
-    """
+    """Appends conversations to a file in a folder. Holds state: the digests of the recorded messages of each conversation."""
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -42,11 +37,7 @@ class SessionRecorder:
         self._size = 0  # of the file, in bytes, after the last change that this process made
 
     def record(self, conversation: str, format: MessageFormat, messages: Sequence[Any]) -> None:
-        """Record the messages that a request added, given all of its messages; O(contents).
-
-        Raises:
-            OSError: If the file cannot be written.
-        """
+        """Record the messages that a request added, given all of its messages; O(contents)."""
         from ..summarizers import redact  # its patterns take long to compile
 
         plain = for_comparison(messages, format)
@@ -60,25 +51,15 @@ class SessionRecorder:
             self._known[conversation] = digests
             if len(self._known) > _MOST:
                 self._known.popitem(last=False)
-            line = {
-                "gateway": 1,
-                "conversation": conversation,
-                "format": format.name,
-                "at": self._clock(),
-                "keep": keep,
-                "messages": plain[keep:],
-            }
+            about = {"gateway": 1, "conversation": conversation, "format": format.name, "at": self._clock()}
+            line = {**about, "keep": keep, "messages": plain[keep:]}
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(redacted_json(json.dumps(line), redact) + "\n")
             self._size = self._size_now()
 
     def forget(self, conversation: str) -> bool:
-        """Delete a conversation from the files of the folder, and return whether one had it; O(files).
-
-        Raises:
-            OSError: If a file cannot be read or written.
-        """
+        """Delete a conversation from the files of the folder, and return whether one had it; O(files)."""
         found = False
         with self._alone():
             self._known.pop(conversation, None)

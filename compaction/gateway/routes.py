@@ -15,20 +15,13 @@ Provider: TypeAlias = Literal["openai", "anthropic", "google", "bedrock"]
 """The provider whose API a request uses."""
 
 _SLASHES: Final = re.compile(r"/{2,}")
-_TWICE: Final = re.compile(r"^(/v\d+(?:alpha|beta)?\d*)(?:\1)+(?=/)")
+_VERSION: Final = r"/v\d+(?:alpha|beta)?\d*"
+_LEADING_VERSION: Final = re.compile(rf"{_VERSION}(?=/)")
+_TWICE: Final = re.compile(rf"^({_VERSION})(?:\1)+(?=/)")
 _CONVERSATION: Final = re.compile(
     r"(?:/chat/completions|/responses|/messages|/completions|/converse(?:-stream)?|/invoke(?:-with-response-stream)?"
     r"|:(?:streamG|g)enerateContent|:(?:streamR|r)awPredict)/?\Z"
 )
-_VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*(?=/)")
-_GEMINI: Final = re.compile(r"/models/([^/:]+):(?:stream)?[gG]enerateContent")
-_AZURE: Final = re.compile(r"/openai(?:/deployments/([^/]+)|/v\d+(?:alpha|beta)?\d*)?(/chat/completions|/responses)")
-_VERTEX: Final = re.compile(
-    r"/projects/[^/]+/locations/[^/]+/(?:endpoints/openapi(/chat/completions)|publishers/\w+(/models/.+))"
-)
-_VERTEX_CLAUDE: Final = re.compile(r"/models/([^/:]+):(?:streamR|r)awPredict")
-_BEDROCK: Final = re.compile(r"/model/(.+)/converse(?:-stream)?")
-_COUNTER: Final = "count-tokens"  # Vertex counts tokens under the name of a model
 
 
 @attrs.frozen
@@ -63,12 +56,29 @@ class ModelRoute:
         return found if isinstance(found, str) and len(found) <= LONGEST_NAME else ""
 
 
-_ROUTES: Final[Mapping[str, ModelRoute]] = {
-    "/chat/completions": ModelRoute(CHAT_API, "openai"),
-    "/responses": ModelRoute(RESPONSES_API, "openai"),
-    "/messages": ModelRoute(ANTHROPIC_API, "anthropic"),
-    "/messages/count_tokens": ModelRoute(ANTHROPIC_API, "anthropic", counts=True),
-}
+_AZURE: Final = rf"(?:/openai(?:/deployments/(?P<model>[^/]+)|{_VERSION})?)?"  # or OpenAI's own, without such a beginning
+_VERTEX: Final = r"/projects/[^/]+/locations/[^/]+"
+_ROUTES: Final = [
+    (re.compile(path), route)
+    for path, route in (
+        (rf"{_AZURE}/chat/completions", ModelRoute(CHAT_API, "openai")),
+        (rf"{_AZURE}/responses", ModelRoute(RESPONSES_API, "openai")),
+        (r"/messages", ModelRoute(ANTHROPIC_API, "anthropic")),
+        (r"/messages/count_tokens", ModelRoute(ANTHROPIC_API, "anthropic", counts=True)),
+        (
+            rf"(?:{_VERTEX}/publishers/\w+)?/models/(?P<model>[^/:]+):(?:stream)?[gG]enerateContent",
+            ModelRoute(GEMINI_API, "google"),
+        ),
+        (
+            # Vertex counts tokens under the name of a model
+            rf"{_VERTEX}/publishers/\w+/models/(?P<model>(?!count-tokens)[^/:]+):(?:streamR|r)awPredict",
+            ModelRoute(ANTHROPIC_API, "google"),
+        ),
+        (rf"{_VERTEX}/endpoints/openapi/chat/completions", ModelRoute(CHAT_API, "google")),
+        (r"/model/(?P<model>.+)/converse(?:-stream)?", ModelRoute(BEDROCK_API, "bedrock")),
+    )
+]
+"""The routes by the pattern of their paths, without a leading version."""
 
 
 def route_of(method: str, path: str) -> ModelRoute | None:
@@ -79,28 +89,11 @@ def route_of(method: str, path: str) -> ModelRoute | None:
     >>> route_of("POST", "/openai/deployments/gpt/chat/completions").model, route_of("POST", "/model/m/converse").provider
     ('gpt', 'bedrock')
     """
-    if method != "POST":
-        return None
     rest = without_version(path).rstrip("/")
-    if (found := _VERTEX.fullmatch(rest)) is not None:
-        return attrs.evolve(_ROUTES[found[1]], provider="google") if found[1] else _of_publisher(found[2])
-    if (found := _GEMINI.fullmatch(rest)) is not None:
-        return ModelRoute(GEMINI_API, "google", model=found[1])
-    if (found := _AZURE.fullmatch(rest)) is not None:
-        return attrs.evolve(_ROUTES[found[2]], model=found[1])
-    if (found := _BEDROCK.fullmatch(rest)) is not None:
-        return ModelRoute(BEDROCK_API, "bedrock", model=found[1])
-    return _ROUTES.get(rest)
-
-
-def _of_publisher(rest: str) -> ModelRoute | None:
-    """Return the route of a model of Vertex: Google's own, or Anthropic's."""
-    if (found := _GEMINI.fullmatch(rest)) is not None:
-        return ModelRoute(GEMINI_API, "google", model=found[1])
-    found = _VERTEX_CLAUDE.fullmatch(rest)
-    if found is None or found[1].startswith(_COUNTER):
-        return None
-    return ModelRoute(ANTHROPIC_API, "google", model=found[1])
+    for pattern, route in _ROUTES if method == "POST" else ():
+        if (found := pattern.fullmatch(rest)) is not None:
+            return attrs.evolve(route, model=found.groupdict().get("model"))
+    return None
 
 
 def normalized(path: str) -> str:
@@ -115,7 +108,7 @@ def looks_like_conversation(method: str, path: str) -> bool:
 
 def without_version(path: str) -> str:
     """Return a path without its leading version, such as ``/v1``, if it has one."""
-    found = _VERSION.match(path)
+    found = _LEADING_VERSION.match(path)
     return path[found.end() :] if found else path
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from ..checks import above, count
+from ..checks import above, count, must_be
 from ..errors import ConfigurationError
 from ..strategies import StrategyLike
 from ..tokens import TokenCounter
@@ -24,22 +24,14 @@ _NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
 _MEBIBYTE: Final = 1_048_576
 
 
-def _url(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
-    subject = f"GatewaySettings: {attribute.name!r}"
-    if not value.startswith(("http://", "https://")):
-        text = f"{subject} must begin with https:// or http:// (got {value!r})"
-    elif not _has_host(value) or "?" in value or "#" in value:
-        text = f"{subject} must name a host, without '?' and '#' (got {value!r})"
-    else:
-        return
-    raise ConfigurationError(text, argument=attribute.name, subject=subject)
-
-
-def _has_host(url: str) -> bool:
+def _is_address(url: str) -> bool:
     try:
-        return bool(urlsplit(url).hostname)
+        return url.startswith(("http://", "https://")) and bool(urlsplit(url).hostname) and not {"?", "#"} & set(url)
     except ValueError:  # a bracket without the other
         return False
+
+
+_url: Final = must_be("an address with https:// or http:// and a host, without '?' and '#'", _is_address)
 
 
 def _token(instance: object, attribute: attrs.Attribute[str | None], value: str | None) -> None:
@@ -54,13 +46,11 @@ def _token(instance: object, attribute: attrs.Attribute[str | None], value: str 
 
 
 def _names(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-    subject = "GatewaySettings: 'names'"
-    if isinstance(value, str):
-        raise ConfigurationError(f"{subject} must be a set of host names (got {value!r})", argument="name", subject=subject)
-    for name in value:
-        if not _is_host_name(name):
-            text = f"{subject} must be host names without scheme and port (got {name!r})"
-            raise ConfigurationError(text, argument="name", subject=subject)
+    is_text, subject = isinstance(value, str), "GatewaySettings: 'names'"
+    rule = "a set of host names" if is_text else "host names without scheme and port"
+    for name in [value] if is_text else value:
+        if is_text or not _is_host_name(name):
+            raise ConfigurationError(f"{subject} must be {rule} (got {name!r})", argument="name", subject=subject)
 
 
 def _is_host_name(name: str) -> bool:

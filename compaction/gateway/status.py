@@ -2,7 +2,8 @@
 
 It contains no texts but the newest summary of each conversation, and that only if nobody else uses the gateway.
 
->>> status = GatewayStatus(lambda: 0.0, limit=10, is_shadow=False, shows_texts=True)
+>>> from compaction import presets
+>>> status = GatewayStatus(GatewaySettings(strategy=presets.adaptive))
 >>> status.passed("not JSON")
 >>> status.snapshot(held=(0, 0), windows={}, left_alone=()).passed_through
 {'not JSON': 1}
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -21,6 +22,7 @@ from ..index import Edit, Replace, simple_edits
 from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
+from .settings import GatewaySettings
 from .windows import known_prices
 
 if TYPE_CHECKING:
@@ -43,10 +45,7 @@ def _figure(meaning: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class RequestFigures:
-    """Figures of requests, added up for each conversation and for all.
-
-    Dollars are 0 if no table has the model's prices.
-    """
+    """Figures of requests, added up for each conversation and for all. Dollars are 0 if no table has the model's prices."""
 
     tokens_saved: int = _figure("Tokens of messages that were not sent")
     tokens_lost: int = _figure("Tokens that a provider had cached and had to read again after a cut")
@@ -71,100 +70,60 @@ TOTALS: Final[Mapping[str, str]] = {
 
 @attrs.frozen(kw_only=True)
 class Cut:
-    """One compaction that changed the request of a conversation.
+    """One compaction that changed the request of a conversation."""
 
-    Args:
-        at: The time, in seconds since 1970.
-        tokens_before: Tokens of the messages before.
-        tokens_after: Tokens of the messages after.
-        edits: The number of edits of each kind, by kind and reason.
-        left: How many messages, turns and tool calls left the request.
-        summary: What was sent instead; only of the newest cut, and only if texts may be shown.
-        tokens_lost: Tokens that the provider had cached and had to read again.
-    """
-
-    at: float
-    tokens_before: int
+    at: float  # in seconds since 1970
+    tokens_before: int  # of the messages
     tokens_after: int
-    edits: Mapping[str, int]
-    left: Mapping[str, int] = attrs.field(factory=dict[str, int])
-    summary: str = ""
-    tokens_lost: int = 0
+    edits: Mapping[str, int]  # the number of edits of each kind, by kind and reason
+    left: Mapping[str, int] = attrs.field(factory=dict[str, int])  # how many messages, turns and tool calls left the request
+    summary: str = ""  # what was sent instead; only of the newest cut, and only if texts may be shown
+    tokens_lost: int = 0  # that the provider had cached and had to read again
 
 
 @attrs.frozen(kw_only=True)
 class ConversationStatus(RequestFigures):
-    """The state of one conversation, with the figures of all its requests.
+    """The state of one conversation, with the figures of all its requests."""
 
-    Args:
-        id: The name of its session.
-        route: The route of its last request.
-        model: The model that the request named.
-        upstream: The address of its upstream.
-        window: The context window, in tokens.
-        tokens: Tokens of the last request.
-        requests: The number of requests.
-        first_at: The time of the first request, in seconds since 1970.
-        last_at: The time of the last one.
-        cuts: The last compactions that changed a request.
-        most_seconds: The longest time between reading a request and sending it on.
-        failures: The number of failures of each kind.
-        is_left_alone: Whether it is not compacted for now, because a compacted request was refused.
-    """
-
-    id: str
-    route: str = ""
-    model: str = ""
-    upstream: str = ""
-    window: int = 0
+    id: str  # the name of its session
+    route: str = ""  # of its last request, as are the next five
+    model: str = ""  # that the request named
+    upstream: str = ""  # its address
+    window: int = 0  # in tokens
     tokens: int = 0
+    last_at: float = 0.0  # in seconds since 1970
+    first_at: float = 0.0  # the time of the first request
     requests: int = 0
-    first_at: float = 0.0
-    last_at: float = 0.0
-    cuts: tuple[Cut, ...] = ()
-    most_seconds: float = 0.0
-    failures: Mapping[str, int] = attrs.field(factory=dict[str, int])
-    is_left_alone: bool = False
+    cuts: tuple[Cut, ...] = ()  # the last ones
+    most_seconds: float = 0.0  # between reading a request and sending it on
+    failures: Mapping[str, int] = attrs.field(factory=dict[str, int])  # by kind
+    is_left_alone: bool = False  # not compacted for now, because a compacted request was refused
 
 
 @attrs.frozen(kw_only=True)
 class GatewaySnapshot:
-    """The state of a gateway at one moment.
+    """The state of a gateway at one moment."""
 
-    Args:
-        started_at: When it started, in seconds since 1970.
-        at: The moment.
-        is_shadow: Whether every request is sent unchanged.
-        requests: Requests by route and the status that the client received.
-        passed_through: Requests to a model that were sent unchanged, by reason.
-        failures: Failures by kind; each such request was sent unchanged, or answered with the upstream's answer.
-        retries: Further requests by reason: ``length``, ``refused`` or ``recall``.
-        totals: Sums since the start: the number of requests and of cuts, and the fields of `RequestFigures`.
-        conversations: The conversations, the most recently used first.
-        held: The number of conversations in memory.
-        held_bytes: Bytes of their messages.
-        windows: The windows that providers' reports corrected, in tokens, by model and upstream.
-    """
-
-    started_at: float
-    at: float
-    is_shadow: bool = False
-    requests: Mapping[tuple[str, int], int] = attrs.field(factory=dict[tuple[str, int], int])
-    passed_through: Mapping[str, int] = attrs.field(factory=dict[str, int])
-    failures: Mapping[str, int] = attrs.field(factory=dict[str, int])
-    retries: Mapping[str, int] = attrs.field(factory=dict[str, int])
-    totals: Mapping[str, float] = attrs.field(factory=dict[str, float])
-    conversations: tuple[ConversationStatus, ...] = ()
-    held: int = 0
-    held_bytes: int = 0
-    windows: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    started_at: float  # in seconds since 1970
+    at: float  # the moment
+    is_shadow: bool = False  # whether every request is sent unchanged
+    requests: Mapping[tuple[str, int], int] = attrs.field(
+        factory=dict[tuple[str, int], int]
+    )  # by route and the client's status
+    passed_through: Mapping[str, int] = attrs.field(factory=dict[str, int])  # requests to a model sent unchanged, by reason
+    failures: Mapping[str, int] = attrs.field(factory=dict[str, int])  # by kind; the client got an answer, or the upstream's
+    retries: Mapping[str, int] = attrs.field(factory=dict[str, int])  # further requests: ``length``, ``refused`` or ``recall``
+    totals: Mapping[str, float] = attrs.field(factory=dict[str, float])  # of requests, cuts and the fields of `RequestFigures`
+    conversations: tuple[ConversationStatus, ...] = ()  # the most recently used first
+    held: int = 0  # conversations in memory
+    held_bytes: int = 0  # of their messages
+    windows: Mapping[str, int] = attrs.field(factory=dict[str, int])  # that providers corrected, by model and upstream
 
     def to_dict(self) -> dict[str, Any]:
         """Return the snapshot as JSON-ready data."""
         data = attrs.asdict(self)
-        data["requests"] = [
-            {"route": route, "status": status, "count": count} for (route, status), count in self.requests.items()
-        ]
+        rows = self.requests.items()
+        data["requests"] = [{"route": route, "status": status, "count": count} for (route, status), count in rows]
         return data
 
 
@@ -195,25 +154,14 @@ def merged(snapshots: Sequence[GatewaySnapshot]) -> GatewaySnapshot:
 
 
 class GatewayStatus:
-    """Counts what happens. Holds state: counts, and up to ``limit`` conversations. Thread-safe.
+    """Counts what happens. Holds state: counts, and as many conversations as the settings allow. Thread-safe."""
 
-    Args:
-        clock: Returns seconds since 1970.
-        limit: The most conversations to keep, >= 1.
-        is_shadow: Whether every request is sent unchanged.
-        shows_texts: Whether the summaries of cuts may be shown.
-    """
-
-    def __init__(self, clock: Callable[[], float], *, limit: int, is_shadow: bool, shows_texts: bool) -> None:
-        self._clock = clock
-        self._shows_texts = shows_texts
-        self._limit = limit
-        self._is_shadow = is_shadow
-        self._started_at = clock()
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        self._started_at = settings.clock()
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[Any]] = {name: Counter() for name in _COUNTED}
-        self._requests = self._cut_count = 0
-        self._figures = RequestFigures()  # of all requests
+        self._totals: dict[str, float] = {"cuts": 0, **attrs.asdict(RequestFigures()), "requests": 0}
         self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
         self._cuts: dict[str, deque[Cut]] = {}  # by conversation, the last ones
         self._broken: dict[str, int] = {}  # tokens that left the cache with the newest cut, until the next request is noted
@@ -261,14 +209,15 @@ class GatewayStatus:
     def _note_cut(self, session: str, result: CompactionResult) -> None:
         kinds = Counter(f"{type(edit).__name__}: {edit.reason}" for edit in result.edits)
         cut = Cut(
-            at=self._clock(),
+            at=self._settings.clock(),
             tokens_before=result.before.tokens,
             tokens_after=result.after.tokens,
             edits=dict(kinds.most_common(_MOST_KINDS)),
             left=_left(result),
-            summary="\n\n".join(_summaries(result.edits))[:_SUMMARY_CHARS] if self._shows_texts else "",
+            # all users of a token see the page
+            summary="\n\n".join(_summaries(result.edits))[:_SUMMARY_CHARS] if self._settings.token is None else "",
         )
-        self._cut_count += 1
+        self._totals["cuts"] += 1
         cuts = self._cuts.setdefault(session, deque(maxlen=_MOST_CUTS))
         if cuts:
             cuts[-1] = attrs.evolve(cuts[-1], summary="")
@@ -280,12 +229,12 @@ class GatewayStatus:
         Args:
             turn: Its turn of the conversation.
             is_changed: Whether the turn's messages were sent, and not the client's.
-            seconds: Seconds between reading the request and sending it on.
+            seconds: The time between reading the request and sending it on.
             usage: The usage that the provider reported, if any.
         """
         session = turn.session.id
         with self._lock:
-            now = self._clock()
+            now = self._settings.clock()
             known = self._conversations.get(session) or ConversationStatus(id=session, first_at=now)
             lost = self._broken.pop(session, 0)
             if usage is not None:
@@ -293,8 +242,9 @@ class GatewayStatus:
             if lost and (cuts := self._cuts.get(session)):
                 cuts[-1] = attrs.evolve(cuts[-1], tokens_lost=lost)
             added = _figures_of(turn.request.model, turn.left_out if is_changed else 0, lost, seconds, usage)
-            self._requests += 1
-            self._figures = RequestFigures(**self._figures.plus(added))
+            self._totals["requests"] += 1
+            for name, figure in attrs.asdict(added).items():
+                self._totals[name] += figure
             self._conversations[session] = attrs.evolve(
                 known,
                 **known.plus(added),
@@ -310,7 +260,7 @@ class GatewayStatus:
                 failures=dict(Counter(known.failures) + Counter(turn.failures)),
             )
             self._conversations.move_to_end(session)
-            while len(self._conversations) > self._limit:
+            while len(self._conversations) > self._settings.most_conversations:
                 gone, _ = self._conversations.popitem(last=False)
                 self._cuts.pop(gone, None)
 
@@ -334,18 +284,17 @@ class GatewayStatus:
         """
         alone = set(left_alone)
         with self._lock:
+            newest_first = reversed(self._conversations.values())
             return GatewaySnapshot(
                 held=held[0],
                 held_bytes=held[1],
                 windows=dict(windows),
                 started_at=self._started_at,
-                at=self._clock(),
-                is_shadow=self._is_shadow,
-                totals={"cuts": self._cut_count, **attrs.asdict(self._figures), "requests": self._requests},
+                at=self._settings.clock(),
+                is_shadow=self._settings.shadow,
+                totals=dict(self._totals),
+                conversations=tuple([attrs.evolve(each, is_left_alone=each.id in alone) for each in newest_first]),
                 **{name: dict(counts) for name, counts in self._counts.items()},
-                conversations=tuple(
-                    [attrs.evolve(each, is_left_alone=each.id in alone) for each in reversed(self._conversations.values())]
-                ),
             )
 
 
@@ -372,6 +321,7 @@ def _left(result: CompactionResult) -> dict[str, int]:
 
 def _summaries(edits: Iterable[Edit]) -> Iterator[str]:
     """Yield the texts of the summaries that edits inserted."""
-    for part in (part for edit in edits for part in simple_edits(edit)):
-        if isinstance(part, Replace):
-            yield from (message.text for message in part.messages)
+    for edit in edits:
+        for part in simple_edits(edit):
+            if isinstance(part, Replace):
+                yield from (message.text for message in part.messages)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from .bodies import Unreadable, decoded
+from ..tokens import Usage
+from .bodies import Unreadable, UsageReader, decoded
 from .headers import RawHeaders
 from .routes import Provider, without_version
 from .settings import GatewaySettings
@@ -29,18 +31,26 @@ _OWN_HEADERS: Final = ("accept", "accept-encoding", "content-type", "user-agent"
 
 
 class NoAnswer(Exception):
-    """An upstream gave no answer.
-
-    Args:
-        status: The status for the client: 502, or 504 after a timeout.
-        why: The kind of failure, such as ``ClientConnectorError``.
-        says: The address and the cause, for the client; without the query and headers, which may hold a key.
-    """
+    """An upstream gave no answer."""
 
     def __init__(self, status: int, why: str, says: str = "") -> None:
-        self.status = status
-        self.why = why
+        self.status = status  # for the client: 502, or 504 after a timeout
+        self.why = why  # the kind of failure, such as ``ClientConnectorError``
+        # for the client: the address and the cause, without the query and headers, which may hold a key
         self.says = f"the upstream gave no answer ({why}{says and ': '}{says})"
+
+
+class AnswerStopped(Exception):
+    """An upstream, or another worker, stopped in the middle of its answer; the client's connection is then closed too."""
+
+
+def is_worth_a_log(record: logging.LogRecord) -> bool:
+    """Whether a server's log record is worth writing: not if it only reports a stopped answer, which the gateway has logged.
+
+    >>> is_worth_a_log(logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "cannot listen", None, None))
+    True
+    """
+    return record.exc_info is None or not isinstance(record.exc_info[1], AnswerStopped)
 
 
 class UnsentBody(Exception):
@@ -52,12 +62,7 @@ REFUSALS: Final = (400, 413, 422, 500)
 
 
 class UpstreamRefusal(Exception):
-    """An upstream's refusal of a request, in the shape that `LengthRefusal` reads.
-
-    Attributes:
-        status_code: The HTTP status.
-        body: The text of the answer.
-    """
+    """An upstream's refusal of a request, in the shape that `LengthRefusal` reads: its status, and the text of its answer."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"HTTP {status}")
@@ -66,24 +71,24 @@ class UpstreamRefusal(Exception):
 
 
 class UpstreamAnswer:
-    """An upstream's answer. Holds state: the bytes of its body that were read before it is sent to the client."""
+    """An upstream's answer; whatever reads its body raises `NoAnswer` if that stops before its end.
+
+    Holds state: the bytes of its body that were read before it is sent to the client, and its usage.
+    """
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response
         self.status = response.status
         self.headers: RawHeaders = list(response.raw_headers)
         self.body = bytearray()  # still encoded
+        self._usage = UsageReader(self.header("content-type"), self.header("content-encoding"))
 
     def header(self, name: str) -> str:
         """Return the value of a header; empty if the answer does not have it."""
         return self._response.headers.get(name, "")
 
     async def read(self, most: int = MOST_ERROR_BYTES) -> bool:
-        """Read the body, and return whether it was read completely: not if it is larger than ``most`` bytes.
-
-        Raises:
-            NoAnswer: If it stops before its end.
-        """
+        """Read the body, and return whether it was read completely: not if it is larger than ``most`` bytes."""
         length = self.header("content-length") or "0"
         if not length.isdigit() or int(length) > most:
             return False
@@ -96,11 +101,7 @@ class UpstreamAnswer:
         return len(self.body) <= most
 
     def decoded(self, most: int = MOST_ERROR_BYTES) -> bytes:
-        """Return what was read, decompressed.
-
-        Raises:
-            Unreadable: If it cannot be decompressed, or that exceeds ``most`` bytes.
-        """
+        """Return what was read, decompressed; raise `Unreadable` if that cannot be done, or it exceeds ``most`` bytes."""
         return decoded(bytes(self.body), self.header("content-encoding"), most)
 
     def refusal(self) -> UpstreamRefusal:
@@ -111,15 +112,16 @@ class UpstreamAnswer:
             return UpstreamRefusal(self.status, "")
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body, still encoded: what was read, and the rest as it arrives.
-
-        Raises:
-            NoAnswer: If it stops before its end.
-        """
-        if self.body:
-            yield bytes(self.body)
-        while chunk := await self._next():
+        """Yield the body, still encoded: what was read, and the rest as it arrives."""
+        chunk = bytes(self.body) or await self._next()
+        while chunk:
             yield chunk
+            self._usage.feed(chunk)
+            chunk = await self._next()
+
+    def usage(self) -> Usage | None:
+        """Return the usage in the chunks that were yielded; ``None`` if they have none, or the request failed."""
+        return self._usage.read() if self.status < 300 else None
 
     async def _next(self) -> bytes:
         import aiohttp
@@ -191,11 +193,7 @@ class Upstreams:
     ) -> UpstreamAnswer:
         """Send a request once, and return the answer before its body is read; the caller closes it.
 
-        The target is the path and the query of the request.
-
-        Raises:
-            NoAnswer: If the upstream gives no answer.
-            UnsentBody: As the body raises it.
+        The target is the path and the query of the request. An `UnsentBody` of the body is raised as it is.
         """
         import aiohttp
         from yarl import URL

@@ -63,14 +63,7 @@ class ModelWindows:
     """The windows of models, one for each upstream, model and header. Holds state: what was learned. Thread-safe.
 
     A refusal sets the window, for known models as for unknown ones. A request that was accepted although it is larger than the
-    table's window raises it. What was learned is saved in the store.
-
-    Args:
-        settings: The gateway's settings.
-        store: Where to keep what was learned; ``None`` to keep it in memory only.
-
-    Attributes:
-        publish: Tells other workers what was learned, if there are some.
+    table's window raises it. What was learned is saved in the store, if there is one.
     """
 
     def __init__(self, settings: GatewaySettings, store: SessionStore | None) -> None:
@@ -78,7 +71,7 @@ class ModelWindows:
         self._store = store
         self._lock = threading.Lock()
         self._learned: dict[ServedModel, LearnedWindow] = {}
-        self.publish: Callable[[list[Any]], object] | None = None
+        self.publish: Callable[[list[Any]], object] | None = None  # tells other workers what was learned
         if store is not None and (state := store.load(_SAVED_AS)) is not None:
             self.learn_from(state["windows"])
 
@@ -93,11 +86,7 @@ class ModelWindows:
                 )
 
     def of(self, served: ServedModel) -> int:
-        """Return the context window of a model, in tokens.
-
-        Raises:
-            UnknownWindow: If no table has the model, and its provider has not reported the window.
-        """
+        """Return the context window of a model, in tokens; raise `UnknownWindow` if it is not known yet."""
         with self._lock:  # `_learn` takes the entry out before it puts the changed one in
             learned = self._learned.get(served, LearnedWindow())
         configured = self._configured
@@ -119,13 +108,12 @@ class ModelWindows:
 
     def _learn(self, served: ServedModel, change: Callable[[LearnedWindow], LearnedWindow]) -> None:
         with self._lock:
-            before = self._corrected()
-            self._learned[served] = change(self._learned.pop(served, LearnedWindow()))
+            before = self._learned.pop(served, LearnedWindow())
+            self._learned[served] = after = change(before)
             while len(self._learned) > _MOST:
                 del self._learned[next(iter(self._learned))]
-            after = self._corrected()
             rows = [[*attrs.astuple(each), learned.window, learned.accepted] for each, learned in self._learned.items()]
-        if after == before:
+        if self._corrected(served, before) == self._corrected(served, after):
             return
         if self._store is not None:
             with contextlib.suppress(StateError):  # it stays in memory, and the next one saves all
@@ -134,19 +122,16 @@ class ModelWindows:
             self.publish(rows)
 
     def learned(self) -> Mapping[str, int]:
-        """Return the windows that were learned, in tokens, by model and upstream in words."""
+        """Return the windows that differ from the table's, in tokens, by model and upstream in words."""
         with self._lock:
-            return self._corrected()
+            found = {str(served): self._corrected(served, learned) for served, learned in self._learned.items()}
+        return {served: window for served, window in found.items() if window is not None}
 
-    def _corrected(self) -> dict[str, int]:
-        """Return the windows that differ from the table's, by the model in words."""
-        corrected: dict[str, int] = {}
-        for served, learned in self._learned.items():
-            if learned.window is not None:
-                corrected[str(served)] = learned.window
-            elif self._configured == "auto" and learned.accepted > (_window_in_tables(served) or learned.accepted):
-                corrected[str(served)] = learned.accepted
-        return corrected
+    def _corrected(self, served: ServedModel, learned: LearnedWindow) -> int | None:
+        """Return the window that was learned; ``None`` if it is that of the table."""
+        if learned.window is not None or self._configured != "auto":
+            return learned.window
+        return learned.accepted if learned.accepted > (_window_in_tables(served) or learned.accepted) else None
 
 
 def _window_in_tables(served: ServedModel) -> int:

@@ -1,8 +1,13 @@
 """Several processes that serve one address: workers hand requests to the one that serves the conversation.
 
-All workers accept connections at the same address. A request that arrives at another worker than its conversation's (see
-`owners`) is handed over through a Unix socket in a folder that only its owner can read; the answer comes back the same way,
-chunk by chunk. It closes the client's connection, so that the client's next connection may reach the right worker.
+All workers accept connections at the same address. A request that arrives at another worker than its conversation's is handed
+over through a Unix socket in a folder that only its owner can read; the answer comes back the same way, chunk by chunk. It
+closes the client's connection, so that the client's next connection may reach the right worker.
+
+A conversation is recognized by the session id that the agent sends, or by its first messages, which every later request
+repeats. A new conversation gets the worker that has the fewest. The decision is one statement in a SQLite file that all
+workers share, so it is made once, however many requests of a new conversation arrive at once, and holds for a worker that
+starts later.
 
 This is asyncio, not anyio as elsewhere: uvicorn and aiohttp, the gateway's server and HTTP client, run only there, and a stream
 of anyio logs an error if a request is cancelled as its answer arrives.
@@ -11,7 +16,10 @@ of anyio logs an error if a request is cancelled as its answer arrives.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
+import sqlite3
 import struct
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
@@ -22,16 +30,29 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 import msgspec
 
-from .owners import ConversationOwners
-from .upstream import NoAnswer
+from .upstream import AnswerStopped, NoAnswer
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope, Send
 
 _logger: Final = logging.getLogger("uvicorn.error")  # of the errors of requests, which `is_worth_a_log` filters
 _BACKLOG: Final = 65_536  # asyncio's 100 resets connections in a burst, and their worker would seem not to run
+_MOST_CONVERSATIONS: Final = 10_000  # the newest ones; the oldest is decided again
+_LOCK_SECONDS: Final = 5.0
+_TABLE: Final = """
+PRAGMA synchronous = OFF; BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS owners (place INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, number INTEGER NOT NULL);
+COMMIT;
+"""
+_DECIDE: Final = """
+INSERT OR IGNORE INTO owners (name, number)
+    SELECT ?, worker.value FROM json_each(?) AS worker
+        LEFT JOIN (SELECT number, count(*) AS held FROM owners GROUP BY number) AS counted ON counted.number = worker.value
+    ORDER BY coalesce(held, 0), worker.value != ?, worker.value LIMIT 1
+"""
+_DROP_OLDEST: Final = "DELETE FROM owners WHERE place <= (SELECT max(place) FROM owners) - ?"
 _T = TypeVar("_T")
-_SIZES: Final = struct.Struct(">II")
+_SIZE: Final = struct.Struct(">I")
 _CLOSE: Final = (b"connection", b"close")
 _PARTS: Final = ("method", "path", "raw_path", "query_string", "headers")
 
@@ -41,7 +62,7 @@ HANDED_OVER: Final = "compaction.handed_over"
 
 @attrs.define(eq=False, slots=False)
 class Workers:
-    """The workers of a gateway, as one of them sees them.
+    """The workers of a gateway, as one of them sees them. Holds state: a connection to the file of owners.
 
     Args:
         folder: The folder of the owners' file and of the workers' sockets; only its owner may read it.
@@ -56,10 +77,34 @@ class Workers:
     answer_seconds: float = 5.0
 
     @cached_property
-    def owners(self) -> ConversationOwners:
-        """The table that says which worker serves a conversation."""
-        path = self.folder / "owners.db"
-        return ConversationOwners(path, self.count, self.number, lambda number: self.socket(number).exists())
+    def _database(self) -> sqlite3.Connection:
+        """The file of owners, opened by the process that uses it; it need not survive a crash of the machine."""
+        database = sqlite3.connect(self.folder / "owners.db", timeout=_LOCK_SECONDS, isolation_level=None)
+        database.executescript(_TABLE)
+        return database
+
+    def owner(self, key: bytes) -> int:
+        """Return the number of the worker that serves a conversation, which is decided here if the conversation is new.
+
+        If the key is empty or the file cannot be used, this worker serves the request.
+        """
+        decided = None
+        with suppress(sqlite3.Error):
+            if key and (decided := self._decided(key)) is None:
+                running = [number for number in range(self.count) if number == self.number or self.socket(number).exists()]
+                self._database.execute(_DECIDE, (_name_of(key), json.dumps(running), self.number))
+                self._database.execute(_DROP_OLDEST, (_MOST_CONVERSATIONS,))
+                decided = self._decided(key)
+        return self.number if decided is None else decided
+
+    def take_over(self, key: bytes) -> None:
+        """Serve a conversation from now on, because its worker does not run."""
+        with suppress(sqlite3.Error):
+            self._database.execute("UPDATE owners SET number = ? WHERE name = ?", (self.number, _name_of(key)))
+
+    def _decided(self, key: bytes) -> int | None:
+        row = self._database.execute("SELECT number FROM owners WHERE name = ?", (_name_of(key),)).fetchone()
+        return None if row is None else int(row[0])
 
     def socket(self, number: int) -> Path:
         """Return the address of a worker."""
@@ -73,7 +118,7 @@ class Workers:
 
         Raises:
             NoAnswer: If it ends after it took the request, which may have been sent, and before its answer.
-            ConnectionError: If it ends in the middle of the answer.
+            AnswerStopped: If it ends in the middle of the answer.
         """
         status = None
         try:
@@ -82,22 +127,20 @@ class Workers:
             return None
         with closing(writer):
             try:
-                await _write(writer, "request", {name: scope.get(name) for name in _PARTS}, body)
+                await _write(writer, ("request", ({name: scope.get(name) for name in _PARTS}, body)))
                 await _read(reader)  # that it takes the request, see `_serve`
             except (asyncio.IncompleteReadError, OSError):
                 return None
             while True:
                 try:
-                    message, data = await _read(reader)
+                    message = await _read(reader)
                 except (asyncio.IncompleteReadError, OSError) as error:
                     if status is None:
                         raise NoAnswer(502, "WorkerStopped", "another process of the gateway ended") from error
-                    raise ConnectionError("another worker stopped in the middle of an answer") from error
+                    raise AnswerStopped("another worker stopped in the middle of an answer") from error
                 if message["type"] == "http.response.start":
                     status = message["status"]
-                    message = {**message, "headers": [*map(tuple, message["headers"]), _CLOSE]}
-                else:
-                    message = {**message, "body": data}
+                    message["headers"] = [*map(tuple, message["headers"]), _CLOSE]
                 await send(message)
                 if message["type"] == "http.response.body" and not message.get("more_body"):
                     return status
@@ -115,9 +158,9 @@ class Workers:
                 return None
             with closing(writer), suppress(OSError, asyncio.IncompleteReadError):  # TimeoutError is an OSError
                 async with asyncio.timeout(self.answer_seconds):
-                    await _write(writer, kind, value)
-                    _, data = await _read(reader)
-                return msgspec.msgpack.decode(data, type=answer)
+                    await _write(writer, (kind, value))
+                    found: _T = await _read(reader, answer)
+                return found
             return silent
 
         others = (number for number in range(self.count) if number != self.number)
@@ -135,11 +178,11 @@ class Workers:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with closing(writer):
                 try:
-                    (kind, value), data = await _read(reader)
+                    kind, value = await _read(reader)
                     if kind == "request":
-                        await _serve(app, value, data, reader, writer)
+                        await _serve(app, value, reader, writer)
                     elif (found := answers[kind](value)) is not None:
-                        await _write(writer, "answer", None, msgspec.msgpack.encode(found))
+                        await _write(writer, found)
                 except (asyncio.IncompleteReadError, ConnectionError):
                     return
                 except Exception as error:  # of one request: the others go on, and the other worker sees an answer without end
@@ -164,10 +207,9 @@ class Workers:
             await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _serve(
-    app: ASGIApp, scope: Mapping[str, Any], body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def _serve(app: ASGIApp, request: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve a request of another worker, after telling it so; it is cancelled when that closes the connection."""
+    scope, body = request
     given = [{"type": "http.request", "body": body}]
 
     async def receive() -> Any:
@@ -179,21 +221,24 @@ async def _serve(
 
     async def send(message: Any) -> None:
         with suppress(ConnectionError):  # the client has left, as `receive` says
-            await _write(writer, None, {**message, "body": None}, message.get("body", b""))
+            await _write(writer, message)
 
     headers = [tuple(each) for each in scope["headers"]]
-    await _write(writer, "taken", None)
+    await _write(writer, "taken")
     await app({**scope, "type": "http", "headers": headers, HANDED_OVER: True}, receive, send)
 
 
-async def _write(writer: asyncio.StreamWriter, kind: str | None, value: Any, data: bytes = b"") -> None:
-    """Write a message: the sizes of its two parts, a value, and data."""
-    head = msgspec.msgpack.encode(value if kind is None else (kind, value))
-    writer.write(_SIZES.pack(len(head), len(data)) + head + data)
+async def _write(writer: asyncio.StreamWriter, value: Any) -> None:
+    """Write a value, after its size."""
+    data = msgspec.msgpack.encode(value)
+    writer.write(_SIZE.pack(len(data)) + data)
     await writer.drain()
 
 
-async def _read(reader: asyncio.StreamReader) -> tuple[Any, bytes]:
-    head, size = _SIZES.unpack(await reader.readexactly(_SIZES.size))
-    value = msgspec.msgpack.decode(await reader.readexactly(head))
-    return value, await reader.readexactly(size) if size else b""
+async def _read(reader: asyncio.StreamReader, kind: Any = Any) -> Any:
+    (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
+    return msgspec.msgpack.decode(await reader.readexactly(size), type=kind)
+
+
+def _name_of(key: bytes) -> bytes:
+    return hashlib.blake2b(key, digest_size=16).digest()

@@ -265,16 +265,12 @@ def copied(store: Store, parent: str, child: str, ids: Mapping[str, str]) -> Awa
     the parent: deleting it, or forgetting messages in it, does not change them.
     """
     records: dict[str, StoredRecord] = {}
-    for own, other in ids.items():
-        waiting = [own]
-        while waiting:
-            id = waiting.pop()
-            if id in records:
-                continue
+    waiting = list(ids)
+    while waiting:
+        id = waiting.pop()
+        if id not in records:
             with contextlib.suppress(NotStored):
-                [record] = store.get(parent, [id])
-                records[id] = record
-                waiting += record.children
-        if own in records:
-            records[other] = attrs.evolve(records[own], id=other)
+                [records[id]] = store.get(parent, [id])
+                waiting += records[id].children
+    records |= {other: attrs.evolve(records[own], id=other) for own, other in ids.items() if own in records}
     return store.put(child, sorted(records.values(), key=lambda record: record.position)) if records else None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -101,9 +101,7 @@ def _shown(record: StoredRecord, form: str, is_single: bool) -> str:
     """Return a message as a page shows it; in a list of several, a text begins with the message's id and role."""
     if form == "json":
         return record.data
-    if is_single:
-        return record.text or record.data
-    return f"[{record.id} {record.role}]\n{record.text}"
+    return (record.text or record.data) if is_single else f"[{record.id} {record.role}]\n{record.text}"
 
 
 def compaction_describe(store: Store, session: str, *, id: str | None = None) -> dict[str, Any]:
@@ -225,11 +223,10 @@ def _arguments(name: str, arguments: object) -> dict[str, Any]:
         raise InputError(f"{name}: the arguments must be an object (got {type(arguments).__name__})")
     given = cast("dict[str, Any]", {**arguments})
     schema: dict[str, Any] = _SCHEMAS[name]["parameters"]
-    wrong = {
-        "unknown": [key for key in given if key not in schema["properties"]],
-        "missing": [key for key in schema["required"] if key not in given],
-    }
-    if any(wrong.values()):
+    unknown = [key for key in given if key not in schema["properties"]]
+    missing = [key for key in schema["required"] if key not in given]
+    if unknown or missing:
+        wrong = {"unknown": unknown, "missing": missing}
         problems = "; ".join([f"{word}: {', '.join(keys)}" for word, keys in wrong.items() if keys])
         raise InputError(f"{name}: {problems}; its arguments are {', '.join(schema['properties'])}")
     return {key: value for key, value in given.items() if value is not None or key in schema["required"]}
@@ -258,12 +255,10 @@ def _brief(record: StoredRecord) -> dict[str, Any]:
 
 def _about(record: StoredRecord) -> dict[str, Any]:
     """Return the facts about a record, without its content."""
-    size: dict[str, Any] = {"tokens": record.tokens}
+    about = {**_brief(record), "by": record.by, "reason": record.reason, "at": record.at, "tokens": record.tokens}
     if record.kind == "message":
-        size |= {"chars": len(record.data)}
-    else:
-        size |= {"stands_for": len(record.children), "first": record.children[:1], "last": record.children[-1:]}
-    return {**_brief(record), "by": record.by, "reason": record.reason, "at": record.at, **size}
+        return {**about, "chars": len(record.data)}
+    return {**about, "stands_for": len(record.children), "first": record.children[:1], "last": record.children[-1:]}
 
 
 def _lines(text: str, terms: list[str], context: int) -> list[str]:
@@ -307,24 +302,19 @@ def _leaves(store: Store, session: str, record: StoredRecord, missing: list[str]
             yield each
         elif each.id not in seen:
             seen.add(each.id)
-            waiting.append(_children(store, session, each, missing))
+            waiting.append(_stored(store, session, each.children, missing))
 
 
-def _children(store: Store, session: str, record: StoredRecord, missing: list[str]) -> Iterator[StoredRecord]:
-    for start in range(0, len(record.children), _PAGE):
-        ids = record.children[start : start + _PAGE]
+def _stored(store: Store, session: str, ids: Sequence[str], missing: list[str], page: int = _PAGE) -> Iterator[StoredRecord]:
+    """Yield the records with these ids, read a page at a time; ids that are not stored are added to ``missing``."""
+    for start in range(0, len(ids), page):
         try:
-            yield from store.get(session, ids)
+            yield from store.get(session, ids[start : start + page])
         except NotStored:
-            yield from _those_there(store, session, ids, missing)
-
-
-def _those_there(store: Store, session: str, ids: tuple[str, ...], missing: list[str]) -> Iterator[StoredRecord]:
-    for id in ids:
-        try:
-            yield from store.get(session, [id])
-        except NotStored:
-            missing.append(id)
+            if page == 1:
+                missing.append(ids[start])
+            else:
+                yield from _stored(store, session, ids[start : start + page], missing, page=1)
 
 
 def _page(texts: Iterator[str], offset: int, limit: int) -> tuple[str, bool]:

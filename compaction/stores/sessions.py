@@ -89,9 +89,8 @@ class SessionStore:
     def delete(self, id: str) -> None:
         """Delete a saved session and its keys."""
         with self._file.open() as database:
-            database.execute("DELETE FROM sessions WHERE id = ?", (id,))
-            database.execute("DELETE FROM session_keys WHERE id = ?", (id,))
-            database.execute("DELETE FROM session_uses WHERE id = ?", (id,))
+            for table in ("sessions", "session_keys", "session_uses"):
+                database.execute(f"DELETE FROM {table} WHERE id = ?", (id,))
 
     def note_use(self, id: str, at: float) -> None:
         """Save the time at which a session was used, in seconds of one clock, for `delete_unused`."""

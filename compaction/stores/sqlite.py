@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,11 +31,15 @@ _TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS summaries ON records (place) WHERE kind = 'summary'",
     "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='records', content_rowid='place', tokenize='unicode61')",
 )
-_COLUMNS: Final = "place, id, kind, role, made_by, reason, at, tokens, text, data, children"
-_INSERT: Final = f"INSERT INTO records (session, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS: Final = "id, kind, role, made_by, reason, at, tokens, text, data, children, place"
+_FIELDS: Final = ("id", "kind", "role", "by", "reason", "at", "tokens", "text", "data")  # of a record, in the columns' order
+_INSERT: Final = f"INSERT INTO records ({_COLUMNS}, session) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _COUNTS: Final = """
 SELECT made_by, reason, count(*), sum(tokens), sum(length(data)), min(at), max(at) FROM records
     WHERE place BETWEEN ? AND ? AND kind = 'message' GROUP BY made_by, reason ORDER BY min(place)
+"""
+_FORGET_WORDS: Final = """
+INSERT INTO words (words, rowid, text) SELECT 'delete', place, text FROM records WHERE place = ? AND kind = 'message'
 """
 _FORGET_NAME: Final = "DELETE FROM sessions WHERE number = ? AND NOT EXISTS (SELECT 1 FROM records WHERE place BETWEEN ? AND ?)"
 _APPLICATION: Final = 0x636D7073  # the application id, by which a store's file is recognized
@@ -85,8 +89,8 @@ class SQLiteStore:
             database.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (_storable(session),))
             number = _number(database, session)
             start, end = _places(number)
-            (place,) = database.execute("SELECT max(place) FROM records WHERE place BETWEEN ? AND ?", (start, end)).fetchone()
-            place = start if place is None else place
+            (last,) = database.execute("SELECT max(place) FROM records WHERE place BETWEEN ? AND ?", (start, end)).fetchone()
+            place = last or start
             for record in records:
                 known = database.execute(
                     "SELECT place, data, children FROM records WHERE id = ? AND session = ?", (record.id, number)
@@ -109,8 +113,8 @@ class SQLiteStore:
             database.execute("PRAGMA secure_delete=ON")
             number = _number(database, session)
             holding = _holding(database, number, records)
-            for place in holding:
-                _delete(database, place)
+            database.executemany(_FORGET_WORDS, [(place,) for place in holding])
+            database.executemany("DELETE FROM records WHERE place = ?", [(place,) for place in holding])
             if holding:
                 database.execute("INSERT INTO words (words) VALUES ('optimize')")
                 database.execute(_FORGET_NAME, (number, *_places(number)))
@@ -207,8 +211,8 @@ def _storable(text: str) -> str:
 
 def _insert(database: sqlite3.Connection, number: int, place: int, record: StoredRecord) -> None:
     id, role, by, reason, text = map(_storable, (record.id, record.role, record.by, record.reason, record.text))
-    about = (id, record.kind, role, by, reason, record.at, record.tokens)
-    database.execute(_INSERT, (number, place, *about, text, record.data, _children_text(record.children)))
+    about = (id, record.kind, role, by, reason, record.at, record.tokens, text, record.data)
+    database.execute(_INSERT, (*about, _children_text(record.children), place, number))
     if record.kind == "message":
         database.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (place, text))
 
@@ -225,10 +229,9 @@ def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: St
         database.execute("UPDATE records SET children = ? WHERE place = ?", (_children_text(children), place))
 
 
-def _holding(database: sqlite3.Connection, number: int, records: Iterable[StoredRecord]) -> list[int]:
+def _holding(database: sqlite3.Connection, number: int, records: Sequence[StoredRecord]) -> list[int]:
     """Return the places of a session's records that contain one of these messages, or stand for a record that does."""
-    wanted = list(records)
-    ids, messages = {_storable(record.id) for record in wanted}, {_unordered(record.data) for record in wanted if record.data}
+    ids, messages = {_storable(record.id) for record in records}, {_unordered(record.data) for record in records if record.data}
     parents: dict[str, list[str]] = {}
     places: dict[str, int] = {}
     waiting: list[str] = []
@@ -256,29 +259,10 @@ def _unordered(data: str) -> str:
         return data
 
 
-def _delete(database: sqlite3.Connection, place: int) -> None:
-    """Delete a record with its words."""
-    kind, text = database.execute("SELECT kind, text FROM records WHERE place = ?", (place,)).fetchone()
-    if kind == "message":
-        database.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (place, text))
-    database.execute("DELETE FROM records WHERE place = ?", (place,))
-
-
 def _record(row: Any) -> StoredRecord:
-    place, id, kind, role, by, reason, at, tokens, text, data, children = row
-    return StoredRecord(
-        id=id,
-        kind=kind,
-        role=role,
-        text=text,
-        data=data,
-        children=tuple(_children(children, id)),
-        by=by,
-        reason=reason,
-        at=at,
-        tokens=tokens,
-        position=place & ((1 << _SHIFT) - 1),
-    )
+    *about, children, place = row
+    fields: dict[str, Any] = dict(zip(_FIELDS, about, strict=True))
+    return StoredRecord(**fields, children=tuple(_children(children, fields["id"])), position=place & ((1 << _SHIFT) - 1))
 
 
 def _children_text(children: Sequence[str]) -> str:

@@ -397,8 +397,8 @@ class Pipeline(Strategy):
     runs: ClassVar[str] = "steps"
 
     steps: tuple[Strategy, ...]
-    trigger: Trigger
-    target: Trigger
+    trigger: Trigger = always
+    target: Trigger = attrs.field(default=attrs.Factory(lambda self: self.default_target, takes_self=True))
 
     def __init__(self, *steps: StrategyLike, trigger: TriggerLike = always, target: TriggerLike | None = None) -> None:
         flat: list[Strategy] = []

@@ -88,7 +88,7 @@ def request_of(messages: list[Any], path: str = CHAT, *, id: str | None = None, 
     route = route_of("POST", path)
     assert route is not None
     parsed = ModelRequest(b"", {"model": "m", **fields}, route.api.key, messages)
-    return ConversationRequest(route=route, parsed=parsed, id=id, upstream="u")
+    return ConversationRequest(route=route, original=b"", parsed=parsed, id=id, upstream="u")
 
 
 def turn_of(session: str, **fields: Any) -> ConversationTurn:

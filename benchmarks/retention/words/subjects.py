@@ -84,7 +84,7 @@ def _through_gateway(session: Session, counter: TokenCounter) -> Iterator[Sent]:
     for count in session.requests:
         messages = list(session.messages[:count])
         parsed = ModelRequest(b"", fields, route.api.key, messages)
-        request = ConversationRequest(route=route, parsed=parsed, id="one", upstream="http://localhost")
+        request = ConversationRequest(route=route, original=b"", parsed=parsed, id="one", upstream="http://localhost")
         turn = unawaited(conversations.turn(request, sync=True))
         yield Sent(count, turn.messages, turn.session.index, turn.result)
 

@@ -25,7 +25,7 @@ from compaction.errors import ConfigurationError
         (["--preset", "magic"], "there is no such preset"),
         (["--window", "none"], "--window none"),
         (["--window", "12q"], "not a number of tokens"),
-        (["--openai-url", "ftp://x"], "--openai-url must begin"),
+        (["--openai-url", "ftp://x"], "--openai-url must be an address with https:// or http://"),
         (["--name", "gw.local:8484"], "--name must be host names"),
         (["--preset", "hermes", "--config", "missing.toml"], "--preset and --config: give one of them"),
         (["--forget-after", "soon"], "not a time"),

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from compaction.gateway.client import AnswerStopped, ClientConnection, is_worth_a_log, send_error
+from compaction.gateway.exchange import ClientConnection
+from compaction.gateway.headers import send_error
+from compaction.gateway.upstream import AnswerStopped, is_worth_a_log
 
 
 def part(data: bytes, *, more: bool = False) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def test_an_address_keeps_its_encoding() -> None:
 async def test_an_error_has_the_shape_of_a_provider() -> None:
     """It has a length, and may have more headers."""
     client, sent = connection()
-    await client.send_error(408, "slow")
+    await send_error(client.send, 408, "slow")
     await send_error(client._send, 401, "no", headers=[(b"x-a", b"1")])
     head, body, other, _ = sent
     assert client.status == head["status"] == 408

@@ -165,8 +165,7 @@ def deletion_of(now: list[float], **options: Any) -> tuple[GatewayConversations,
     workers = options.pop("workers", None)
     settings = settings_of("http://127.0.0.1:9", clock=lambda: now[0], **options)
     conversations = GatewayConversations(settings, None)
-    status = GatewayStatus(settings.clock, limit=9, is_shadow=False, shows_texts=False)
-    return conversations, ConversationDeletion(settings, conversations, status, recorder=None, workers=workers)
+    return conversations, ConversationDeletion(settings, conversations, GatewayStatus(settings), recorder=None, workers=workers)
 
 
 async def test_uses_are_saved_now_and_then(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from compaction.gateway import GatewaySnapshot
 from compaction.gateway.pages import prometheus_text
+from compaction.gateway.status import GatewaySnapshot
 from compaction.gateway.windows import known_prices, known_window
 from tests.support.gateways import CHAT, ScriptedUpstream, chat_reply, in_process, tool_chat
 

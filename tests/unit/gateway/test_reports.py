@@ -135,7 +135,7 @@ async def test_a_request_without_a_conversation_is_described(
 
 
 async def test_a_fault_while_reading_is_counted(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compaction.gateway.plan.read_request", lambda text, key: 1 // 0)
+    monkeypatch.setattr("compaction.gateway.conversations.read_request", lambda text, key: 1 // 0)
     found = await told(caplog, [answer(200, {})], LONG)
     assert found.got[0].body == LONG
     assert found.log == [{**UNREAD, "why": "ZeroDivisionError"}]
@@ -340,7 +340,7 @@ async def test_a_client_that_leaves_or_stops_is_described(
     path: str, route: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client may leave while it sends its body: no server sends the status that is logged. Nothing reaches the upstream."""
-    monkeypatch.setattr("compaction.gateway.client._IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("compaction.gateway.exchange._IDLE_SECONDS", 0.05)
     caplog.set_level(logging.INFO, "compaction.gateway")
     scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"localhost"), (b"content-length", b"9")]}
     sent: list[Any] = []

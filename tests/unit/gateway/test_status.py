@@ -9,12 +9,11 @@ import pytest
 
 from compaction import CompactionResult, Drop, Replace, Together, compact_sync
 from compaction.formats import openai_chat
-from compaction.gateway import ConversationStatus, GatewaySnapshot, GatewayStatus
-from compaction.gateway.status import merged
+from compaction.gateway.status import ConversationStatus, GatewaySnapshot, GatewayStatus, merged
 from compaction.session import CacheBroken, Compacted, Evicted, Overflowed, SaveFailed, StepFailed
 from compaction.strategies import Failed
 from compaction.tokens import Usage
-from tests.support.gateways import turn_of
+from tests.support.gateways import settings_of, turn_of
 
 WORDS = "word " * 2_000
 TOTALS = (
@@ -24,7 +23,8 @@ TOTALS = (
 
 
 def status_of(clock: Any, *, limit: int = 9, shows_texts: bool = False) -> GatewayStatus:
-    return GatewayStatus(clock, limit=limit, is_shadow=False, shows_texts=shows_texts)
+    token = None if shows_texts else "t"
+    return GatewayStatus(settings_of("http://127.0.0.1:9", clock=clock, most_conversations=limit, token=token))
 
 
 def snapshot_of(status: GatewayStatus, *left_alone: str) -> GatewaySnapshot:
@@ -68,11 +68,10 @@ def test_what_a_request_adds() -> None:
     """Figures of a conversation are sums or the newest ones; the longest time and the first time stay."""
     now = [100.0]
     status = status_of(lambda: now[0])
-    turn = turn_of("s", model="gpt-5.4")
-    turn.failures, turn.left_out = ("a", "b"), 2_000_000
+    turn = attrs.evolve(turn_of("s", model="gpt-5.4"), failures=("a", "b"), left_out=2_000_000)
     status.note_request(turn, is_changed=True, seconds=2.0, usage=Usage(900, 7, cached_tokens=500))
     now[0] += 9.0
-    turn.failures = ("a",)
+    turn = attrs.evolve(turn, failures=("a",))
     status.note_request(turn, is_changed=False, seconds=0.5, usage=None)
     snapshot = snapshot_of(status)
     assert snapshot.conversations == (

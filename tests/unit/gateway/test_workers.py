@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from compaction.gateway.owners import conversation_key
 from compaction.gateway.workers import Workers
 from tests.support.gateways import CHAT, GatewayProcess, ScriptedUpstream, body_of, chat_reply, request_of, tool_chat
 
@@ -107,9 +106,9 @@ MARKED = [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_con
 )
 def test_the_first_messages_name_a_conversation(first: Any, second: Any, is_same: bool) -> None:
     """All requests of a conversation have the same key, which is the agent's id if it sends one."""
-    one, two = (conversation_key(request_of(each["messages"], "/v1/messages")) for each in (first, second))
+    one, two = (request_of(each["messages"], "/v1/messages").beginning for each in (first, second))
     assert (one == two) is is_same
-    assert conversation_key(request_of(first["messages"], id="s")) == b"s"
+    assert request_of(first["messages"], id="s").beginning == b"s"
 
 
 def test_messages_that_cannot_be_read_have_no_key() -> None:
@@ -117,25 +116,25 @@ def test_messages_that_cannot_be_read_have_no_key() -> None:
     nested: Any = "x"
     for _ in range(100_000):
         nested = [nested]
-    assert conversation_key(request_of([{"role": ["user"], "content": "hi"}])) == b""
-    assert conversation_key(request_of([{"role": "user", "content": nested}])) == b""
+    assert request_of([{"role": ["user"], "content": "hi"}]).beginning == b""
+    assert request_of([{"role": "user", "content": nested}]).beginning == b""
 
 
 def test_conversations_are_shared_out(tmp_path: Path) -> None:
     """A busy worker gives new conversations to the others that listen, and takes over those of one that ended."""
     alone = Workers(tmp_path, 3, 0)
-    assert {alone.owners.owner(b"early %d" % number) for number in range(20)} == {0}
+    assert {alone.owner(b"early %d" % number) for number in range(20)} == {0}
     alone.socket(1).touch()
-    owners = [alone.owners.owner(b"%d" % number) for number in range(100)]
+    owners = [alone.owner(b"%d" % number) for number in range(100)]
     assert owners.count(0) + 20 - owners.count(1) in (0, 1, 2)
-    assert [alone.owners.owner(b"%d" % number) for number in range(100)] == owners
-    assert alone.owners.owner(b"") == 0
+    assert [alone.owner(b"%d" % number) for number in range(100)] == owners
+    assert alone.owner(b"") == 0
     lost = b"%d" % owners.index(1)
-    alone.owners.take_over(lost)
-    assert Workers(tmp_path, 3, 2).owners.owner(lost) == 0
+    alone.take_over(lost)
+    assert Workers(tmp_path, 3, 2).owner(lost) == 0
     missing = Workers(tmp_path / "missing", 3, 2)
-    missing.owners.take_over(lost)
-    assert missing.owners.owner(lost) == 2
+    missing.take_over(lost)
+    assert missing.owner(lost) == 2
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -150,7 +149,7 @@ def test_requests_that_come_at_once_get_one_worker(seed: int, tmp_path: Path) ->
         found: dict[bytes, int] = {}
         begin.wait()
         for name in chance.sample(names, len(names)):
-            found[name] = worker.owners.owner(name)
+            found[name] = worker.owner(name)
         return [found[name] for name in names]
 
     with ThreadPoolExecutor(4) as threads:

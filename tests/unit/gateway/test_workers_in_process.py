@@ -20,7 +20,6 @@ import pytest
 
 from compaction import last
 from compaction.gateway import create_app
-from compaction.gateway.owners import conversation_key
 from compaction.gateway.upstream import NoAnswer
 from compaction.gateway.workers import Workers
 from compaction.strategies import Summarization
@@ -209,7 +208,7 @@ async def test_a_worker_that_ends_in_the_middle_of_its_answer(tmp_path: Path, ca
         async with lifespan(settings, workers=Workers(tmp_path, 2, 1)) as app, client_of(app) as client:
             ending = Workers(tmp_path, 2, 0)
             async with ending.listening(begins, {}):
-                assert ending.owners.owner(conversation_key(request_of(tool_chat(2)))) == 0
+                assert ending.owner(request_of(tool_chat(2)).beginning) == 0
                 await client.post(CHAT, content=body)
             status = (await client.get("/status.json")).json()
     assert {each["status"]: each["count"] for each in status["requests"]} == {200: 1}
