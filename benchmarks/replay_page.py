@@ -1,4 +1,4 @@
-"""What ``benchmarks.replay`` writes of a replay: the head of the page, and a section with a table for each window."""
+"""Writes the page of ``benchmarks.replay``: its head, and a section with a table for each window."""
 
 from __future__ import annotations
 
