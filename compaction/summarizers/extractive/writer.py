@@ -65,7 +65,7 @@ class SummaryWriter:
         memories = request.notes.of(Memories)
         self._request = request
         self._memory = memories.of(messages, redact, after=request.originals)
-        self._read = partial(memories.readings.of, redact=redact)
+        self._read = partial(memories.read, redact=redact)
         focus = WORD.findall((request.focus or "").casefold())
         self._focus = tuple(dict.fromkeys([word for word in focus if len(word) > 1]))  # the topic that has most room
         self._told = set[str]()  # statements in the lines of a talk

@@ -27,7 +27,7 @@ def summary_of(messages: list[dict[str, Any]], budget: int, summarizer: Summariz
 
 
 def talk_of(messages: list[dict[str, Any]]) -> list[Utterance]:
-    return talk_in([openai_chat.read(each) for each in messages], Memories().readings.of, str)
+    return talk_in([openai_chat.read(each) for each in messages], Memories().read, str)
 
 
 def test_an_answer_with_names_is_kept_before_chatter() -> None:
