@@ -53,7 +53,7 @@ class SummaryStrategy(CompactionStrategy):
         """
         replaced = replaced_by(index, request)
         room = self.room(index, replaced, most)
-        numbers, tokens = summarizers.message_numbers(request), summarizers.quoted_tokens(request, tokens)
+        numbers, tokens = summarizers.excerpt_options(request, tokens)
         said = self.excerpt(index, replaced, min(tokens, self.excerpt_room(index, replaced, most)), numbers)
         left = room - index.counter.count_text(said) if said else room
         return attrs.evolve(request, said=said, budget=max(1, min(request.budget, left)))

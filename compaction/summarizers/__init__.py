@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from .extractive import asked_in as asked_in
     from .extractive import denial_in as denial_in
     from .extractive import excerpt as excerpt
+    from .extractive import excerpt_options as excerpt_options
     from .extractive import facts_in as facts_in
     from .extractive import is_short_answer as is_short_answer
     from .extractive import listed as listed
-    from .extractive import message_numbers as message_numbers
     from .extractive import one_line as one_line
-    from .extractive import quoted_tokens as quoted_tokens
     from .extractive import quoted_words as quoted_words
     from .extractive import shortened as shortened
     from .extractive import split_excerpt as split_excerpt
@@ -70,8 +69,8 @@ export_lazily(
     {
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time asks_model usable_text",
         "cached": "CachedSummarizer",
-        "extractive": "DENIAL DigestSummarizer FactSummarizer answer_offline asked_in denial_in excerpt facts_in"
-        " is_short_answer listed message_numbers one_line quoted_tokens quoted_words shortened split_excerpt task_of"
+        "extractive": "DENIAL DigestSummarizer FactSummarizer answer_offline asked_in denial_in excerpt"
+        " excerpt_options facts_in is_short_answer listed one_line quoted_words shortened split_excerpt task_of"
         " without_excerpts",
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from .denials import denial_in as denial_in
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import answer_offline as answer_offline
-    from .digest import message_numbers as message_numbers
-    from .digest import quoted_tokens as quoted_tokens
+    from .digest import excerpt_options as excerpt_options
     from .excerpt import excerpt as excerpt
     from .excerpt import task_of as task_of
     from .excerpt_text import quoted_words as quoted_words
@@ -63,7 +62,7 @@ export_lazily(
     __name__,
     {
         "denials": "DENIAL denial_in",
-        "digest": "DigestSummarizer FactSummarizer answer_offline message_numbers quoted_tokens",
+        "digest": "DigestSummarizer FactSummarizer answer_offline excerpt_options",
         "facts": "facts_in",
         "page": "listed",
         "excerpt": "excerpt task_of",

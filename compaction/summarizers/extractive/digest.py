@@ -18,7 +18,7 @@ from ...messages import Message, ToolResultPart
 from ..base import SummaryRequest
 from ..redaction import redact as redact_secrets
 from .kinds import Kind
-from .memory import ConversationMemory, Memories
+from .memory import Memories
 from .writer import SummaryWriter
 
 _TURNOVER: Final = 0.04  # the share of the budget that new facts may always have
@@ -94,9 +94,8 @@ class DigestSummarizer:
         if request is given and not any(map(_says_something, messages)):
             raise SummaryFailed("there are no new messages to make a digest of")
         writer = SummaryWriter(request, messages, self.redact or str)
-        page, limit = writer.page, writer.page.limit
-        shares = _of_talk(writer) or _OF_DIGEST
-        before = page.tokens(writer.earlier.text) if request.previous else 0
+        page, limit, shares = writer.page, writer.page.limit, _shares_of(writer, _OF_DIGEST)
+        before = page.tokens(writer.earlier.text)
         filled = before + self.growth * (limit - before)  # what all but rules, tasks and errors may fill in this round
         turnover = _TURNOVER * limit
 
@@ -114,8 +113,6 @@ class DigestSummarizer:
         writer.add_statements(Kind.REMARK, filled)
         writer.add_calls(filled)
         writer.add_last_words(filled)
-        if self.growth == 1:
-            writer.add_facts(limit)
         writer.count_left_out()
         return page.text()
 
@@ -151,11 +148,8 @@ class FactSummarizer:
         Raises:
             SummaryFailed: If the budget is too small for a single line.
         """
-        messages = _messages(request)
-        request = _with_summaries(request)
-        writer = SummaryWriter(request, messages, self.redact or str)
-        limit = writer.page.limit
-        shares = _of_talk(writer) or _OF_LIST
+        writer = SummaryWriter(_with_summaries(request), _messages(request), self.redact or str)
+        limit, shares = writer.page.limit, _shares_of(writer, _OF_LIST)
         writer.add_first(shares.request * limit)
         _add_lines(writer, shares, limit, foreign=not request.originals)
         if request.previous and not request.originals:
@@ -174,10 +168,10 @@ def answer_offline(request: SummaryRequest) -> str:
     return summarizer.summarize(request)
 
 
-def _of_talk(writer: SummaryWriter) -> _Shares | None:
-    """Return the shares of a talk; ``None`` for any other conversation."""
+def _shares_of(writer: SummaryWriter, otherwise: _Shares) -> _Shares:
+    """Return the shares of a talk, or else these."""
     if not writer.talk:
-        return None
+        return otherwise
     return _OF_TALK if writer.is_between_people else _OF_CHAT
 
 
@@ -200,37 +194,26 @@ def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign
     writer.add_talk(filled)
 
 
-def message_numbers(request: SummaryRequest) -> dict[int, int]:
-    """Return the numbers of messages in a digest of a single round, by the identity of the caller's object.
+def excerpt_options(request: SummaryRequest, tokens: int) -> tuple[dict[int, int], int]:
+    """Return which numbers of messages an excerpt of the user's words shall have, and how many of these tokens.
 
-    There are numbers if two messages may name the same thing with different values, so that the later one can be told. In
-    later rounds they would take room from the words: they cost `hermes` a fifth of the old facts in the four long service
-    sessions (``make bench-replay``).
+    There are numbers, by the identity of the caller's object, beside a digest of a single round, if two messages may name the
+    same thing with different values: so the later one can be told. In later rounds they would take room from the words: they
+    cost `hermes` a fifth of the old facts in the four long service sessions (``make bench-replay``).
+
+    Beside such a digest of people who talk, the excerpt has an eighth: the digest chooses among all that was said, and the
+    excerpt only holds what is newest. But if the user says less than a third of it, the other one is an assistant, and the
+    user's words come first.
     """
-    memory = _memory_of_single_round(request)
-    if memory is None or not memory.statements.has_contested:
-        return {}
-    return {id(each.raw): number for number, each in enumerate([*request.originals, *_messages(request)], 1)}
-
-
-def quoted_tokens(request: SummaryRequest, tokens: int) -> int:
-    """Return how many of these tokens an excerpt of the user's words shall have beside a digest of a single round.
-
-    Where people talk, it is an eighth: the digest chooses among all that was said, and the excerpt only holds what is newest.
-    But if the user says less than a third of it, the other one is an assistant, and the user's words come first.
-    """
-    memory = _memory_of_single_round(request)
-    if memory is None or not memory.is_between_people:
-        return tokens
-    said = sum(len(message.said) for message in _messages(request))
-    return tokens // 8 if said > _OF_A_PERSON * memory.chars else tokens
-
-
-def _memory_of_single_round(request: SummaryRequest) -> ConversationMemory | None:
     summarizer = request.summarizer
     if not isinstance(summarizer, DigestSummarizer) or summarizer.growth < 1:
-        return None
-    return request.notes.of(Memories).of(_messages(request), summarizer.redact or str, after=request.originals)
+        return {}, tokens
+    messages = _messages(request)
+    memory = request.notes.of(Memories).of(messages, summarizer.redact or str, after=request.originals)
+    numbered = enumerate([*request.originals, *messages], 1) if memory.statements.has_contested else ()
+    if memory.is_between_people and sum(len(message.said) for message in messages) > _OF_A_PERSON * memory.chars:
+        tokens //= 8
+    return {id(message.raw): number for number, message in numbered}, tokens
 
 
 def _messages(request: SummaryRequest) -> Sequence[Message]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final
 
 from .actions import is_plan_task
@@ -43,11 +42,6 @@ class EarlierSummary:
 
     def __contains__(self, part: str) -> bool:
         return part in self._searched
-
-    @cached_property
-    def calls(self) -> frozenset[str]:
-        """The calls that it has with the outcome that they have now."""
-        return frozenset([action.call for action in self._memory.actions.values() if action.line in self])
 
     def facts(self) -> list[str]:
         """Return the facts in its lists."""

@@ -97,6 +97,17 @@ class StatementTable:
         """Whether two statements may be about one thing, but have different values."""
         return any(text in self.current for each in self.current.values() for text in each.older)
 
+    def older_values(self) -> set[str]:
+        """Return the values of statements that a later one may be about: both share a word, and have values of one shape."""
+        named = set[tuple[str, str]]()  # the shapes of values, each with a word that later statements have
+        older, newer = set[str](), set[str]()
+        for said in reversed(self.current.values()):
+            statement = said.statement
+            for shape, value in statement.values:
+                (newer if named.isdisjoint((shape, stem) for stem in statement.stems) else older).add(value)
+            named.update((shape, stem) for shape, _ in statement.values for stem in statement.stems)
+        return older - newer
+
     def rarity(self, said: Remembered) -> float:
         """Return how much of a statement is words that few others have, for its length; O(its words)."""
         stems = sorted(said.statement.stems)
