@@ -23,7 +23,7 @@ The way of the user's words through the files, with an example::
 | whether a sentence is a rule | the examples in ``benchmarks/statements``; thresholds in `kinds` |
 | which statement replaces which | `statement_table`, and `subjects` for what two have in common |
 | what counts as an exact fact, and which is kept | `facts`, `fact_table` |
-| how a call, an error or a row is shown; what counts as the reason for a denial | `actions`; `denials` |
+| how a call, an error or a row is shown; what counts as the reason for a denial | `actions`; `statements` |
 | what comes first, and how much of it | `digest` |
 | how a line is written | `writer`, `page`, `sections` |
 | what is read again in a later round | `memory`, `earlier` |
@@ -39,8 +39,6 @@ from typing import TYPE_CHECKING
 from ...lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .denials import DENIAL as DENIAL
-    from .denials import denial_in as denial_in
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import answer_offline as answer_offline
     from .digest import excerpt_options as excerpt_options
@@ -55,13 +53,14 @@ if TYPE_CHECKING:
     from .questions import asked_in as asked_in
     from .questions import is_short_answer as is_short_answer
     from .sentences import one_line as one_line
+    from .statements import DENIAL as DENIAL
+    from .statements import denial_in as denial_in
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
 
 export_lazily(
     __name__,
     {
-        "denials": "DENIAL denial_in",
         "digest": "DigestSummarizer FactSummarizer answer_offline excerpt_options",
         "facts": "facts_in",
         "page": "listed",
@@ -70,5 +69,6 @@ export_lazily(
         "own_lines": "shortened",
         "questions": "asked_in is_short_answer",
         "sentences": "one_line",
+        "statements": "DENIAL denial_in",
     },
 )

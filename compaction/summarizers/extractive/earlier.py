@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from .actions import is_plan_task
+from .actions import is_open
 from .facts import FactKind, facts_in
 from .lines import SPEAKER
 from .memory import ConversationMemory
-from .searched_text import SearchedText
+from .page import SearchedText
 from .sections import Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM
@@ -71,7 +71,7 @@ class EarlierSummary:
             or line.partition(" -> ")[0] in memory.actions  # "shell(make) -> ok"
             or bare in memory.rows
             or rest in memory.rows  # "list: id=227 name=Ada Berg"
-            or (head in memory.plans and is_plan_task(rest))  # "todo: done: Port it"
+            or (head in memory.plans and is_open(rest) is not None)  # "todo: done: Port it"
             or self._is_own(head, rest)
             or _COUNTED.fullmatch(line) is not None
         )

@@ -27,7 +27,7 @@ from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
 from .actions import argument_values
 from .excerpt_text import EXCERPT_HEADING, quotation, read_quotation, write_excerpt
-from .kinds import Judgement, Kind, judge
+from .kinds import Kind, Statement, judge
 from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .questions import QUESTION_CHARS, in_chars, question_of
 from .statements import speaker_of
@@ -159,8 +159,8 @@ class _Entry:
 
     def own(self, *, prose: bool = False) -> set[int]:
         """Return the places of the lines that the user probably wrote; with ``prose``, those inside long prose too."""
-        own = (at for at, line in enumerate(self.lines) if line.is_own and line.text.strip() and (prose or not line.is_prose))
-        return set() if self.label else {*own}
+        lines = enumerate(() if self.label else self.lines)
+        return {at for at, line in lines if line.is_own and line.text.strip() and (prose or not line.is_prose)}
 
     def words(self, places: Collection[int]) -> str:
         """Return the lines at these places; what is between them is marked as left out."""
@@ -168,12 +168,9 @@ class _Entry:
 
     def without(self, known: set[str]) -> _Entry:
         """Return the entry without the user's lines of a long message that are known; all its lines become known."""
-        if len(self.text) <= LONG_MESSAGE:
-            known.update(line.text for line in self.lines)
-            return self
-        lines, said = [*self.lines], set[int]()
+        lines, said, is_long = [*self.lines], set[int](), len(self.text) > LONG_MESSAGE
         for at, line in enumerate(lines):
-            if line.is_own and len(line.text) >= _LEAST_REPEATED and line.text in known:
+            if is_long and line.is_own and len(line.text) >= _LEAST_REPEATED and line.text in known:
                 lines[at] = attrs.evolve(line, is_own=False)
             else:
                 said.add(at)
@@ -213,7 +210,7 @@ class _Room:
     _tokens: int  # of the whole excerpt
     _left: int
     _count: Count
-    _judged: Callable[[str], Judgement] = attrs.field(factory=lambda: cache(judge), init=False)  # for the time of one excerpt
+    _judged: Callable[[str], Statement] = attrs.field(factory=lambda: cache(judge), init=False)  # for the time of one excerpt
     _quoted: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
     _asked: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # the questions in it
 
@@ -227,11 +224,13 @@ class _Room:
             return whole
         once, repeated = _each_once(entries)
         task, newest, others = once[0], once[1:2], once[2:]
-        # 1
-        most_of_task = self._most_of_task(newest)
-        self._put_shortened(task, task.own_words(prose=True), most_of_task)
+        all_left = self._tokens
+        # 1: the task has its share, or more, if the newest message leaves more
+        of_newest = min(sum(self._size(each.text) + _ENTRY for each in newest), int((1 - _TASK_SHARE) * self._tokens))
+        most_of_task = max(self._left - of_newest, min(self._left, int(_TASK_SHARE * self._tokens)))
+        self._put(task, task.own_words(prose=True), most_of_task)
         for entry in newest:
-            self._put_shortened(entry, entry.own_words())
+            self._put(entry, entry.own_words(), all_left)
         # 2
         if sum(self._size(entry.own_words()) for entry in others) > self._left:
             self._put_weightiest(task, newest, others)
@@ -239,7 +238,7 @@ class _Room:
             self._put(entry, entry.own_words())
         for entry in others:
             if entry.place not in self._quoted:
-                self._put_shortened(entry, entry.own_words())
+                self._put(entry, entry.own_words(), all_left)
         # 3
         self._put_questions(once)
         self._put_prose([*newest, *others])
@@ -247,16 +246,10 @@ class _Room:
         # 4
         for entry in once:
             if entry.place not in self._quoted:
-                self._put_shortened(entry, entry.text, most_of_task if entry is task else None)
+                self._put(entry, entry.text, most_of_task if entry is task else all_left)
         for entry in repeated:
             self._put(entry, entry.text)
         return self._quoted
-
-    def _most_of_task(self, newest: Sequence[_Entry]) -> int:
-        """Return how many tokens the task may have: its share, or more, if the newest message leaves more."""
-        share = int(_TASK_SHARE * self._tokens)
-        of_newest = min(sum(self._size(each.text) + _ENTRY for each in newest), int((1 - _TASK_SHARE) * self._tokens))
-        return max(self._left - of_newest, min(self._left, share))
 
     def _put_weightiest(self, task: _Entry, newest: Sequence[_Entry], others: Sequence[_Entry]) -> None:
         """Quote the user's lines, those that matter most first, and the questions that short answers need.
@@ -314,7 +307,7 @@ class _Room:
             heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
             self._put(entry, entry.words(heavy | entry.own()))
         for entry in found:
-            self._put_shortened(entry, entry.own_words(prose=True))
+            self._put(entry, entry.own_words(prose=True), self._tokens)
 
     def _put_pasted(self, entries: Sequence[_Entry]) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
@@ -323,21 +316,21 @@ class _Room:
             if entry.place in self._quoted:
                 self._put(entry, entry.text)
                 before = self._left
-                self._put_shortened(entry, entry.text, self._size(self._quoted[entry.place]) + more)
+                self._put(entry, entry.text, self._size(self._quoted[entry.place]) + more)
                 more -= before - self._left
 
-    def _put_shortened(self, entry: _Entry, text: str, most: int | None = None) -> None:
-        """Quote this text of a message, shortened so that the entry fits, and has at most so many tokens."""
-        if not self._is_whole(entry):
-            around = self._size(self._with_question(entry, text)) - self._count(text)
-            room = self._room_for(entry)
-            tokens = (room if most is None else min(most, room)) - around
-            self._put(entry, shortened(text, tokens, self._count, self._judged))
+    def _put(self, entry: _Entry, text: str, most: int | None = None) -> None:
+        """Quote this text of a message in place of what is quoted of it, unless that is the whole message.
 
-    def _put(self, entry: _Entry, text: str) -> None:
-        """Quote this text of a message, if it fits, in place of what is quoted of it, unless that is the whole."""
-        if not self._is_whole(entry):
-            self._quote(entry, self._with_question(entry, text))
+        With ``most``, it is shortened, so that the entry fits and has at most so many tokens.
+        """
+        question = self._asked.get(entry.place, "")
+        if self._quoted.get(entry.place) == entry.quoted(entry.text, question):
+            return
+        if most is not None:
+            around = self._size(entry.quoted(text, question)) - self._count(text)
+            text = shortened(text, min(most, self._room_for(entry)) - around, self._count, self._judged)
+        self._quote(entry, entry.quoted(text, question))
 
     def _quote(self, entry: _Entry, shown: str) -> bool:
         """Quote a message so, in place of what is quoted of it; return whether that is new, and fits."""
@@ -347,13 +340,6 @@ class _Room:
         self._left = room - self._size(shown)
         self._quoted[entry.place] = shown
         return True
-
-    def _is_whole(self, entry: _Entry) -> bool:
-        return self._quoted.get(entry.place) == self._with_question(entry, entry.text)
-
-    def _with_question(self, entry: _Entry, text: str) -> str:
-        """Return this text of a message with as much of its question as is quoted."""
-        return entry.quoted(text, self._asked.get(entry.place, ""))
 
     def _room_for(self, entry: _Entry) -> int:
         """Return the tokens that are left without what is quoted of a message."""
@@ -376,7 +362,7 @@ def _each_once(entries: Sequence[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
     return once, repeated
 
 
-def _weight(judgement: Judgement, line: WrittenLine) -> float:
+def _weight(judgement: Statement, line: WrittenLine) -> float:
     """Return the weight of a line's kind; less for a plain word, such as "shorter", and for small talk with a number."""
     if judgement.kind is Kind.VALUE and judgement.worth < _WORTH_OF_VALUE:
         return Kind.PLAIN

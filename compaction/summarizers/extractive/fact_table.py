@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
-from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
+
+import attrs
 
 from .facts import FactSource
 
@@ -23,22 +25,20 @@ _RESULT: Final = FactSource.RESULT.value
 _MOST_FACTS: Final = 8_000
 
 
+@attrs.define(eq=False)
 class _Seen:
     """The places where one fact was seen."""
 
-    __slots__ = ("first", "in_results", "last", "lasting", "messages", "rarity", "reused", "said", "shape", "table")
-
-    def __init__(self, shape: str, message: int, table: object) -> None:
-        self.table = table  # the only table that may change it
-        self.shape = shape
-        self.first = message
-        self.last = message
-        self.rarity = 0.0  # the largest share of the facts of a message that it was
-        self.messages = 0  # how many have it
-        self.said = 0  # in how many the assistant says it or uses it in a call
-        self.in_results = 0  # in how many a result shows it
-        self.reused = False  # whether the assistant used it after it was seen
-        self.lasting: float | None = None  # what does not depend on other messages, in the score
+    table: object  # the only table that may change it
+    shape: str
+    first: int  # the number of the first message that has it
+    last: int = 0
+    rarity: float = 0.0  # the largest share of the facts of a message that it was
+    messages: int = 0  # how many have it
+    said: int = 0  # in how many the assistant says it or uses it in a call
+    in_results: int = 0  # in how many a result shows it
+    reused: bool = False  # whether the assistant used it after it was seen
+    lasting: float | None = None  # what does not depend on other messages, in the score
 
     def settle(self, fact: str) -> float:
         """Return the part of the score of a fact that does not depend on other messages."""
@@ -55,9 +55,9 @@ class _Seen:
 
 
 class FactTable:
-    """The facts of a conversation, with where each was seen. Holds state: it grows with each message, up to a bound.
+    """The facts of a conversation, with where each was seen. Holds state: it grows with each message.
 
-    Adding costs O(facts of the message). Past the bound, the half of the facts least likely to be needed is forgotten.
+    Adding costs O(facts of the message).
 
     Attributes:
         messages: The number of messages added.
@@ -72,42 +72,34 @@ class FactTable:
     def __init__(self) -> None:
         self.messages = 0
         self._seen: dict[str, _Seen] = {}
-        self._shapes: dict[str, tuple[int, int]] = {}  # how many facts have a shape, and how many of them the assistant used
+        self._alike: Counter[str] = Counter()  # how many facts have a shape
+        self._reused: Counter[str] = Counter()  # how many of them the assistant used
         self._own = object()  # changes when the facts are shared with a copy
 
     def copy(self) -> FactTable:
         """Return a table with the same facts, which grows by itself. O(facts) in C: what either changes, it copies then."""
-        table = FactTable()
-        table.messages, table._seen, table._shapes = self.messages, self._seen.copy(), self._shapes.copy()
-        self._own = object()
+        table = copy(self)
+        table._seen, table._alike, table._reused = self._seen.copy(), self._alike.copy(), self._reused.copy()
+        self._own, table._own = object(), object()
         return table
 
     def add(self, facts: Mapping[str, int]) -> None:
         """Add the facts of a message, each with the value of the sources that showed it."""
-        self._see(facts)
-        if len(self._seen) > _MOST_FACTS:
-            kept = set(self.best(_MOST_FACTS // 2))
-            self._seen = {fact: seen for fact, seen in self._seen.items() if fact in kept}
-
-    def _see(self, facts: Mapping[str, int]) -> None:
-        """Add the facts of a message, without a bound."""
         known, place, own = self._seen, self.messages, self._own
         rarity = 1 / max(1, len(facts))
         for fact, bits in facts.items():
             seen = known.get(fact)
             said = bits & _ASSISTANT != 0
             if seen is None:
-                seen = known[fact] = _Seen(sys.intern(_shape(fact)), place, own)
-                alike, used = self._shapes.get(seen.shape, (0, 0))
-                self._shapes[seen.shape] = alike + 1, used
+                seen = known[fact] = _Seen(own, sys.intern(_shape(fact)), place)
+                self._alike[seen.shape] += 1
             else:
                 if seen.table is not own:
                     seen = known[fact] = copy(seen)
                     seen.table = own
                 if said and not seen.reused:
                     seen.reused = True
-                    alike, used = self._shapes[seen.shape]
-                    self._shapes[seen.shape] = alike, used + 1
+                    self._reused[seen.shape] += 1
             seen.rarity = max(seen.rarity, rarity)
             seen.messages += 1
             seen.last = place
@@ -116,11 +108,17 @@ class FactTable:
             seen.lasting = None
         self.messages += 1
 
+    def prune(self) -> None:
+        """Forget the half of the facts least likely to be needed, if they are past the bound."""
+        if len(self._seen) > _MOST_FACTS:
+            kept = set(self.best(_MOST_FACTS // 2))
+            self._seen = {fact: seen for fact, seen in self._seen.items() if fact in kept}
+
     def followed_by(self, messages: Iterable[Mapping[str, int]]) -> FactTable:
         """Return a table that also has the facts of later messages; this one stays as it was. O(facts) in C."""
         table = self.copy()
         for facts in messages:
-            table._see(facts)
+            table.add(facts)
         return table
 
     def is_unused(self, fact: str) -> bool:
@@ -136,16 +134,18 @@ class FactTable:
         as one). It is less likely if many results show it, if it is long, and if it holds blanks. ``bonus`` is added to the
         score of a fact, which is about the logarithm of how likely it is.
         """
-        of_shape = {shape: 0.4 * math.log((used + 0.3) / (known + 3)) for shape, (known, used) in self._shapes.items()}
-        log, now, facts = math.log, self.messages, list(self._seen)
-        scores = [  # computed for every fact: no method is called
-            (seen.settle(fact) if seen.lasting is None else seen.lasting) + of_shape[seen.shape] - 0.4 * log(now - seen.last)
+        of_shape = {shape: 0.4 * math.log((self._reused[shape] + 0.3) / (known + 3)) for shape, known in self._alike.items()}
+        log, now = math.log, self.messages
+        scores = {  # computed for every fact: no method is called
+            fact: (seen.settle(fact) if seen.lasting is None else seen.lasting)
+            + of_shape[seen.shape]
+            - 0.4 * log(now - seen.last)
             for fact, seen in self._seen.items()
-        ]
+            if fact not in without
+        }
         if bonus is not None:
-            scores = [score + bonus(fact) for score, fact in zip(scores, facts, strict=True)]
-        ranked = map(facts.__getitem__, sorted(range(len(facts)), key=scores.__getitem__, reverse=True))
-        return list(islice((fact for fact in ranked if fact not in without) if without else ranked, count))
+            scores = {fact: score + bonus(fact) for fact, score in scores.items()}
+        return sorted(scores, key=scores.__getitem__, reverse=True)[:count]
 
 
 def _shape(fact: str) -> str:

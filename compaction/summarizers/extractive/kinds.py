@@ -38,15 +38,19 @@ class Kind(float, enum.Enum):
 
 
 @attrs.frozen
-class Judgement:
-    """The judgement of a sentence."""
+class Statement:
+    """A sentence, with the sentence before it if it refers to that one; or an item of a list, or a row of a table."""
 
+    text: str
     kind: Kind
-    stems: frozenset[str]  # the beginnings of its words, by which two statements about one thing are recognized
-    changes: bool  # whether it says that something changed
-    is_request: bool  # whether it asks something, or for something now
-    refers: bool  # whether it cannot be understood without the sentence before it
-    worth: int  # the probability that it is worth keeping, in per mille
+    stems: frozenset[str] = frozenset()  # the beginnings of its words, by which two statements about one thing are recognized
+    values: tuple[tuple[str, str], ...] = ()  # the values in it, each with its shape
+    changes: bool = False  # whether it says that something changed
+    is_request: bool = False  # whether it asks something, or for something now
+    refers: bool = False  # whether it cannot be understood without the sentence before it
+    worth: int = PER_MILLE  # the probability that it is worth keeping, in per mille
+    lead: str = ""  # what it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one
+    by: str = ""  # who said it, if it may not have been the user; ``""`` for the user
 
 
 _KINDS: Final = {
@@ -109,8 +113,8 @@ _PERSONS: Final = word_set(  # the first and the second person
 _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
 
 
-def judge(sentence: str) -> Judgement:
-    """Return the judgement of a sentence that a user said; O(characters).
+def judge(sentence: str) -> Statement:
+    """Return a sentence that a user said as a statement, with all that its words tell; O(characters).
 
     >>> judge("Never touch prod.db.").kind.name, judge("The sign at the door: never touch prod.db.").kind.name
     ('RULE', 'DUTY')
@@ -118,15 +122,13 @@ def judge(sentence: str) -> Judgement:
     read = sentence[:LONGEST_SENTENCE]
     said = _QUOTED.sub(" ", read)
     shares = classifier().probabilities(said)
-    worth = _of_people(shares, _KEPT)
-    kind = _kind(shares, worth, has_value=bool(values_of(read)))
+    worth, values, stems, points = _of_people(shares, _KEPT), values_of(read), stems_of(read), points_back(read)
+    kind = _kind(shares, worth, has_value=bool(values))
     if kind is Kind.RULE and is_announced(said):
         kind = Kind.DUTY
-    stems = stems_of(read)
-    points = points_back(read)
     changes = shares[_CHANGE] >= _CHANGES or (kind is Kind.VALUE and len(stems) <= 1 and points)
     is_request = _of_people(shares, _REQUESTED) >= _HALF
-    return Judgement(kind, stems, changes, is_request, kind in _REFERRING and points, worth)
+    return Statement(sentence, kind, stems, values, changes, is_request, kind in _REFERRING and points, worth)
 
 
 def _kind(shares: list[int], worth: int, *, has_value: bool) -> Kind:

@@ -12,14 +12,13 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ...messages import Message, ToolResultPart
-from .actions import Action, PlanTask, RowSearch, error_in, outcome_of
-from .denials import denial_statements
+from .actions import Action, RowSearch, error_in, outcome_of
 from .fact_table import FactTable
 from .facts import FactSource
 from .lines import SPEAKER
-from .reading import CallReading, Reading, Redact, read_message
+from .reading import Reading, Redact, read_message
 from .statement_table import MOST, StatementTable
-from .statements import QUOTED
+from .statements import QUOTED, denial_statements
 
 _MOST_READINGS: Final = 2_048
 _MOST_MEMORIES: Final = 8
@@ -49,7 +48,7 @@ class ConversationMemory:
         self.statements = StatementTable()  # the statements that hold
         self.requests: list[str] = []  # the user's first message and the latest one
         self.actions: dict[str, Action] = {}  # the last action of each call, by the call, in the order last made
-        self.plans: dict[str, tuple[int, tuple[PlanTask, ...]]] = {}  # the agent's tasks: of each tool, message and latest list
+        self.plans: dict[str, Action] = {}  # the latest call of each tool that takes the list of the agent's tasks
         self.files: dict[str, bool] = {}  # files that calls named, in the order last used, with whether one changed them
         self.rows: dict[str, tuple[int, str]] = {}  # rows of results that the user asked for, with message and tool
         self.last_words = ""  # the assistant's last text
@@ -93,6 +92,7 @@ class ConversationMemory:
     def add(self, reading: Reading) -> None:
         """Add the reading of the next message; O(its size)."""
         self.facts.add(reading.facts)
+        self.facts.prune()
         self.unread += reading.unread
         self.chars += len(reading.text)
         self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
@@ -132,22 +132,22 @@ class ConversationMemory:
         self._is_answered |= reading.source is FactSource.ASSISTANT
         self._demonstration = self.messages if reading.shows_work and not self._is_answered else None
 
-    def _begin(self, call: CallReading) -> None:
+    def _begin(self, call: Action) -> None:
         """Note a call, which has no outcome yet, and its files; or the plan in it."""
+        call = attrs.evolve(call, place=self.messages)
         if call.plan or call.tool in self.plans:
-            self.plans[call.tool] = self.messages, call.plan
+            self.plans[call.tool] = call
             return
-        self.actions.pop(call.line, None)
-        self.actions[call.line] = self._open[call.id] = Action(call.line, changes=call.changes, place=self.messages)
+        self.actions.pop(call.call, None)
+        self.actions[call.call] = self._open[call.id] = call
         for path in call.paths:
             self.files[path] = self.files.pop(path, False) or call.changes
 
     def _finish(self, result: ToolResultPart) -> None:
         """Note the outcome of a call, and the rows of its result that the user asked for."""
         action = self._open.pop(result.call_id, None)
-        tool = "Result"
+        tool = "Result" if action is None else action.tool
         if action is not None:
-            tool = action.call.partition("(")[0]
             error = error_in(result.text, certain=bool(result.failed))
             outcome = error or outcome_of(result, action.changes)
             self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from .kinds import Judgement, Kind, judge
+from .kinds import Kind, Statement, judge
 from .lines import FENCE, fenced_blocks, is_printed
 from .sentences import chars_within, sentences_in
 
@@ -100,7 +100,7 @@ def joined(lines: Sequence[WrittenLine], chosen: Collection[int]) -> str:
     return "".join(parts[1:])
 
 
-def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Judgement] = judge) -> str:
+def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Statement] = judge) -> str:
     r"""Return a text in at most so many tokens: whole if it fits, or else its own lines before those that look pasted.
 
     Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept. ``judged`` is
@@ -136,7 +136,7 @@ def _without_middle(text: str, tokens: int, count: Count) -> str:
     return f"{head.rstrip()} {LEFT_OUT} {tail.lstrip()}"
 
 
-def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Judgement]) -> list[int]:
+def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Statement]) -> list[int]:
     """Return the places of the lines: the user's own, those that matter most first, and then the others.
 
     The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other

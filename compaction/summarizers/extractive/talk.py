@@ -117,29 +117,24 @@ def _said(message: Message, place: int, read: Callable[[Message], Reading], reda
         text = redact(both_ends(message.text))
         return [Utterance(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= LONGEST_SENTENCE]
     reading = read(message)
-    if reading.source is not FactSource.USER:
-        return []
-    return [
-        Utterance(part, each.text, place, each.lead, each.by) for each in reading.statements for part in sentences_in(each.text)
-    ]
+    said = reading.statements if reading.source is FactSource.USER else ()
+    return [Utterance(part, each.text, place, each.lead, each.by) for each in said for part in sentences_in(each.text)]
 
 
 def _by_speakers(said: list[list[Utterance]]) -> list[list[Utterance]]:
     """Return the messages, with the speakers' names apart where the user's messages begin with them."""
     users = [message for message in said if message[0].by != ASSISTANT]
-    named = [match for message in users if (match := SPEAKER.match(message[0].text))]
+    named = {id(message): match for message in users if (match := SPEAKER.match(message[0].text))}
     if len(named) < max(2, _LEAST_SPEAKING * len(users)):
         return said
-    return [_of_speaker(message) for message in said]
+    return [_of_speaker(message, named.get(id(message))) for message in said]
 
 
-def _of_speaker(message: list[Utterance]) -> list[Utterance]:
-    first = message[0]
-    match = None if first.by == ASSISTANT else SPEAKER.match(first.text)
-    if match is None:
+def _of_speaker(message: list[Utterance], name: re.Match[str] | None) -> list[Utterance]:
+    if name is None:
         return message
-    rest = attrs.evolve(first, text=first.text[match.end() :])
-    return [attrs.evolve(each, by=each.by or match[1]) for each in (rest, *message[1:])]
+    first = attrs.evolve(message[0], text=message[0].text[name.end() :])
+    return [attrs.evolve(each, by=each.by or name[1]) for each in (first, *message[1:])]
 
 
 def _own_features(sentence: Utterance, words: set[str], rarity: Mapping[str, float]) -> dict[str, float]:
@@ -168,10 +163,9 @@ def _weighed(
     after = said[place + 1] if place + 1 < len(said) else []
     asked = bool(before) and ends_in(before[-1].text, ASKING)
     around = {
-        **{
-            f"its message: {name}": sum(map(mul, sizes, [each[name] for each in own[place]])) / sum(sizes)
-            for name in _OF_MESSAGE
-        },
+        f"its message: {name}": sum(map(mul, sizes, [each[name] for each in own[place]])) / sum(sizes) for name in _OF_MESSAGE
+    }
+    around |= {
         "its message: sentences": math.log(len(sizes)),
         "length of the message before": math.log(1 + sum(len(each.text) for each in before)),
         "length of the message after": math.log(1 + sum(len(each.text) for each in after)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -15,7 +15,7 @@ import attrs
 from ...index import GroupKind
 from ...messages import Message
 from ..base import SummaryRequest
-from .actions import argument_values
+from .actions import argument_values, is_open
 from .earlier import EarlierSummary
 from .facts import facts_in
 from .kinds import Kind
@@ -189,10 +189,10 @@ class SummaryWriter:
 
     def add_plans(self, upto: float) -> None:
         """Add the tasks of the agent's latest plan, the open ones first."""
-        for tool, (place, plan) in self._memory.plans.items():
-            for task in sorted(plan, key=attrgetter("is_open"), reverse=True):
-                section = Section.NEXT if task.is_open else Section.DONE
-                self.page.add(Item(section, task.text, place=place, by=tool), upto=upto)
+        for tool, call in self._memory.plans.items():
+            for task in sorted(call.plan, key=lambda task: not is_open(task)):
+                section = Section.NEXT if is_open(task) else Section.DONE
+                self.page.add(Item(section, task, place=call.place, by=tool), upto=upto)
 
     def add_calls(self, upto: float) -> None:
         """Add the other calls, and then files."""
