@@ -101,18 +101,18 @@ class DigestSummarizer:
 
         # the task, the rules and what the earlier summary held, which new lines do not push out
         writer.add_first(shares.request * (limit - turnover))
-        writer.add_statements(Kind.DUTY, page.used + shares.said * limit)
+        writer.fill(writer.statements(Kind.DUTY), page.used + shares.said * limit)
         writer.add_held(limit - turnover)
         # new lines, each kind up to its share, then those that had no room in it, and facts
         _add_lines(writer, shares, filled)
-        writer.add_statements(Kind.REQUEST, (1 - shares.facts) * filled)
+        writer.fill(writer.statements(Kind.REQUEST), (1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
         # the rest: failures, and what weighs as much as a task, may fill the page; other words may fill only this round's part
-        writer.add_found(limit)
-        writer.add_statements(Kind.TASK, limit)
-        writer.add_statements(Kind.REMARK, filled)
-        writer.add_calls(filled)
-        writer.add_last_words(filled)
+        writer.fill(writer.found, limit)
+        writer.fill(writer.statements(Kind.TASK), limit)
+        writer.fill(writer.statements(Kind.REMARK), filled)
+        writer.fill(writer.calls, filled)
+        writer.fill(writer.last_words(), filled)
         writer.count_left_out()
         return page.text()
 
@@ -155,8 +155,8 @@ class FactSummarizer:
         if request.previous and not request.originals:
             writer.add_earlier_facts()
         writer.add_facts(limit)
-        writer.add_statements(Kind.REQUEST, limit)
-        writer.add_found(limit)
+        writer.fill(writer.statements(Kind.REQUEST), limit)
+        writer.fill(writer.found, limit)
         return writer.page.text()
 
 
@@ -182,15 +182,15 @@ def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign
     """
     page, limit = writer.page, writer.page.limit
     start = page.used
-    writer.add_statements(Kind.TASK, start + shares.said * limit)
-    writer.add_statements(Kind.SMALL_TALK, start + shares.said * filled)
+    writer.fill(writer.statements(Kind.TASK), start + shares.said * limit)
+    writer.fill(writer.statements(Kind.SMALL_TALK), start + shares.said * filled)
     if foreign:
-        writer.add_foreign(start + (shares.said + shares.foreign) * limit)
-    writer.add_plans(page.used + shares.plan * limit)
+        writer.fill(writer.foreign_lines(), start + (shares.said + shares.foreign) * limit)
+    writer.fill(writer.plans(), page.used + shares.plan * limit)
     if not writer.talk:  # in which they are chosen as all other sentences are
-        writer.add_findings(page.used + max(_LEAST_FINDINGS, shares.findings * limit))
-    writer.add_found(page.used + shares.failed * limit)
-    writer.add_calls(min(filled, page.used + shares.calls * limit))
+        writer.fill(writer.findings(), page.used + max(_LEAST_FINDINGS, shares.findings * limit))
+    writer.fill(writer.found, page.used + shares.failed * limit)
+    writer.fill(writer.calls, min(filled, page.used + shares.calls * limit))
     writer.add_talk(filled)
 
 

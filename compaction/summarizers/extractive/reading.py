@@ -12,7 +12,7 @@ from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import Action, action_of, argument_values
 from .facts import FactSource, facts_in, is_telling
 from .kinds import Statement
-from .passages import Passage, passages
+from .passages import passages
 from .sentences import READ_CHARS, both_ends
 from .statements import SYSTEM, assistant_statements, speaker_of, user_statements
 from .voices import Voice, is_output
@@ -49,26 +49,18 @@ class Reading:
 def read_message(message: Message, redact: Redact = str) -> Reading:
     """Return the reading of a message; O(characters)."""
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
-    unread = int(len(text) > READ_CHARS)
+    unread = sum(len(each) > READ_CHARS for each in (text, *(result.text for result in message.tool_results())))
     text = redact(both_ends(text))
     source = _source(message, text)
     facts = dict.fromkeys(facts_in(text), source.value)
     calls, results = _exchanges(message, facts, redact)
-    unread += sum(len(part.text) > READ_CHARS for part in message.parts if isinstance(part, ToolResultPart))
-    statements: tuple[Statement, ...] = ()
-    shows_work = False
-    if source is FactSource.USER:
-        spoken = [*passages(text)]
-        statements = tuple(user_statements(spoken))
-        if speaker := speaker_of(message):
-            statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
-        shows_work = _shows_work(text, spoken)
-    elif message.is_system:
-        statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(passages(text))])
-    elif source is FactSource.ASSISTANT:
-        statements = tuple(assistant_statements(text))
-    request = text[:_REQUEST_CHARS]
-    return Reading(source, request, statements, facts, tuple(calls), tuple(results), unread, shows_work)
+    spoken = [*passages(text)] if source is FactSource.USER or message.is_system else []
+    statements = tuple(assistant_statements(text) if source is FactSource.ASSISTANT else user_statements(spoken))
+    if spoken and (speaker := SYSTEM if message.is_system else speaker_of(message)):
+        statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
+    printed = sum(len(each.text) for each in spoken if each.voice is Voice.PROGRAM)
+    shows_work = not message.is_system and len(text) >= _DEMONSTRATION_CHARS and printed > _PRINTED_SHARE * len(text)
+    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), unread, shows_work)
 
 
 def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[Action], list[ToolResultPart]]:
@@ -86,14 +78,6 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
             results.append(part if result is part.text else attrs.evolve(part, text=result))
             _add(facts, facts_in(result), FactSource.RESULT)
     return calls, results
-
-
-def _shows_work(text: str, spoken: Iterable[Passage]) -> bool:
-    """Return whether a user's message is long and in good part what programs printed."""
-    if len(text) < _DEMONSTRATION_CHARS:
-        return False
-    printed = sum(len(each.text) for each in spoken if each.voice is Voice.PROGRAM)
-    return printed > _PRINTED_SHARE * len(text)
 
 
 def _source(message: Message, text: str) -> FactSource:

@@ -49,10 +49,9 @@ _PLACE_OF_FOREIGN: Final = -1e6
 
 
 class SummaryWriter:
-    """Fills a page. Holds state: the page.
+    """Fills a page with the lines of each kind, of which the most important come first. Holds state: the page.
 
-    Each method adds the lines of one kind, the most important first, as long as the text has at most ``upto`` tokens. What
-    stands on the page, or is visible beside it, is not added again.
+    A line that stands on the page already, or is visible beside it, is ``None``.
 
     Attributes:
         page: The page.
@@ -123,30 +122,6 @@ class SummaryWriter:
         return {*statements.replaced, *statements.replaced_values, *(older - newer), *unused}
 
     @cached_property
-    def _found(self) -> list[Item]:
-        """Failed calls, and rows that the user asked for: those of the earlier summary first, then the newest."""
-        failed = (each for each in self._memory.actions.values() if each.failed)
-        found = [(each.place, Item(Section.BLOCKED, each.line, place=each.place)) for each in failed]
-        rows = self._memory.rows.items()
-        found += [(place, Item(Section.CONTEXT, row, place=place, by=tool)) for row, (place, tool) in rows]
-        found.sort(key=lambda each: (each[1].text not in self.earlier, -each[0]))
-        return [item for _, item in found]
-
-    @cached_property
-    def _calls(self) -> list[Item]:
-        """The other calls: those in the focus, then those of the earlier summary, of changes, and the newest."""
-        calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
-        calls.sort(key=lambda each: (self._is_in_focus(each.line), each.line in self.earlier, each.changes), reverse=True)
-        return [Item(Section.DONE, each.line, place=each.place) for each in calls]
-
-    @cached_property
-    def _files(self) -> list[Item]:
-        """The files that calls named: those that one changed first, and the newest first."""
-        oldest_first = sorted(self._memory.files.items(), key=itemgetter(1))
-        labels = ("Read", "Changed")
-        return [Item(Section.FILES, path, labels[changed], place) for place, (path, changed) in enumerate(oldest_first[::-1])]
-
-    @cached_property
     def _ranked_facts(self) -> list[str]:
         """The facts of the conversation and of what stays in the view, those most likely to be needed first."""
         kept = (group for group in self._request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
@@ -164,6 +139,14 @@ class SummaryWriter:
                 first = self.page.shortened(whole, max(tokens, min(_FIRST_TOKENS, self.page.limit / 4)))
                 self.page.add(Item(Section.GOAL, first, place=-1, by="First"), upto=self.page.limit)
 
+    def fill(self, items: Iterable[Item | None], upto: float) -> None:
+        """Add lines, as long as the text has at most ``upto`` tokens, until a dozen in a row did not fit."""
+        misses = 0
+        for item in items:
+            misses = 0 if item is None or self.page.add(item, upto=upto) else misses + 1
+            if misses > _MOST_MISSES:
+                return
+
     def add_held(self, upto: float) -> None:
         """Add the lines and facts of the earlier summary that nothing replaced."""
         if not self.earlier.text:
@@ -171,79 +154,67 @@ class SummaryWriter:
         held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
         self.page.add_facts(held, upto=upto, held=True)
         if not self.talk:  # there, `add_talk` does so, with the speakers
-            self._fill(map(self._item, filter(self._is_held, self._of_kind(Kind.REMARK))), upto)
-        lines = (self._found, self._calls, self._files)
-        found, calls, files = ([each for each in some if each.text in self.earlier] for some in lines)
-        self._fill(found, upto)
-        self._add_calls(calls, files, upto)
+            self.fill(map(self._item, filter(self._is_held, self._ranked)), upto)
+        self.fill((each for each in (*self.found, *self.calls) if each.text in self.earlier), upto)
 
-    def add_foreign(self, upto: float) -> None:
-        """Add the lines of an earlier summary that somebody else wrote."""
+    @cached_property
+    def found(self) -> list[Item]:
+        """Failed calls that did not succeed later, and rows that the user asked for: those that are held, then the newest."""
+        failed = (each for each in self._memory.actions.values() if each.failed)
+        found = [(each.place, Item(Section.BLOCKED, each.line, place=each.place)) for each in failed]
+        rows = self._memory.rows.items()
+        found += [(place, Item(Section.CONTEXT, row, place=place, by=tool)) for row, (place, tool) in rows]
+        found.sort(key=lambda each: (each[1].text not in self.earlier, -each[0]))
+        return [item for _, item in found]
+
+    @cached_property
+    def calls(self) -> list[Item]:
+        """The other calls, those in the focus, that are held, of changes, and the newest first; and then files likewise."""
+        calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
+        calls.sort(key=lambda each: (self._is_in_focus(each.line), each.line in self.earlier, each.changes), reverse=True)
+        files = sorted(self._memory.files.items(), key=itemgetter(1))[::-1]
+        labels = ("Read", "Changed")
+        return [
+            *[Item(Section.DONE, each.line, place=each.place) for each in calls],
+            *[Item(Section.FILES, path, labels[changed], place) for place, (path, changed) in enumerate(files)],
+        ]
+
+    def foreign_lines(self) -> Iterator[Item]:
+        """Yield the lines of an earlier summary that somebody else wrote."""
         for section, lines in self.earlier.foreign_lines().items():
             for place, line in enumerate(lines):
-                self.page.add(Item(section, clipped(line, LONGEST_SENTENCE), place=_PLACE_OF_FOREIGN + place), upto=upto)
+                yield Item(section, clipped(line, LONGEST_SENTENCE), place=_PLACE_OF_FOREIGN + place)
 
-    def add_found(self, upto: float) -> None:
-        """Add failed calls that did not succeed later, and rows that the user asked for."""
-        self._fill(self._found, upto)
-
-    def add_plans(self, upto: float) -> None:
-        """Add the tasks of the agent's latest plan, the open ones first."""
+    def plans(self) -> Iterator[Item]:
+        """Yield the tasks of the agent's latest plan, the open ones first."""
         for tool, call in self._memory.plans.items():
             for task in sorted(call.plan, key=lambda task: not is_open(task)):
-                section = Section.NEXT if is_open(task) else Section.DONE
-                self.page.add(Item(section, task, place=call.place, by=tool), upto=upto)
+                yield Item(Section.NEXT if is_open(task) else Section.DONE, task, place=call.place, by=tool)
 
-    def add_calls(self, upto: float) -> None:
-        """Add the other calls, and then files."""
-        self._add_calls(self._calls, self._files, upto)
-
-    def _add_calls(self, calls: Iterable[Item], files: Iterable[Item], upto: float) -> None:
-        """Add calls, and if all were tried, files up to the first that does not fit."""
-        if self._fill(calls, upto):
-            for file in files:
-                if not self.page.add(file, upto=upto):
-                    return
-
-    def _fill(self, items: Iterable[Item | None], upto: float) -> bool:
-        """Add lines until a dozen in a row did not fit; ``None`` stands somewhere already. Return whether all were tried."""
-        misses = 0
-        for item in items:
-            misses = 0 if item is None or self.page.add(item, upto=upto) else misses + 1
-            if misses > _MOST_MISSES:
-                return False
-        return True
-
-    def add_last_words(self, upto: float) -> None:
-        """Add the assistant's last text, and the number of texts that were not read whole."""
-        memory = self._memory
-        if memory.last_words:
-            self.page.add(Item(Section.IN_PROGRESS, one_line(memory.last_words, LONGEST_SENTENCE), by=ASSISTANT), upto=upto)
-        if memory.unread:
-            line = f"({memory.unread} texts were so long that only both ends were read)"
-            self.page.add(Item(Section.CONTEXT, line), upto=upto)
+    def last_words(self) -> Iterator[Item]:
+        """Yield the assistant's last text, and the number of texts that were not read whole."""
+        if said := self._memory.last_words:
+            yield Item(Section.IN_PROGRESS, one_line(said, LONGEST_SENTENCE), by=ASSISTANT)
+        if unread := self._memory.unread:
+            yield Item(Section.CONTEXT, f"({unread} texts were so long that only both ends were read)")
 
     # ---------------------------------------------------------------- statements
 
-    def add_statements(self, least: Kind, upto: float) -> None:
-        """Add the statements of a kind, and of those that weigh more."""
-        self._fill(map(self._item, self._of_kind(least)), upto)
-
-    def add_findings(self, upto: float) -> None:
-        """Add the sentences in which the assistant tells a value."""
-        self._fill((self._item(each) for each in self._ranked if each.statement.kind is Kind.FINDING), upto)
-
-    def _of_kind(self, least: Kind) -> Iterator[Remembered]:
+    def statements(self, least: Kind) -> Iterator[Item | None]:
         """Yield the statements of a kind, and of those that weigh more, the heaviest first.
 
-        Iteration ends at the first statement that is lighter than ``least`` in kind and in weight. A rule that weighs less than
-        that, since a later statement may replace it, is written with a later, lighter kind.
+        The last is followed by one that is lighter than ``least`` in kind and in weight. A rule that weighs less than that,
+        since a later statement may replace it, is written with a later, lighter kind.
         """
         for each in self._ranked:
             if each.statement.kind >= least:
-                yield each
+                yield self._item(each)
             elif self._weight(each) < least:
                 return
+
+    def findings(self) -> Iterator[Item | None]:
+        """Yield the sentences in which the assistant tells a value."""
+        return (self._item(each) for each in self._ranked if each.statement.kind is Kind.FINDING)
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
