@@ -8,7 +8,7 @@ The way of the user's words through the files, with an example::
     statements    "Never touch prod.db.": its kind, RULE, from `kinds`, which asks the learned `classifier`;
                   what it is about, {never, touch, prod}, from `subjects`
     reading       all that one message holds: its statements, its `facts` (prod.db), its calls and results (`actions`)
-    memory        what holds after all messages: the `statement_table`, the `fact_table`, the last outcome of each call
+    memory        what holds after all messages: the `statement_table`, the table of `facts`, the last outcome of each call
     writer        chooses lines for a `page`, those of the `earlier` summary before new ones; where people `talk`, what is
                   likely to be asked about. `digest` says which kind comes first, and how much room it has
     sections      "## Constraints & Preferences\n- Rules:\n  - Never touch prod.db."
@@ -22,7 +22,7 @@ The way of the user's words through the files, with an example::
 | what is a word | `sentences`; in what a sentence is about, `subjects`; in what the model reads, `classifier` |
 | whether a sentence is a rule | the examples in ``benchmarks/statements``; thresholds in `kinds` |
 | which statement replaces which | `statement_table`, and `subjects` for what two have in common |
-| what counts as an exact fact, and which is kept | `facts`, `fact_table` |
+| what counts as an exact fact, and which is kept | `facts` |
 | how a call, an error or a row is shown; what counts as the reason for a denial | `actions`; `statements` |
 | what comes first, and how much of it | `digest` |
 | how a line is written | `writer`, `page`, `sections` |

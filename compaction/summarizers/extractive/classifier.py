@@ -162,18 +162,19 @@ class Classifier:
         self._known = functools.lru_cache(_MOST_KNOWN)(self._known_word)
         self._known_first = functools.lru_cache(_MOST_KNOWN // 8)(self._sum_of_first)
 
-    def probabilities(self, sentence: str) -> list[int]:
+    def probabilities(self, sentence: str) -> dict[str, int]:
         """Return the probability of each of `KINDS` in per mille; O(characters).
 
         >>> model = classifier()
-        >>> KINDS[(shares := model.probabilities("Please never delete the log files.")).index(max(shares))]
+        >>> shares = model.probabilities("Please never delete the log files.")
+        >>> max(shares, key=shares.__getitem__)
         'prohibition'
         """
         scores = self.scores(sentence)
         best = max(scores)
         shares = [_POWERS[best - score] if best - score < 256 else 0 for score in scores]
         whole = sum(shares)
-        return [PER_MILLE * share // whole for share in shares]
+        return {kind: PER_MILLE * share // whole for kind, share in zip(KINDS, shares, strict=True)}
 
     def scores(self, sentence: str) -> list[int]:
         """Return the score of each of `KINDS`: the logarithm of its probability, in `STEPS` a power of two, plus a constant."""

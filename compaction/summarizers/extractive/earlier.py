@@ -72,17 +72,14 @@ class EarlierSummary:
             or bare in memory.rows
             or rest in memory.rows  # "list: id=227 name=Ada Berg"
             or (head in memory.plans and is_open(rest) is not None)  # "todo: done: Port it"
-            or self._is_own(head, rest)
+            or (head in ("Changed", "Read") and memory.files.keys() >= set(rest.split()))  # not "Changed: the limit"
+            or (head == "First" and self._begins_first(rest))  # not "First: ask Ines"
+            or _LIST.match(line) is not None
             or _COUNTED.fullmatch(line) is not None
         )
 
-    def _is_own(self, label: str, text: str) -> bool:
-        """Return whether a label and its text are written so by the digest: not "Changed: the limit" or "First: ask Ines"."""
-        if label == "First":
-            return any(" ".join(said.split()).startswith(_CUT.sub("", text)) for said in self._memory.requests[:1])
-        if label in ("Changed", "Read"):
-            return self._memory.files.keys() >= set(text.split())
-        return _LIST.match(f"{label}: {text}") is not None
+    def _begins_first(self, text: str) -> bool:
+        return any(" ".join(said.split()).startswith(_CUT.sub("", text)) for said in self._memory.requests[:1])
 
     def _is_spoken(self, text: str) -> bool:
         parts = [*sentences_in(text)] if self._spoken else []

@@ -68,10 +68,7 @@ def excerpt(
 
     What a tool that asks the user returns, such as ``ask_user``, counts as a message of the user. The name that the host gives
     a speaker stands before the words, and what was attached behind them. A message that a framework seems to have handed over
-    for a program is labelled. Secrets are replaced, since an excerpt is stored and stays in every later request.
-
-    If not everything fits, the top of this file says what stays. Rules, preferences, decisions and open tasks stay longest,
-    each with what was said about the same thing later. What was said twice is quoted once; in long messages, so is a line.
+    for a program is labelled. What was said twice is quoted once. If not everything fits, the top of this file says what stays.
 
     Cost: O(characters of the user's messages).
 
@@ -82,7 +79,7 @@ def excerpt(
         task: The caller's object of the message with the task; by default the first message, see `task_of`.
         earlier: Entries of an earlier excerpt, see `split_excerpt`, whose messages are not available.
         earlier_at: The number of messages before these entries.
-        redact: Removes secrets from each message; ``None`` keeps them.
+        redact: Removes secrets from each message, since an excerpt stays in every later request; ``None`` keeps them.
         numbers: The number of each message, by the identity of the caller's object. It is added where a message has a value,
             so that of two values the later can be told.
         before: The message before each short one of the user, by the identity of the caller's object of the latter, see
@@ -275,9 +272,9 @@ class _Room:
         for entry in entries:
             is_long = sum(len(entry.lines[at].text) for at in entry.own()) > LONG_MESSAGE  # it is about much
             for at in entry.own():
-                judgement = self._judged(entry.lines[at].text)
-                weights[entry.place, at] = _weight(judgement, entry.lines[at])
-                for word in () if is_long else judgement.stems:
+                said = self._judged(entry.lines[at].text)
+                weights[entry.place, at] = _weight(said)
+                for word in () if is_long else said.stems:
                     sharing[word].append((entry.place, at))
         found = dict(weights)
         for lines in sharing.values():
@@ -293,10 +290,7 @@ class _Room:
             chars = QUESTION_CHARS if entry.question and entry.place not in self._asked else 0
             while chars >= _LEAST_QUESTION and self._left >= _LEAST_ROOM:
                 question = in_chars(entry.question, chars)
-                if self._quote(entry, entry.quoted(entry.text, question)):
-                    self._asked[entry.place] = question
-                    break
-                chars = len(question) // 2
+                chars = 0 if self._put(entry, entry.text, question=question) else len(question) // 2
 
     def _put_prose(self, entries: Sequence[_Entry]) -> None:
         """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
@@ -319,31 +313,27 @@ class _Room:
                 self._put(entry, entry.text, self._size(self._quoted[entry.place]) + more)
                 more -= before - self._left
 
-    def _put(self, entry: _Entry, text: str, most: int | None = None) -> None:
-        """Quote this text of a message in place of what is quoted of it, unless that is the whole message.
+    def _put(self, entry: _Entry, text: str, most: int | None = None, question: str = "") -> bool:
+        """Quote this text of a message in place of what is quoted of it, unless that is the whole; return whether it fits.
 
-        With ``most``, it is shortened, so that the entry fits and has at most so many tokens.
+        With ``most``, it is shortened, so that the entry fits and has at most so many tokens. If its question is not quoted
+        yet, this much of it is.
         """
-        question = self._asked.get(entry.place, "")
-        if self._quoted.get(entry.place) == entry.quoted(entry.text, question):
-            return
+        question, before = self._asked.get(entry.place, question), self._quoted.get(entry.place, "")
+        room = self._left + self._size(before)
+        if before == entry.quoted(entry.text, question):
+            return False
         if most is not None:
             around = self._size(entry.quoted(text, question)) - self._count(text)
-            text = shortened(text, min(most, self._room_for(entry)) - around, self._count, self._judged)
-        self._quote(entry, entry.quoted(text, question))
-
-    def _quote(self, entry: _Entry, shown: str) -> bool:
-        """Quote a message so, in place of what is quoted of it; return whether that is new, and fits."""
-        room = self._room_for(entry)
-        if shown in ("", self._quoted.get(entry.place)) or self._size(shown) > room:
+            text = shortened(text, min(most, room) - around, self._count, self._judged)
+        shown = entry.quoted(text, question)
+        if shown in ("", before) or self._size(shown) > room:
             return False
         self._left = room - self._size(shown)
         self._quoted[entry.place] = shown
+        if question:
+            self._asked[entry.place] = question
         return True
-
-    def _room_for(self, entry: _Entry) -> int:
-        """Return the tokens that are left without what is quoted of a message."""
-        return self._left + self._size(self._quoted.get(entry.place, ""))
 
     def _size(self, text: str) -> int:
         return self._count(text) + _ENTRY if text else 0
@@ -362,12 +352,12 @@ def _each_once(entries: Sequence[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
     return once, repeated
 
 
-def _weight(judgement: Statement, line: WrittenLine) -> float:
+def _weight(said: Statement) -> float:
     """Return the weight of a line's kind; less for a plain word, such as "shorter", and for small talk with a number."""
-    if judgement.kind is Kind.VALUE and judgement.worth < _WORTH_OF_VALUE:
+    if said.kind is Kind.VALUE and said.worth < _WORTH_OF_VALUE:
         return Kind.PLAIN
-    is_more = judgement.kind > Kind.PLAIN or len(judgement.stems) > 1 or is_eastern(line.text)
-    return judgement.kind if is_more else min(judgement.kind, Kind.REMARK)
+    is_more = said.kind > Kind.PLAIN or len(said.stems) > 1 or is_eastern(said.text)
+    return said.kind if is_more else min(said.kind, Kind.REMARK)
 
 
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task

@@ -138,14 +138,15 @@ def blocks_below_labels(lines: Sequence[str]) -> Iterator[range]:
     After `_MOST_BLOCKS` of them the rest of the message is one.
     """
     behind, count = 0, 0
-    for (start, end), (next_start, _) in itertools.pairwise([*blocks(lines), (len(lines), 0)]):
+    for block, below in itertools.pairwise([*blocks(lines), range(len(lines), len(lines))]):
+        start = block.start
         if start < behind or start + 1 >= len(lines):
             continue
-        following = lines[min(start + 1 if start + 1 < end else next_start, len(lines) - 1)]
+        following = lines[min(start + 1 if len(block) > 1 else below.start, len(lines) - 1)]
         if label := label_of(lines[start], following):
             count += 1
             is_field = _SIGN.fullmatch(label) is None and _WORDS.fullmatch(label) is None
-            behind = end if is_field else _end_below(lines, start, label)  # that of a field ends at a blank line
+            behind = block.stop if is_field else _end_below(lines, start, label)  # that of a field ends at a blank line
             behind = behind if count < _MOST_BLOCKS else len(lines)
             yield range(start, behind)
 
@@ -173,11 +174,11 @@ def _end_below(lines: Sequence[str], start: int, label: str) -> int:
         end_below = _end_of_one if FENCE.match(lines[following]) else end_of  # behind a fence, nothing more belongs to it
         if (end := end_below(lines, following)) is not None:
             return end  # 2
-    for begin, end in reversed([*blocks(lines)]):
-        inside = [line.strip() for line in lines[max(begin, start + 1) : end]]
+    for block in reversed([*blocks(lines, start + 1)]):
+        inside = [lines[at].strip() for at in block]
         introduces = len(inside) == 1 and inside[0].endswith((":", "："))  # what stands below it
         if not introduces and any(_answers(label, line) or PROMPT_LINE.fullmatch(line) for line in inside):
-            return end  # 3
+            return block.stop  # 3
     return len(lines)  # 4
 
 

@@ -32,13 +32,12 @@ _PLAIN_BULLET: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")
 _READ: Final = 400  # characters of a line by which it is judged
 
 
-def blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each run of lines without a blank one starts and ends."""
-    start = 0
-    for at, line in enumerate([*lines, ""]):
-        if not line.strip():
+def blocks(lines: Sequence[str], start: int = 0) -> Iterator[range]:
+    """Yield each run of lines without a blank one, from a line on."""
+    for at in range(start, len(lines) + 1):
+        if at == len(lines) or not lines[at].strip():
             if at > start:
-                yield start, at
+                yield range(start, at)
             start = at + 1
 
 

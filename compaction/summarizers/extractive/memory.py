@@ -13,8 +13,7 @@ import attrs
 
 from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
-from .fact_table import FactTable
-from .facts import FactSource
+from .facts import FactSource, FactTable
 from .lines import SPEAKER
 from .reading import Reading, Redact, read_message
 from .statement_table import MOST, StatementTable

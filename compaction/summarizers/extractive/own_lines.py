@@ -30,19 +30,13 @@ _LEAST: Final = 24  # tokens below which a shortened message says too little
 
 @attrs.frozen
 class WrittenLine:
-    """A line of a message, a sentence of a long one, or a part of a very long sentence.
-
-    Args:
-        text: Its text.
-        is_own: Whether the user probably wrote it.
-        number: The line of the text that it is, or is a part of.
-        is_prose: Whether it stands inside a long line of a long message: the user wrote it, or pasted it. What people say
-            about a text that they paste stands at an end of the message, or in short lines of its own.
-    """
+    """A line of a message, a sentence of a long one, or a part of a very long sentence."""
 
     text: str
-    is_own: bool
-    number: int
+    is_own: bool  # whether the user probably wrote it
+    number: int  # the line of the text that it is, or is a part of
+    # Whether it stands inside a long line of a long message: the user wrote it, or pasted it. What people say about a text that
+    # they paste stands at an end of the message, or in short lines of its own.
     is_prose: bool = False
 
 

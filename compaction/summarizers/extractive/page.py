@@ -59,35 +59,24 @@ class SearchedText:
     """
 
     def __init__(self, text: str = "") -> None:
-        self._text = text
-        self._new: list[str] = []  # the lines that are not yet a part of it
+        self.text = text
         self._pieces = set(text.split())
-        self._words: set[str] = set()  # of the first `_read` characters
-        self._read = 0
+        self._words: set[str] | None = None
 
     def __contains__(self, part: str) -> bool:
         return self._pieces.issuperset(part.split()[1:-1]) and part in self.text
 
     def add(self, text: str) -> None:
         """Add a line."""
-        self._new.append(text)
+        self.text += f"\n{text}"
         self._pieces.update(text.split())
-
-    @property
-    def text(self) -> str:
-        """The whole text."""
-        if self._new:
-            self._text = "\n".join([self._text, *self._new])
-            self._new.clear()
-        return self._text
+        self._words = None
 
     @property
     def words(self) -> set[str]:
-        """The words of the text. O(characters that are new since they were last asked for)."""
-        new = self.text[self._read :]
-        if new:
-            self._words.update(WORD.findall(new if self._read else " ".join(self._pieces)))  # the same words, in less text
-            self._read = len(self._text)
+        """The words of the text. O(its different pieces) once it has grown."""
+        if self._words is None:
+            self._words = set(WORD.findall(" ".join(self._pieces)))
         return self._words
 
 
@@ -98,11 +87,6 @@ class SummaryPage:
         limit: Tokens the text may have.
         count: Counts the tokens of a text.
         visible: The text that stays beside the page; nothing of it is repeated.
-
-    Attributes:
-        used: Tokens of the items so far, without headings and labels.
-        tokens: Counts the tokens of a text.
-        left_out: The number of rules that had no room.
 
     >>> page = SummaryPage(400, len)
     >>> rules = [Item(Section.CONSTRAINTS, "no mocks", place=2, under="Rules:"), Item(Section.CONSTRAINTS, "Ask me.", place=3)]
@@ -123,8 +107,8 @@ class SummaryPage:
 
     def __init__(self, limit: int, count: Callable[[str], int], visible: str = "") -> None:
         self.limit = limit
-        self.used = 1
-        self.left_out = 0
+        self.used = 1  # tokens of the items so far, without headings and labels
+        self.left_out = 0  # rules that had no room
         self.tokens = count
         self._visible = SearchedText(visible)
         self._own = SearchedText()

@@ -52,7 +52,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._lines, self._voices = voices_of(text)
-        self._block_of = {at: start for start, end in blocks(self._lines) for at in range(start, end)}
+        self._block_of = {at: block.start for block in blocks(self._lines) for at in block}
         self._parents: list[tuple[int, str]] = []  # the indents and texts of the list items above
         self._prose: list[str] = []
         self._begin("")

@@ -68,8 +68,8 @@ class _Layout:
         self.written: list[range] = []  # the other blocks: lines without a blank one, a fence or such a run between them
         start = 0
         for span in [*self.fenced, range(len(self.lines), len(self.lines))]:
-            for first, end in blocks(self.lines[start : span.start]):
-                self._divide(range(start + first, start + end))
+            for block in blocks(self.lines[: span.start], start):
+                self._divide(block)
             start = span.stop
         self.labelled = {each.start: each for each in blocks_below_labels(self.lines)}  # by the line of the label
         self.head = self._head()  # the first line, if it is a paragraph of its own that may introduce the rest, or ""
@@ -168,7 +168,7 @@ def _below_speakers(layout: _Layout) -> Iterator[range]:
     lines = layout.lines
     pairs = enumerate(itertools.pairwise(lines))
     speakers = [at for at, (line, after) in pairs if _is_speaker(line) and after.strip() and not _is_speaker(after)]
-    times = [start for start, end in blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
+    times = [block.start for block in blocks(lines) if any(_TIME_ALONE.fullmatch(lines[at].strip()) for at in block)]
     starts = [found[0] for found, least in ((speakers, _LEAST_SPEAKERS), (times, _LEAST_TIMES)) if len(found) >= least]
     if starts and min(starts) < _TOP_LINES:
         yield range(min(starts), len(lines))

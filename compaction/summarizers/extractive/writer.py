@@ -171,7 +171,7 @@ class SummaryWriter:
     def calls(self) -> list[Item]:
         """The other calls, those in the focus, that are held, of changes, and the newest first; and then files likewise."""
         calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
-        calls.sort(key=lambda each: (self._is_in_focus(each.line), each.line in self.earlier, each.changes), reverse=True)
+        calls.sort(key=lambda each: (self._focus_bonus(each.line), each.line in self.earlier, each.changes), reverse=True)
         files = sorted(self._memory.files.items(), key=itemgetter(1))[::-1]
         labels = ("Read", "Changed")
         return [
@@ -304,10 +304,7 @@ class SummaryWriter:
         self.page.add_facts(self._ranked_facts[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
-        return _FOCUS_BONUS * self._is_in_focus(text)
-
-    def _is_in_focus(self, text: str) -> bool:
-        return any(word in text.casefold() for word in self._focus)
+        return _FOCUS_BONUS * any(word in text.casefold() for word in self._focus)
 
 
 def _visible_text(request: SummaryRequest) -> str:
