@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from compaction.formats import openai_chat
-from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, excerpt_options
+from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer
+from compaction.summarizers.extractive import excerpt_options
 from compaction.summarizers.extractive.memory import Memories
 from compaction.summarizers.extractive.talk import WEIGHTS, Utterance, chosen, lines_of, talk_in
 from tests.support.chats import assistant, call, result, user
