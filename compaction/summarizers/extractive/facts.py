@@ -237,13 +237,6 @@ class FactTable:
             kept = set(self.best(_MOST_FACTS // 2))
             self._seen = {fact: seen for fact, seen in self._seen.items() if fact in kept}
 
-    def followed_by(self, messages: Iterable[Mapping[str, int]]) -> FactTable:
-        """Return a table that also has the facts of later messages; this one stays as it was. O(facts) in C."""
-        table = self.copy()
-        for facts in messages:
-            table.add(facts)
-        return table
-
     def is_unused(self, fact: str) -> bool:
         """Return whether only the user showed a fact: the assistant did not say or use it, and no result has it."""
         seen = self._seen.get(fact)

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from .lines import BULLET, CODE, HEADING, QUOTED_LINE, ROW, RULED, TAG, UNDERLINE, blocks, is_table, without_plain_bullet
+from .lines import BULLET, CODE, DASH, HEADING, QUOTED_LINE, ROW, RULED, TAG, UNDERLINE, blocks, is_table, without_bullet
 from .sentences import STATING, continues, sentences_in
 from .voices import Voice, voices_of
 
@@ -160,7 +160,8 @@ class _Reader:
 
     def _item(self, at: int, behind: int, indent: int) -> Iterator[Passage]:
         """Yield an item of a list; one above deeper ones stands with those."""
-        text = without_plain_bullet(" ".join([self._lines[at], *map(str.strip, self._lines[at + 1 : behind])]))
+        item = " ".join([self._lines[at], *map(str.strip, self._lines[at + 1 : behind])])
+        text = without_bullet(item, DASH).strip()  # a number or a box stays
         while self._parents and self._parents[-1][0] >= indent:
             self._parents.pop()
         lead = self._parents[-1][1] if self._parents else self._lead

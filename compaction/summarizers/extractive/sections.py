@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .lines import MARK
+from .lines import MARK, without_bullet
 
 _HEADING: Final = re.compile(r"#{1,6}\s+(\S.*)")
 _BOLD: Final = re.compile(r"\*\*([^*\n]{1,60})\*\*[:：]?")
@@ -92,8 +92,7 @@ def read_sections(text: str) -> dict[Section, list[str]]:
         elif continues and line[0].isspace():
             found[section][-1] += f"\n{bare}"
         else:
-            mark = MARK.match(bare)
-            item = bare if mark is None else bare[mark.end() :]
+            item = without_bullet(bare, MARK)
             continues = item.lower() not in _NOTHING
             if continues:
                 found.setdefault(section, []).append(item)

@@ -125,7 +125,9 @@ class SummaryWriter:
     def _ranked_facts(self) -> list[str]:
         """The facts of the conversation and of what stays in the view, those most likely to be needed first."""
         kept = (group for group in self._request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
-        facts = self._memory.facts.followed_by(self._read(each).facts for group in kept for each in group.messages)
+        facts = self._memory.facts.copy()
+        for message in [message for group in kept for message in group.messages]:
+            facts.add(self._read(message).facts)
         bonus = self._focus_bonus if self._focus else None
         return facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._misleading, bonus=bonus)
 
