@@ -91,7 +91,9 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
     found = [*_each_sentence(passage)]
     joined = set[int]()  # the sentences that the one before them is joined to
     for at in sorted(range(1, len(found)), key=lambda at: found[at].kind, reverse=True):
-        if found[at].refers and joined.isdisjoint((at - 1, at + 1)) and _belong_together(found[at - 1], found[at]):
+        before, said = found[at - 1], found[at]
+        fits = before.by == said.by and before.kind not in _ALONE and len(before.text) < LONGEST_SENTENCE // 2
+        if said.refers and fits and joined.isdisjoint((at - 1, at + 1)):
             joined.add(at)
     for at, said in enumerate(found):
         if at in joined:
@@ -122,10 +124,6 @@ def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
         in_quotes ^= len(_MARK.findall(sentence)) % 2 == 1
         is_quoted = opens or in_quotes or _QUOTED_SENTENCE.search(sentence)
         yield sentence, Voice.QUOTED if is_quoted else passage.voice
-
-
-def _belong_together(before: Statement, found: Statement) -> bool:
-    return before.by == found.by and before.kind not in _ALONE and len(before.text) < LONGEST_SENTENCE // 2
 
 
 def _joined(before: Statement, found: Statement) -> Statement:
