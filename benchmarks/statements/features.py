@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compaction.summarizers.extractive.classifier import (
-    BITS,
     END,
     START,
     feature_of_first,
+    feature_of_pair,
     features_of_word,
-    first_in_pair,
-    second_in_pair,
     words_of,
 )
 
@@ -27,11 +25,6 @@ def features_of(sentence: str) -> Iterator[int]:
             yield from map(feature_of_first, found)
         before, is_first = found[0], False
     yield feature_of_pair(before, END)
-
-
-def feature_of_pair(one: int, other: int) -> int:
-    """Return the feature of two words that follow each other, given the first feature of each."""
-    return (first_in_pair(one) + second_in_pair(other)) & BITS
 
 
 def slot_of(feature: int, slots: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from compaction.summarizers.extractive.classifier import KINDS, PER_MILLE, Classifier
@@ -55,7 +55,7 @@ def report(model: Classifier, judging: Sequence[Example], unseen: Sequence[Examp
     start = time.process_time()
     found = [model.probabilities(each.text) for each in judging]
     seconds = time.process_time() - start
-    best = [KINDS[shares.index(max(shares))] for shares in found]
+    best = [max(shares, key=shares.__getitem__) for shares in found]
     languages = sorted({each.language for each in judging})
     cost = seconds / sum(len(each.text) for each in judging) * 80 * 1e6
     parts = [
@@ -69,12 +69,11 @@ def report(model: Classifier, judging: Sequence[Example], unseen: Sequence[Examp
     return "\n\n".join(parts)
 
 
-def _share(found: Sequence[Sequence[int]], kinds: Sequence[str]) -> list[float]:
-    places = [KINDS.index(kind) for kind in kinds]
-    return [sum(shares[place] for place in places) / PER_MILLE for shares in found]
+def _share(found: Sequence[Mapping[str, int]], kinds: Sequence[str]) -> list[float]:
+    return [sum(shares[kind] for kind in kinds) / PER_MILLE for shares in found]
 
 
-def _by_language(judging: Sequence[Example], found: Sequence[Sequence[int]]) -> str:
+def _by_language(judging: Sequence[Example], found: Sequence[Mapping[str, int]]) -> str:
     rows = ["| language | rules and prohibitions: average precision | worth keeping: area under the curve |", "|---|--:|--:|"]
     learned = {"all", *(path.name for path in (FOLDER / "examples").iterdir())}
     for language in [*sorted({each.language for each in judging}), "all"]:
@@ -89,7 +88,7 @@ def _by_language(judging: Sequence[Example], found: Sequence[Sequence[int]]) -> 
     return "\n".join(rows)
 
 
-def _by_kind(judging: Sequence[Example], found: Sequence[Sequence[int]], best: Sequence[str]) -> str:
+def _by_kind(judging: Sequence[Example], found: Sequence[Mapping[str, int]], best: Sequence[str]) -> str:
     rows = ["| kind | precision | recall | average precision |", "|---|--:|--:|--:|"]
     for kind in KINDS:
         truths = [each.kind == kind for each in judging]

@@ -16,7 +16,8 @@ from ..files import unreadable_errors
 from ..index import Request
 from ..run import unawaited
 from ..strategies import Rehearsed, StrategyLike
-from ..summarizers import SummaryRequest, answer_offline, asks_model
+from ..summarizers import SummaryRequest, asks_model
+from ..summarizers.extractive import answer_offline
 from .chunks import read_chunks
 from .input_files import InputFile, Inputs, find_input_files, paths_of
 from .job import Job

@@ -97,6 +97,6 @@ def _cut_part(part: Part, share: float, count: Callable[[str], int] | None) -> P
         return part
     cut = ""
     if count is not None and isinstance(part, TextPart) and len(part.text) > _MIN_CHARS:
-        cut = summarizers.shortened(part.text, int(count(part.text) * share), count)
+        cut = summarizers.extractive.shortened(part.text, int(count(part.text) * share), count)
     cut = cut or cut_middle(part.text, max(_MIN_CHARS, int(len(part.text) * share)))
     return part if cut is part.text else attrs.evolve(part, text=cut)

@@ -29,7 +29,7 @@ def cut_middle(text: str, chars: int, *, values: int = 0) -> str:
     tail_start = _line_end(text, len(text) - chars // 3, slack)
     head, middle, tail = text[:head_end], text[head_end:tail_start], text[tail_start:]
     found = _values_only_in(middle, (head, tail), values) if values else []
-    cut = head + _NOTE.format(len(middle), f"{_VALUES}{summarizers.listed(found)}" if found else "") + tail
+    cut = head + _NOTE.format(len(middle), f"{_VALUES}{summarizers.extractive.listed(found)}" if found else "") + tail
     return text if found and len(cut) > _WORTH_CUTTING * len(text) else cut
 
 
@@ -47,9 +47,9 @@ def _is_cut(text: str, chars: int, values: int) -> bool:
 
 def _values_only_in(middle: str, others: Sequence[str], chars: int) -> list[str]:
     """Return the exact values of a text that the others do not have, in at most so many characters."""
-    known = {value for other in others for value in summarizers.facts_in(other)}
+    known = {value for other in others for value in summarizers.extractive.facts_in(other)}
     shown: list[str] = []
-    for value in summarizers.facts_in(middle):
+    for value in summarizers.extractive.facts_in(middle):
         if value not in known:
             chars -= len(value) + 1
             if chars < 0:

@@ -118,7 +118,7 @@ def _places_of_words(index: MessageIndex, id: int) -> list[int]:
         message = index.format.read(index.source[place])
         is_answer = columns.asks_user(group_of[place]) and any(message.tool_results())
         is_summary = group_of[place] in columns.grouping.made_by
-        if message.said or is_answer or (is_summary and summarizers.quoted_words(message.text)):
+        if message.said or is_answer or (is_summary and summarizers.extractive.quoted_words(message.text)):
             found.append(place)
     return found
 

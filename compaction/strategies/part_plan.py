@@ -28,7 +28,7 @@ from typing import Final
 import attrs
 
 from ..index import GroupKind, MessageGroup, MessageIndex
-from ..summarizers import split_excerpt
+from ..summarizers.extractive import split_excerpt
 from .base import group_tokens
 from .summaries import SummaryStrategy, is_content, is_own
 

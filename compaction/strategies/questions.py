@@ -40,8 +40,8 @@ def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str
         asked, answer = answered_ordinal(index, id), index.group(id).messages[0]
         before = id if asked is None else columns.grouping.group_of[asked]
         is_shown = columns.kind(before) is GroupKind.ASSISTANT and columns.is_included(before)
-        if is_shown and summarizers.is_short_answer(answer):
-            found[before] = summarizers.asked_in(index.group(before).messages[-1], answer)
+        if is_shown and summarizers.extractive.is_short_answer(answer):
+            found[before] = summarizers.extractive.asked_in(index.group(before).messages[-1], answer)
     times = Counter(found.values())
     return {id: text for id, text in found.items() if text and times[text] == 1}
 

@@ -35,7 +35,7 @@ def _answer_without_model(request: Request) -> Any:
     if not isinstance(request, SummaryRequest):
         raise StrategyError(f"{type(request).__name__} cannot be rehearsed")
     if not _is_to_model(request):
-        from ..summarizers import answer_offline  # a session without a summarizer does not need it
+        from ..summarizers.extractive import answer_offline  # a session without a summarizer does not need it
 
         return answer_offline(request)
     text = _WORD * request.budget

@@ -53,7 +53,7 @@ class SummaryStrategy(CompactionStrategy):
         """
         replaced = replaced_by(index, request)
         room = self.room(index, replaced, most)
-        numbers, tokens = summarizers.message_numbers(request), summarizers.quoted_tokens(request, tokens)
+        numbers, tokens = summarizers.extractive.excerpt_options(request, tokens)
         said = self.excerpt(index, replaced, min(tokens, self.excerpt_room(index, replaced, most)), numbers)
         left = room - index.counter.count_text(said) if said else room
         return attrs.evolve(request, said=said, budget=max(1, min(request.budget, left)))
@@ -82,17 +82,17 @@ class SummaryStrategy(CompactionStrategy):
         """Return what the user says in the messages that these groups have or stand for, in at most so many tokens.
 
         A short answer that stays in the view is quoted, too, if the question that it needs leaves. The numbers are those of
-        `summarizers.excerpt`.
+        `summarizers.extractive.excerpt`.
         """
         if tokens < 1:
             return ""
         said = own_words(index, replaced) + _answers_beside(index, replaced)
         earlier_at = takewhile(lambda at: not _is_inherited(index, at), chain.from_iterable(index.places(replaced)))
-        return summarizers.excerpt(
+        return summarizers.extractive.excerpt(
             said,
             tokens,
             index.counter.count_text,
-            task=summarizers.task_of(map(index.format.read, index.source)),
+            task=summarizers.extractive.task_of(map(index.format.read, index.source)),
             earlier=self._said_earlier(index, replaced),
             earlier_at=len(list(earlier_at)),
             redact=self.text.redact,
@@ -106,7 +106,7 @@ class SummaryStrategy(CompactionStrategy):
         If none has one, a model may have written what the user said in its own words: then all of it counts. If this strategy
         asks no model, it is a list of facts, and does not count.
         """
-        inherited = [summarizers.split_excerpt(text) for text in self._inherited(index, replaced)]
+        inherited = [summarizers.extractive.split_excerpt(text) for text in self._inherited(index, replaced)]
         quoted = [entry for entries, _ in inherited for entry in entries]
         is_listed = not summarizers.asks_model(getattr(self, "summarizer", None))
         return quoted if quoted or is_listed else [rest for _, rest in inherited]
@@ -117,9 +117,9 @@ class SummaryStrategy(CompactionStrategy):
         Each text counts once. O(characters of the user's messages).
         """
         count, redact = index.counter.count_text, self.text.redact or str
-        inherited = chain.from_iterable(map(summarizers.quoted_words, self._inherited(index, replaced)))
+        inherited = chain.from_iterable(map(summarizers.extractive.quoted_words, self._inherited(index, replaced)))
         spoken = {*inherited, *(message.said for message in own_words(index, replaced))}
-        entries = {*summarizers.quoted_words(said)}
+        entries = {*summarizers.extractive.quoted_words(said)}
         quoted, wanted = sum(map(count, entries)), sum(map(count, spoken))
         text = _spaced("\n".join(entries))
         if quoted >= _ALL * wanted and all(_spaced(redact(each)) in text for each in spoken - entries):
@@ -136,7 +136,7 @@ class SummaryStrategy(CompactionStrategy):
     def earlier(self, groups: Iterable[MessageGroup]) -> str | None:
         """Return what earlier summaries say, without the user's words in them; ``None`` if they say nothing."""
         read = [self.text.read(group.messages[0]) for group in groups]
-        return "\n\n".join([rest for each in read if each and (rest := summarizers.split_excerpt(each)[1])]) or None
+        return "\n\n".join([rest for each in read if each and (rest := summarizers.extractive.split_excerpt(each)[1])]) or None
 
     # ---------------------------------------------------------------- after its answer
 
@@ -170,7 +170,7 @@ class SummaryStrategy(CompactionStrategy):
         """
         if isinstance(answer, Exception):
             raise answer
-        words = "\n\n".join(filter(None, [request.said, summarizers.without_excerpts(usable_text(answer)).strip()]))
+        words = "\n\n".join(filter(None, [request.said, summarizers.extractive.without_excerpts(usable_text(answer)).strip()]))
         return self.written(index, words, replaced_by(index, request))
 
     def without_model(self, index: MessageIndex, request: SummaryRequest, summarizer: Summarizer) -> tuple[Message, ...] | None:
@@ -210,12 +210,12 @@ def _answers_beside(index: MessageIndex, replaced: Iterable[MessageGroup]) -> tu
     gone, kind = {*chain.from_iterable(map(index.ordinals, replaced))}, index.columns.kind
     ordinals = (id for id in index.included_ids if kind(id) is GroupKind.USER and id not in gone)  # of the user's messages
     answers = [index.format.read(index.source[ordinal]) for ordinal in ordinals if answered_ordinal(index, ordinal) in gone]
-    return tuple(filter(summarizers.is_short_answer, answers))
+    return tuple(filter(summarizers.extractive.is_short_answer, answers))
 
 
 def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said: Iterable[Message]) -> dict[int, Message]:
     """Return what each short message of the user may answer, by the identity of its object; it may have left before."""
-    short, source = {id(message.raw) for message in said if summarizers.is_short_answer(message)}, index.source
+    short, source = {id(message.raw) for message in said if summarizers.extractive.is_short_answer(message)}, index.source
     ordinals = chain(chain.from_iterable(map(index.ordinals, replaced)), index.included_ids) if short else ()
     found: dict[int, Message] = {}
     for ordinal in ordinals:

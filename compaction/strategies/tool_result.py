@@ -84,11 +84,11 @@ def _with_reasons(group: MessageGroup, edit: Replace | Rewrite, shorten: Shorten
 
 def _reason(result: ToolResultPart) -> str:
     """Return the beginning of what a result tells as the reason why the call was denied; empty if it tells none."""
-    told = summarizers.denial_in(result.text)
-    return told and summarizers.one_line(told, _DENIED_CHARS - len(summarizers.DENIAL) - 2)
+    told = summarizers.extractive.denial_in(result.text)
+    return told and summarizers.extractive.one_line(told, _DENIED_CHARS - len(summarizers.extractive.DENIAL) - 2)
 
 
 def _cut_to_reason(part: Part) -> Part:
     if not isinstance(part, ToolResultPart) or not (reason := _reason(part)):
         return part
-    return attrs.evolve(part, text=f"{summarizers.DENIAL}: {reason}")
+    return attrs.evolve(part, text=f"{summarizers.extractive.DENIAL}: {reason}")

@@ -11,28 +11,13 @@ from typing import TYPE_CHECKING
 from ..lazy import export_lazily
 
 if TYPE_CHECKING:
+    from . import extractive as extractive
     from .base import Summarizer, SummaryBudget, SummaryRequest
     from .base import answer_in_time as answer_in_time
     from .base import asks_model as asks_model
     from .base import usable_text as usable_text
     from .cached import CachedSummarizer
-    from .extractive import DENIAL as DENIAL
     from .extractive import DigestSummarizer, FactSummarizer
-    from .extractive import answer_offline as answer_offline
-    from .extractive import asked_in as asked_in
-    from .extractive import denial_in as denial_in
-    from .extractive import excerpt as excerpt
-    from .extractive import facts_in as facts_in
-    from .extractive import is_short_answer as is_short_answer
-    from .extractive import listed as listed
-    from .extractive import message_numbers as message_numbers
-    from .extractive import one_line as one_line
-    from .extractive import quoted_tokens as quoted_tokens
-    from .extractive import quoted_words as quoted_words
-    from .extractive import shortened as shortened
-    from .extractive import split_excerpt as split_excerpt
-    from .extractive import task_of as task_of
-    from .extractive import without_excerpts as without_excerpts
     from .first_of import FirstOf
     from .model import OpenAISummarizer
     from .model import SummarizerLike as SummarizerLike
@@ -70,9 +55,7 @@ export_lazily(
     {
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time asks_model usable_text",
         "cached": "CachedSummarizer",
-        "extractive": "DENIAL DigestSummarizer FactSummarizer answer_offline asked_in denial_in excerpt facts_in"
-        " is_short_answer listed message_numbers one_line quoted_tokens quoted_words shortened split_excerpt task_of"
-        " without_excerpts",
+        "extractive": "DigestSummarizer FactSummarizer",
         "first_of": "FirstOf",
         "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
         "redaction": "redact",

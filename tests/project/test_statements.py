@@ -88,7 +88,7 @@ def measured(
     values: list[float] = []
     for language in languages.split():
         given = [each for each in sentences or judging() if each.language == language]
-        shares = [sum(classifier().probabilities(each.text)[ORDER.index(kind)] for kind in kinds) for each in given]
+        shares = [sum(classifier().probabilities(each.text)[kind] for kind in kinds) for each in given]
         values.append(measure(shares, [each.kind in kinds for each in given]))
     return sum(values) / len(values)
 

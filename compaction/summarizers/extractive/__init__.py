@@ -8,7 +8,7 @@ The way of the user's words through the files, with an example::
     statements    "Never touch prod.db.": its kind, RULE, from `kinds`, which asks the learned `classifier`;
                   what it is about, {never, touch, prod}, from `subjects`
     reading       all that one message holds: its statements, its `facts` (prod.db), its calls and results (`actions`)
-    memory        what holds after all messages: the `statement_table`, the `fact_table`, the last outcome of each call
+    memory        what holds after all messages: the `statement_table`, the table of `facts`, the last outcome of each call
     writer        chooses lines for a `page`, those of the `earlier` summary before new ones; where people `talk`, what is
                   likely to be asked about. `digest` says which kind comes first, and how much room it has
     sections      "## Constraints & Preferences\n- Rules:\n  - Never touch prod.db."
@@ -22,8 +22,8 @@ The way of the user's words through the files, with an example::
 | what is a word | `sentences`; in what a sentence is about, `subjects`; in what the model reads, `classifier` |
 | whether a sentence is a rule | the examples in ``benchmarks/statements``; thresholds in `kinds` |
 | which statement replaces which | `statement_table`, and `subjects` for what two have in common |
-| what counts as an exact fact, and which is kept | `facts`, `fact_table` |
-| how a call, an error or a row is shown; what counts as the reason for a denial | `actions`; `denials` |
+| what counts as an exact fact, and which is kept | `facts` |
+| how a call, an error or a row is shown; what counts as the reason for a denial | `actions`; `statements` |
 | what comes first, and how much of it | `digest` |
 | how a line is written | `writer`, `page`, `sections` |
 | what is read again in a later round | `memory`, `earlier` |
@@ -39,12 +39,9 @@ from typing import TYPE_CHECKING
 from ...lazy import export_lazily
 
 if TYPE_CHECKING:
-    from .denials import DENIAL as DENIAL
-    from .denials import denial_in as denial_in
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import answer_offline as answer_offline
-    from .digest import message_numbers as message_numbers
-    from .digest import quoted_tokens as quoted_tokens
+    from .digest import excerpt_options as excerpt_options
     from .excerpt import excerpt as excerpt
     from .excerpt import task_of as task_of
     from .excerpt_text import quoted_words as quoted_words
@@ -56,14 +53,15 @@ if TYPE_CHECKING:
     from .questions import asked_in as asked_in
     from .questions import is_short_answer as is_short_answer
     from .sentences import one_line as one_line
+    from .statements import DENIAL as DENIAL
+    from .statements import denial_in as denial_in
 
 __all__ = ["DigestSummarizer", "FactSummarizer"]
 
 export_lazily(
     __name__,
     {
-        "denials": "DENIAL denial_in",
-        "digest": "DigestSummarizer FactSummarizer answer_offline message_numbers quoted_tokens",
+        "digest": "DigestSummarizer FactSummarizer answer_offline excerpt_options",
         "facts": "facts_in",
         "page": "listed",
         "excerpt": "excerpt task_of",
@@ -71,5 +69,6 @@ export_lazily(
         "own_lines": "shortened",
         "questions": "asked_in is_short_answer",
         "sentences": "one_line",
+        "statements": "DENIAL denial_in",
     },
 )

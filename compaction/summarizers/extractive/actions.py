@@ -33,6 +33,9 @@ _CHANGING: Final = re.compile(  # the name or the command of a call that changes
     r"|(?<![0-9&=<>-])>{1,2}\s*[\w./~$]",  # "> out.txt", not "2>&1" or "a -> b"
     re.IGNORECASE,
 )
+_PATH: Final = re.compile(  # "src/app.py", "a.py", "~/logs/", "/etc"
+    r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
+)
 _FAILURE: Final = re.compile(  # a line that names an error
     "|".join(
         [
@@ -65,34 +68,40 @@ _PLAN_STATES: Final = {  # in lists of tasks that agents' tools take, with wheth
     **dict.fromkeys(("completed", "complete", "done", "finished", "cancelled", "canceled", "skipped", "deleted"), False),
 }
 _MOST_TASKS: Final = 60
-_ASCII_RUN: Final = re.compile(r"[A-Za-z0-9]{3,}")
 
 
 @attrs.frozen
 class Action:
     """A call and its outcome."""
 
+    id: str
+    tool: str
     call: str  # the call, as ``name(value, value)``
+    changes: bool = False  # whether it changes something, judged by its name and command
+    paths: tuple[str, ...] = ()  # the files that it names
+    plan: tuple[str, ...] = ()  # the tasks in it, see `plan_in`
+    place: int = 0  # the number of its message
     outcome: str | None = None  # its result in a few words; ``None`` without a result
     failed: bool = False  # whether the result reports an error; ``outcome`` is then the error's message
-    changes: bool = False  # whether it changed something, judged by its name and command
-    place: int = 0
 
     @property
     def line(self) -> str:
         """The action in one line.
 
-        >>> Action("shell(make)", "ok").line
+        >>> Action("c1", "shell", "shell(make)", outcome="ok").line
         'shell(make) -> ok'
         """
         return f"{self.call} -> {'no result' if self.outcome is None else self.outcome or 'no output'}"
 
 
-def brief_of(call: ToolCallPart, values: list[str]) -> tuple[str, bool]:
-    """Return a call in one line, and whether its name or command says that it changes something."""
+def action_of(call: ToolCallPart, values: list[str], redact: Callable[[str], str]) -> Action:
+    """Return a call with these values as an action without an outcome."""
     shown = one_line(", ".join(one_line(value, _VALUE_CHARS) for value in values), _CALL_CHARS)
-    words = f"{call.name.replace('_', ' ')} {shown}"
-    return f"{call.name}({shown})", _CHANGING.search(words) is not None
+    changes = _CHANGING.search(f"{call.name.replace('_', ' ')} {shown}") is not None
+    # files and folders: values that are a path, and words of a command's first line
+    words = (word.strip("\"'`,;:()[]{}") for value in values for word in value[:400].partition("\n")[0].split()[:40])
+    paths = [word for word in words if "://" not in word and len(word) <= 160 and _PATH.fullmatch(word)]
+    return Action(call.id, call.name, f"{call.name}({shown})", changes, tuple(paths), plan_in(call.arguments, redact))
 
 
 def argument_values(arguments: str) -> list[str]:
@@ -115,19 +124,11 @@ def argument_values(arguments: str) -> list[str]:
     return found
 
 
-@attrs.frozen
-class PlanTask:
-    """A task of the agent's own list."""
-
-    text: str  # the task, behind its state
-    is_open: bool
-
-
-def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[PlanTask, ...]:
-    """Return the tasks of a plan that a call hands over.
+def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[str, ...]:
+    """Return the tasks of the agent's own list that a call hands over, each behind its state.
 
     >>> plan_in('{"todos": [{"content": "Port it", "status": "in_progress"}]}')
-    (PlanTask(text='in_progress: Port it', is_open=True),)
+    ('in_progress: Port it',)
     """
     try:
         given = json.loads(arguments) if '"status"' in arguments else None
@@ -135,27 +136,22 @@ def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[PlanTas
         return ()
     for value in cast("dict[str, Any]", given).values() if isinstance(given, dict) else ():
         tasks = [*map(_task_of, cast("Sequence[Any]", value)[:_MOST_TASKS])] if isinstance(value, list) else []
-        if tasks and None not in tasks:
-            return tuple([PlanTask(one_line(redact(task.text), _ERROR_CHARS), task.is_open) for task in filter(None, tasks)])
+        if tasks and all(tasks):
+            return tuple([one_line(redact(task), _ERROR_CHARS) for task in tasks])
     return ()
 
 
-def _task_of(given: Any) -> PlanTask | None:
-    """Return a task of a plan; ``None`` for anything else."""
+def _task_of(given: Any) -> str:
+    """Return a task of a plan behind its state; empty for anything else."""
     fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     texts = {key: value for key, value in fields.items() if isinstance(value, str) and key not in ("id", "priority")}
     state = texts.pop("status", "")
-    is_open = _PLAN_STATES.get(_normal(state))
-    return None if is_open is None or not texts else PlanTask(f"{state}: {next(iter(texts.values()))}", is_open)
+    return f"{state}: {next(iter(texts.values()))}" if texts and is_open(state) is not None else ""
 
 
-def is_plan_task(text: str) -> bool:
-    """Return whether a text is written as a `PlanTask` is, with its state first."""
-    return _normal(text.partition(": ")[0]) in _PLAN_STATES
-
-
-def _normal(state: str) -> str:
-    return re.sub(r"\W", "_", state.lower())
+def is_open(task: str) -> bool | None:
+    """Return whether a task of a plan is open, by the state before it; ``None`` if there is none."""
+    return _PLAN_STATES.get(re.sub(r"\W", "_", task.partition(": ")[0].lower()))
 
 
 def error_in(text: str, *, certain: bool = False) -> str | None:
@@ -201,18 +197,14 @@ class RowSearch:
 
     def __init__(self, request: str) -> None:
         self._request = request
-        self._starts: set[str] = set()
+        self._starts = {request[at : at + size] for size in (2, 3) for at in range(len(request))}
 
     def rows(self, text: str) -> list[str]:
         """Return the rows of a result that hold what the request names, if they are few among many; O(characters)."""
         rows = [row for row in both_ends(text).split("\n", _MOST_ROWS)[:_MOST_ROWS] if row.strip()]
         if len(rows) < 4 or rows[0].strip() in ("{", "["):
             return []
-        named = self._named("\n".join([row[:_ROW_CHARS] for row in rows]))
-        if not named:
-            return []
-        shown = (row[:_ROW_CHARS] for row in rows)
-        by_row = [named.intersection(_RUN.findall(row) if any(map(row.__contains__, named)) else ()) for row in shown]
+        by_row = [{*filter(self._names, _RUN.findall(row[:_ROW_CHARS]))} for row in rows]
         holders = Counter(run for runs in by_row for run in runs)
         most_holders = max(1, len(rows) // 6)  # of a word that tells rows apart; "name" is in all of them
         weights = [sum(len(run) for run in runs if holders[run] <= most_holders) for runs in by_row]
@@ -221,15 +213,9 @@ class RowSearch:
             return []
         return [one_line(row, _ROW_CHARS) for row, weight in zip(rows, weights, strict=True) if weight == heaviest]
 
-    def _named(self, text: str) -> set[str]:
-        """Return the words of a text that the request has."""
-        request = self._request
-        if not self._starts:
-            self._starts = {request[at : at + size] for size in (2, 3) for at in range(len(request))}
-        runs = set((_ASCII_RUN if text.isascii() else _RUN).findall(text))
-        return {run for run in runs if run[:3] in self._starts and _is_named(run, request)}
-
-
-def _is_named(run: str, request: str) -> bool:
-    least = 2 if not run.isascii() else 4 if run.islower() else 3
-    return len(run) >= least and not run.isdigit() and run in request
+    def _names(self, run: str) -> bool:
+        """Return whether a word of a row is one that the request has."""
+        if run[:3] not in self._starts or run.isdigit():
+            return False
+        least = 2 if not run.isascii() else 4 if run.islower() else 3
+        return len(run) >= least and run in self._request

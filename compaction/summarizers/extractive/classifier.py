@@ -12,8 +12,8 @@ To add the weights of all fifteen kinds at once, they stand side by side in one 
     content   its weight + 128          the 1           content   sum of its weights      rows  features
 
 The last lane of a row is always 1, so it counts the rows that were added: 128 for each has to go again. Up to 257 rows can be
-added as they are before a lane overflows. `_spread` makes a sum of that: it takes the even lanes, then the odd ones, which is
-why the kinds of a row are in the order of `PLACES`, and writes behind them how many features there were, with a row or without.
+added as they are before a lane overflows. A sum has the even lanes of that, then the odd ones, which is why the kinds of a row
+are in the order of `PLACES`, and behind them how many features there were, with a row or without.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import re
 import struct
 from math import isqrt
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 from unicodedata import normalize
 from zlib import crc32, decompress
 
@@ -49,7 +49,6 @@ _MOST_WORDS: Final = 200
 _MOST_KNOWN: Final = 8_192
 START, END = 1, 2
 BITS: Final = 0xFFFFFFFF
-_NO_WORD: Final = ""
 
 
 def words_of(sentence: str) -> list[str]:
@@ -86,17 +85,6 @@ def features_of_word(word: str) -> list[int]:
         word = "0"
     elif not word.isascii():
         word = word.translate(_PLAIN)
-    if word.isascii():
-        data = f"<{word}>".encode()
-        if len(word) > _LONGEST_AFFIX:  # most words: the same features as below, without loops
-            beginnings = crc32(data[:3]), crc32(data[:4]), crc32(data[:5])
-            return [crc32(data), *beginnings, crc32(data[-3:]), crc32(data[-4:]), crc32(data[-5:])]
-        lengths = _LENGTHS[len(word)]
-        return [
-            crc32(data),
-            *[crc32(data[: length + 1]) for length in lengths],
-            *[crc32(data[-length - 1 :]) for length in lengths],
-        ]
     if _NO_BLANKS.match(word):
         found, feature = list[int](), 0
         for character in word:
@@ -104,11 +92,8 @@ def features_of_word(word: str) -> list[int]:
             found.append(feature)
         return found
     lengths = range(1 if word[0] > _SYLLABLES else 2, min(_LONGEST_AFFIX + 1, len(word)))
-    return [
-        _hashed(f"<{word}>"),
-        *[_hashed(f"<{word[:length]}") for length in lengths],
-        *[_hashed(f"{word[-length:]}>") for length in lengths],
-    ]
+    parts = [f"<{word}>", *[f"<{word[:length]}" for length in lengths], *[f"{word[-length:]}>" for length in lengths]]
+    return [crc32(part.encode("utf-8", "surrogatepass")) for part in parts]
 
 
 _LETTER: Final[dict[str, str]] = {
@@ -125,11 +110,6 @@ _PLAIN: Final[dict[int, int | str]] = {
     },
     **str.maketrans("？؟！，،、；؛：„“”«»「」（）–—…", '??!,,,;;:"""""""()--.'),
 }
-_LENGTHS: Final = [range(2, end) for end in range(_LONGEST_AFFIX + 1)]
-
-
-def _hashed(text: str) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def feature_of_first(feature: int) -> int:
@@ -137,17 +117,12 @@ def feature_of_first(feature: int) -> int:
     return (feature * 7 + 1) & BITS
 
 
-def first_in_pair(feature: int) -> int:
-    """Return the share of the first word in the feature of a pair, given the word's own first feature.
+def feature_of_pair(one: int, other: int) -> int:
+    """Return the feature of two words that follow each other, given the first feature of each.
 
-    The sum of both shares, in 32 bits, is the feature of the pair. The factors keep it apart from the features of words.
+    The factors keep it apart from the features of words.
     """
-    return feature * 31
-
-
-def second_in_pair(feature: int) -> int:
-    """Return the share of the second word in the feature of a pair."""
-    return feature * 17 + 7
+    return (one * 31 + other * 17 + 7) & BITS
 
 
 # ---------------------------------------------------------------- weights as whole numbers
@@ -162,8 +137,6 @@ PLACES: Final = (*range(0, len(KINDS), 2), *range(1, len(KINDS), 2))  # of each 
 ZERO: Final = 128  # the byte that stands for a weight of zero
 STEPS: Final = 16  # of scores, for each power of two of a probability
 
-_KnownWord: TypeAlias = tuple[int, int, int]  # the sum of a word's features, and its shares in pairs: as second, and as first
-_AT_END: Final[_KnownWord] = 0, second_in_pair(END), 0
 _POWERS: Final = tuple([round((1 << 16) * 2 ** (-step / STEPS)) for step in range(256)])
 
 
@@ -171,16 +144,9 @@ class Classifier:
     """A model that was learned. Holds state: the sums of words that were seen lately.
 
     Args:
-        data: The content of a model file, compressed: the number of rows, the scale of the weights and the bias of each kind;
-            for each row its mark, the top byte of its feature, so that another feature with the same row is recognized; and the
-            rows, a byte for each kind, in the order of `PLACES`.
-
-    Attributes:
-        slots: The number of rows.
-        scale: What sums are multiplied with.
-        bias: The score of each kind without any feature.
-        marks: The mark of each row.
-        rows: The rows, as drawn at the top of this file.
+        data: The content of a model file, compressed: the number of rows (``slots``), the ``scale`` of the sums, and the
+            ``bias`` of each kind; the ``marks``, of each row the top byte of its feature, so that another feature with the same
+            row is recognized; and the ``rows``, a byte for each kind, in the order of `PLACES`.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -193,67 +159,53 @@ class Classifier:
             rows[2 * place :: _ROW] = data[start + place :: len(KINDS)]
         rows[2 * len(KINDS) :: _ROW] = b"\1" * self.slots
         self.rows = bytes(rows)
-        self._known: dict[str, _KnownWord] = {_NO_WORD: _AT_END}
-        self._first: dict[str, int] = {}
+        self._known = functools.lru_cache(_MOST_KNOWN)(self._known_word)
+        self._known_first = functools.lru_cache(_MOST_KNOWN // 8)(self._sum_of_first)
 
-    def probabilities(self, sentence: str) -> list[int]:
+    def probabilities(self, sentence: str) -> dict[str, int]:
         """Return the probability of each of `KINDS` in per mille; O(characters).
 
         >>> model = classifier()
-        >>> KINDS[(shares := model.probabilities("Please never delete the log files.")).index(max(shares))]
+        >>> shares = model.probabilities("Please never delete the log files.")
+        >>> max(shares, key=shares.__getitem__)
         'prohibition'
         """
         scores = self.scores(sentence)
         best = max(scores)
         shares = [_POWERS[best - score] if best - score < 256 else 0 for score in scores]
         whole = sum(shares)
-        return [PER_MILLE * share // whole for share in shares]
+        return {kind: PER_MILLE * share // whole for kind, share in zip(KINDS, shares, strict=True)}
 
     def scores(self, sentence: str) -> list[int]:
         """Return the score of each of `KINDS`: the logarithm of its probability, in `STEPS` a power of two, plus a constant."""
-        words, known = words_of(sentence), self._known
-        total, pairs = 0, list[int]()
-        first = first_in_pair(START)
-        for word in (*words, _NO_WORD):
-            weights, second, first_of_next = known.get(word) or self._learn(word)
-            total += weights
-            pairs.append((first + second) & BITS)
-            first = first_of_next
-        total += self._sum(pairs)
+        words = words_of(sentence)
+        known = [self._known(word) for word in words]
+        features = [START, *[feature for _, feature in known], END]
+        total = self._sum([*map(feature_of_pair, features, features[1:])]) + sum([weights for weights, _ in known])
         if words:
-            total += self._first.get(words[0]) or self._learn_first(words[0])
+            total += self._known_first(words[0])
         *lanes, found, count = _LANES.unpack(total.to_bytes(_LANES.size, "little"))
         root = isqrt(count << 16)
         zero, scale = ZERO * found, self.scale
         return [bias + (lane - zero) * scale // root for bias, lane in zip(self.bias, lanes, strict=True)]
 
-    def _learn(self, word: str) -> _KnownWord:
+    def _known_word(self, word: str) -> tuple[int, int]:
+        """Return the sum of a word's features, and the first of them."""
         features = features_of_word(word)
-        if len(self._known) >= _MOST_KNOWN:
-            self._known = {_NO_WORD: _AT_END}  # a new one, since other threads read this one
-        known = self._known[word] = self._sum(features), second_in_pair(features[0]), first_in_pair(features[0])
-        return known
+        return self._sum(features), features[0]
 
-    def _learn_first(self, word: str) -> int:
-        if len(self._first) >= _MOST_KNOWN // 8:
-            self._first = {}
-        total = self._first[word] = self._sum([*map(feature_of_first, features_of_word(word))])
-        return total
+    def _sum_of_first(self, word: str) -> int:
+        return self._sum([*map(feature_of_first, features_of_word(word))])
 
     def _sum(self, features: list[int]) -> int:
-        """Return the sum of the features, fewer than 258 of them."""
+        """Return the sum of the features, fewer than 258 of them: first the even lanes, then the odd ones, then the count."""
         marks, rows, slots, read, total = self.marks, self.rows, self.slots, int.from_bytes, 0
         for feature in features:
             slot = feature % slots
             if marks[slot] == feature >> 24:
                 slot *= _ROW
                 total += read(rows[slot : slot + _ROW], "little")
-        return _spread(total, len(features))
-
-
-def _spread(total: int, count: int) -> int:
-    """Return added rows as a sum of this many features: first the even lanes, then the odd ones, then the count."""
-    return total & _EVEN | (total >> 16 & _EVEN) << _ODD_FROM | count << _COUNT_FROM
+        return total & _EVEN | (total >> 16 & _EVEN) << _ODD_FROM | len(features) << _COUNT_FROM
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from ...messages import Message, ToolResultPart
 from ..base import SummaryRequest
 from ..redaction import redact as redact_secrets
 from .kinds import Kind
-from .memory import ConversationMemory, Memories
+from .memory import Memories
 from .writer import SummaryWriter
 
 _TURNOVER: Final = 0.04  # the share of the budget that new facts may always have
@@ -94,28 +94,25 @@ class DigestSummarizer:
         if request is given and not any(map(_says_something, messages)):
             raise SummaryFailed("there are no new messages to make a digest of")
         writer = SummaryWriter(request, messages, self.redact or str)
-        page, limit = writer.page, writer.page.limit
-        shares = _of_talk(writer) or _OF_DIGEST
-        before = page.tokens(writer.earlier.text) if request.previous else 0
+        page, limit, shares = writer.page, writer.page.limit, _shares_of(writer, _OF_DIGEST)
+        before = page.tokens(writer.earlier.text)
         filled = before + self.growth * (limit - before)  # what all but rules, tasks and errors may fill in this round
         turnover = _TURNOVER * limit
 
         # the task, the rules and what the earlier summary held, which new lines do not push out
         writer.add_first(shares.request * (limit - turnover))
-        writer.add_statements(Kind.DUTY, page.used + shares.said * limit)
+        writer.fill(writer.statements(Kind.DUTY), page.used + shares.said * limit)
         writer.add_held(limit - turnover)
         # new lines, each kind up to its share, then those that had no room in it, and facts
         _add_lines(writer, shares, filled)
-        writer.add_statements(Kind.REQUEST, (1 - shares.facts) * filled)
+        writer.fill(writer.statements(Kind.REQUEST), (1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
         # the rest: failures, and what weighs as much as a task, may fill the page; other words may fill only this round's part
-        writer.add_found(limit)
-        writer.add_statements(Kind.TASK, limit)
-        writer.add_statements(Kind.REMARK, filled)
-        writer.add_calls(filled)
-        writer.add_last_words(filled)
-        if self.growth == 1:
-            writer.add_facts(limit)
+        writer.fill(writer.found, limit)
+        writer.fill(writer.statements(Kind.TASK), limit)
+        writer.fill(writer.statements(Kind.REMARK), filled)
+        writer.fill(writer.calls, filled)
+        writer.fill(writer.last_words(), filled)
         writer.count_left_out()
         return page.text()
 
@@ -151,18 +148,15 @@ class FactSummarizer:
         Raises:
             SummaryFailed: If the budget is too small for a single line.
         """
-        messages = _messages(request)
-        request = _with_summaries(request)
-        writer = SummaryWriter(request, messages, self.redact or str)
-        limit = writer.page.limit
-        shares = _of_talk(writer) or _OF_LIST
+        writer = SummaryWriter(_with_summaries(request), _messages(request), self.redact or str)
+        limit, shares = writer.page.limit, _shares_of(writer, _OF_LIST)
         writer.add_first(shares.request * limit)
-        _add_lines(writer, shares, limit, foreign=not request.originals)
-        if request.previous and not request.originals:
+        _add_lines(writer, shares, limit)
+        if not request.originals:
             writer.add_earlier_facts()
         writer.add_facts(limit)
-        writer.add_statements(Kind.REQUEST, limit)
-        writer.add_found(limit)
+        writer.fill(writer.statements(Kind.REQUEST), limit)
+        writer.fill(writer.found, limit)
         return writer.page.text()
 
 
@@ -174,63 +168,48 @@ def answer_offline(request: SummaryRequest) -> str:
     return summarizer.summarize(request)
 
 
-def _of_talk(writer: SummaryWriter) -> _Shares | None:
-    """Return the shares of a talk; ``None`` for any other conversation."""
+def _shares_of(writer: SummaryWriter, otherwise: _Shares) -> _Shares:
+    """Return the shares of a talk, or else these."""
     if not writer.talk:
-        return None
+        return otherwise
     return _OF_TALK if writer.is_between_people else _OF_CHAT
 
 
-def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign: bool = True) -> None:
-    """Add the lines, each kind up to its share, the most important first; only rules and failed calls beyond ``filled``.
-
-    With ``foreign``, they include lines of an earlier summary that somebody else wrote.
-    """
+def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float) -> None:
+    """Add the lines, each kind up to its share, the most important first; only rules and failed calls beyond ``filled``."""
     page, limit = writer.page, writer.page.limit
     start = page.used
-    writer.add_statements(Kind.TASK, start + shares.said * limit)
-    writer.add_statements(Kind.SMALL_TALK, start + shares.said * filled)
-    if foreign:
-        writer.add_foreign(start + (shares.said + shares.foreign) * limit)
-    writer.add_plans(page.used + shares.plan * limit)
+    writer.fill(writer.statements(Kind.TASK), start + shares.said * limit)
+    writer.fill(writer.statements(Kind.SMALL_TALK), start + shares.said * filled)
+    writer.fill(writer.foreign_lines(), start + (shares.said + shares.foreign) * limit)
+    writer.fill(writer.plans(), page.used + shares.plan * limit)
     if not writer.talk:  # in which they are chosen as all other sentences are
-        writer.add_findings(page.used + max(_LEAST_FINDINGS, shares.findings * limit))
-    writer.add_found(page.used + shares.failed * limit)
-    writer.add_calls(min(filled, page.used + shares.calls * limit))
+        writer.fill(writer.findings(), page.used + max(_LEAST_FINDINGS, shares.findings * limit))
+    writer.fill(writer.found, page.used + shares.failed * limit)
+    writer.fill(writer.calls, min(filled, page.used + shares.calls * limit))
     writer.add_talk(filled)
 
 
-def message_numbers(request: SummaryRequest) -> dict[int, int]:
-    """Return the numbers of messages in a digest of a single round, by the identity of the caller's object.
+def excerpt_options(request: SummaryRequest, tokens: int) -> tuple[dict[int, int], int]:
+    """Return which numbers of messages an excerpt of the user's words shall have, and how many of these tokens.
 
-    There are numbers if two messages may name the same thing with different values, so that the later one can be told. In
-    later rounds they would take room from the words: they cost `hermes` a fifth of the old facts in the four long service
-    sessions (``make bench-replay``).
+    There are numbers, by the identity of the caller's object, beside a digest of a single round, if two messages may name the
+    same thing with different values: so the later one can be told. In later rounds they would take room from the words: they
+    cost `hermes` a fifth of the old facts in the four long service sessions (``make bench-replay``).
+
+    Beside such a digest of people who talk, the excerpt has an eighth: the digest chooses among all that was said, and the
+    excerpt only holds what is newest. But if the user says less than a third of it, the other one is an assistant, and the
+    user's words come first.
     """
-    memory = _memory_of_single_round(request)
-    if memory is None or not memory.statements.has_contested:
-        return {}
-    return {id(each.raw): number for number, each in enumerate([*request.originals, *_messages(request)], 1)}
-
-
-def quoted_tokens(request: SummaryRequest, tokens: int) -> int:
-    """Return how many of these tokens an excerpt of the user's words shall have beside a digest of a single round.
-
-    Where people talk, it is an eighth: the digest chooses among all that was said, and the excerpt only holds what is newest.
-    But if the user says less than a third of it, the other one is an assistant, and the user's words come first.
-    """
-    memory = _memory_of_single_round(request)
-    if memory is None or not memory.is_between_people:
-        return tokens
-    said = sum(len(message.said) for message in _messages(request))
-    return tokens // 8 if said > _OF_A_PERSON * memory.chars else tokens
-
-
-def _memory_of_single_round(request: SummaryRequest) -> ConversationMemory | None:
     summarizer = request.summarizer
     if not isinstance(summarizer, DigestSummarizer) or summarizer.growth < 1:
-        return None
-    return request.notes.of(Memories).of(_messages(request), summarizer.redact or str, after=request.originals)
+        return {}, tokens
+    messages = _messages(request)
+    memory = request.notes.of(Memories).of(messages, summarizer.redact or str, after=request.originals)
+    numbered = enumerate([*request.originals, *messages], 1) if memory.statements.has_contested else ()
+    if memory.is_between_people and sum(len(message.said) for message in messages) > _OF_A_PERSON * memory.chars:
+        tokens //= 8
+    return {id(message.raw): number for number, message in numbered}, tokens
 
 
 def _messages(request: SummaryRequest) -> Sequence[Message]:

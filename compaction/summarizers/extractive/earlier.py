@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final
 
-from .actions import is_plan_task
+from .actions import is_open
 from .facts import FactKind, facts_in
 from .lines import SPEAKER
 from .memory import ConversationMemory
-from .searched_text import SearchedText
+from .page import SearchedText
 from .sections import Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM
@@ -44,11 +43,6 @@ class EarlierSummary:
     def __contains__(self, part: str) -> bool:
         return part in self._searched
 
-    @cached_property
-    def calls(self) -> frozenset[str]:
-        """The calls that it has with the outcome that they have now."""
-        return frozenset([action.call for action in self._memory.actions.values() if action.line in self])
-
     def facts(self) -> list[str]:
         """Return the facts in its lists."""
         return [*facts_in("\n".join(_LIST.findall(self.text)))]
@@ -77,18 +71,15 @@ class EarlierSummary:
             or line.partition(" -> ")[0] in memory.actions  # "shell(make) -> ok"
             or bare in memory.rows
             or rest in memory.rows  # "list: id=227 name=Ada Berg"
-            or (head in memory.plans and is_plan_task(rest))  # "todo: done: Port it"
-            or self._is_own(head, rest)
+            or (head in memory.plans and is_open(rest) is not None)  # "todo: done: Port it"
+            or (head in ("Changed", "Read") and memory.files.keys() >= set(rest.split()))  # not "Changed: the limit"
+            or (head == "First" and self._begins_first(rest))  # not "First: ask Ines"
+            or _LIST.match(line) is not None
             or _COUNTED.fullmatch(line) is not None
         )
 
-    def _is_own(self, label: str, text: str) -> bool:
-        """Return whether a label and its text are written so by the digest: not "Changed: the limit" or "First: ask Ines"."""
-        if label == "First":
-            return any(" ".join(said.split()).startswith(_CUT.sub("", text)) for said in self._memory.requests[:1])
-        if label in ("Changed", "Read"):
-            return self._memory.files.keys() >= set(text.split())
-        return _LIST.match(f"{label}: {text}") is not None
+    def _begins_first(self, text: str) -> bool:
+        return any(" ".join(said.split()).startswith(_CUT.sub("", text)) for said in self._memory.requests[:1])
 
     def _is_spoken(self, text: str) -> bool:
         parts = [*sentences_in(text)] if self._spoken else []

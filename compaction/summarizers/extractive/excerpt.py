@@ -27,7 +27,7 @@ from ...messages import Message, TextPart
 from ..redaction import redact as redact_secrets
 from .actions import argument_values
 from .excerpt_text import EXCERPT_HEADING, quotation, read_quotation, write_excerpt
-from .kinds import Judgement, Kind, judge
+from .kinds import Kind, Statement, judge
 from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .questions import QUESTION_CHARS, in_chars, question_of
 from .statements import speaker_of
@@ -68,10 +68,7 @@ def excerpt(
 
     What a tool that asks the user returns, such as ``ask_user``, counts as a message of the user. The name that the host gives
     a speaker stands before the words, and what was attached behind them. A message that a framework seems to have handed over
-    for a program is labelled. Secrets are replaced, since an excerpt is stored and stays in every later request.
-
-    If not everything fits, the top of this file says what stays. Rules, preferences, decisions and open tasks stay longest,
-    each with what was said about the same thing later. What was said twice is quoted once; in long messages, so is a line.
+    for a program is labelled. What was said twice is quoted once. If not everything fits, the top of this file says what stays.
 
     Cost: O(characters of the user's messages).
 
@@ -82,7 +79,7 @@ def excerpt(
         task: The caller's object of the message with the task; by default the first message, see `task_of`.
         earlier: Entries of an earlier excerpt, see `split_excerpt`, whose messages are not available.
         earlier_at: The number of messages before these entries.
-        redact: Removes secrets from each message; ``None`` keeps them.
+        redact: Removes secrets from each message, since an excerpt stays in every later request; ``None`` keeps them.
         numbers: The number of each message, by the identity of the caller's object. It is added where a message has a value,
             so that of two values the later can be told.
         before: The message before each short one of the user, by the identity of the caller's object of the latter, see
@@ -159,8 +156,8 @@ class _Entry:
 
     def own(self, *, prose: bool = False) -> set[int]:
         """Return the places of the lines that the user probably wrote; with ``prose``, those inside long prose too."""
-        own = (at for at, line in enumerate(self.lines) if line.is_own and line.text.strip() and (prose or not line.is_prose))
-        return set() if self.label else {*own}
+        lines = enumerate(() if self.label else self.lines)
+        return {at for at, line in lines if line.is_own and line.text.strip() and (prose or not line.is_prose)}
 
     def words(self, places: Collection[int]) -> str:
         """Return the lines at these places; what is between them is marked as left out."""
@@ -168,12 +165,9 @@ class _Entry:
 
     def without(self, known: set[str]) -> _Entry:
         """Return the entry without the user's lines of a long message that are known; all its lines become known."""
-        if len(self.text) <= LONG_MESSAGE:
-            known.update(line.text for line in self.lines)
-            return self
-        lines, said = [*self.lines], set[int]()
+        lines, said, is_long = [*self.lines], set[int](), len(self.text) > LONG_MESSAGE
         for at, line in enumerate(lines):
-            if line.is_own and len(line.text) >= _LEAST_REPEATED and line.text in known:
+            if is_long and line.is_own and len(line.text) >= _LEAST_REPEATED and line.text in known:
                 lines[at] = attrs.evolve(line, is_own=False)
             else:
                 said.add(at)
@@ -213,7 +207,7 @@ class _Room:
     _tokens: int  # of the whole excerpt
     _left: int
     _count: Count
-    _judged: Callable[[str], Judgement] = attrs.field(factory=lambda: cache(judge), init=False)  # for the time of one excerpt
+    _judged: Callable[[str], Statement] = attrs.field(factory=lambda: cache(judge), init=False)  # for the time of one excerpt
     _quoted: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
     _asked: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # the questions in it
 
@@ -227,11 +221,13 @@ class _Room:
             return whole
         once, repeated = _each_once(entries)
         task, newest, others = once[0], once[1:2], once[2:]
-        # 1
-        most_of_task = self._most_of_task(newest)
-        self._put_shortened(task, task.own_words(prose=True), most_of_task)
+        all_left = self._tokens
+        # 1: the task has its share, or more, if the newest message leaves more
+        of_newest = min(sum(self._size(each.text) + _ENTRY for each in newest), int((1 - _TASK_SHARE) * self._tokens))
+        most_of_task = max(self._left - of_newest, min(self._left, int(_TASK_SHARE * self._tokens)))
+        self._put(task, task.own_words(prose=True), most_of_task)
         for entry in newest:
-            self._put_shortened(entry, entry.own_words())
+            self._put(entry, entry.own_words(), all_left)
         # 2
         if sum(self._size(entry.own_words()) for entry in others) > self._left:
             self._put_weightiest(task, newest, others)
@@ -239,7 +235,7 @@ class _Room:
             self._put(entry, entry.own_words())
         for entry in others:
             if entry.place not in self._quoted:
-                self._put_shortened(entry, entry.own_words())
+                self._put(entry, entry.own_words(), all_left)
         # 3
         self._put_questions(once)
         self._put_prose([*newest, *others])
@@ -247,16 +243,10 @@ class _Room:
         # 4
         for entry in once:
             if entry.place not in self._quoted:
-                self._put_shortened(entry, entry.text, most_of_task if entry is task else None)
+                self._put(entry, entry.text, most_of_task if entry is task else all_left)
         for entry in repeated:
             self._put(entry, entry.text)
         return self._quoted
-
-    def _most_of_task(self, newest: Sequence[_Entry]) -> int:
-        """Return how many tokens the task may have: its share, or more, if the newest message leaves more."""
-        share = int(_TASK_SHARE * self._tokens)
-        of_newest = min(sum(self._size(each.text) + _ENTRY for each in newest), int((1 - _TASK_SHARE) * self._tokens))
-        return max(self._left - of_newest, min(self._left, share))
 
     def _put_weightiest(self, task: _Entry, newest: Sequence[_Entry], others: Sequence[_Entry]) -> None:
         """Quote the user's lines, those that matter most first, and the questions that short answers need.
@@ -282,9 +272,9 @@ class _Room:
         for entry in entries:
             is_long = sum(len(entry.lines[at].text) for at in entry.own()) > LONG_MESSAGE  # it is about much
             for at in entry.own():
-                judgement = self._judged(entry.lines[at].text)
-                weights[entry.place, at] = _weight(judgement, entry.lines[at])
-                for word in () if is_long else judgement.stems:
+                said = self._judged(entry.lines[at].text)
+                weights[entry.place, at] = _weight(said)
+                for word in () if is_long else said.stems:
                     sharing[word].append((entry.place, at))
         found = dict(weights)
         for lines in sharing.values():
@@ -300,10 +290,7 @@ class _Room:
             chars = QUESTION_CHARS if entry.question and entry.place not in self._asked else 0
             while chars >= _LEAST_QUESTION and self._left >= _LEAST_ROOM:
                 question = in_chars(entry.question, chars)
-                if self._quote(entry, entry.quoted(entry.text, question)):
-                    self._asked[entry.place] = question
-                    break
-                chars = len(question) // 2
+                chars = 0 if self._put(entry, entry.text, question=question) else len(question) // 2
 
     def _put_prose(self, entries: Sequence[_Entry]) -> None:
         """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
@@ -314,7 +301,7 @@ class _Room:
             heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
             self._put(entry, entry.words(heavy | entry.own()))
         for entry in found:
-            self._put_shortened(entry, entry.own_words(prose=True))
+            self._put(entry, entry.own_words(prose=True), self._tokens)
 
     def _put_pasted(self, entries: Sequence[_Entry]) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
@@ -323,41 +310,30 @@ class _Room:
             if entry.place in self._quoted:
                 self._put(entry, entry.text)
                 before = self._left
-                self._put_shortened(entry, entry.text, self._size(self._quoted[entry.place]) + more)
+                self._put(entry, entry.text, self._size(self._quoted[entry.place]) + more)
                 more -= before - self._left
 
-    def _put_shortened(self, entry: _Entry, text: str, most: int | None = None) -> None:
-        """Quote this text of a message, shortened so that the entry fits, and has at most so many tokens."""
-        if not self._is_whole(entry):
-            around = self._size(self._with_question(entry, text)) - self._count(text)
-            room = self._room_for(entry)
-            tokens = (room if most is None else min(most, room)) - around
-            self._put(entry, shortened(text, tokens, self._count, self._judged))
+    def _put(self, entry: _Entry, text: str, most: int | None = None, question: str = "") -> bool:
+        """Quote this text of a message in place of what is quoted of it, unless that is the whole; return whether it fits.
 
-    def _put(self, entry: _Entry, text: str) -> None:
-        """Quote this text of a message, if it fits, in place of what is quoted of it, unless that is the whole."""
-        if not self._is_whole(entry):
-            self._quote(entry, self._with_question(entry, text))
-
-    def _quote(self, entry: _Entry, shown: str) -> bool:
-        """Quote a message so, in place of what is quoted of it; return whether that is new, and fits."""
-        room = self._room_for(entry)
-        if shown in ("", self._quoted.get(entry.place)) or self._size(shown) > room:
+        With ``most``, it is shortened, so that the entry fits and has at most so many tokens. If its question is not quoted
+        yet, this much of it is.
+        """
+        question, before = self._asked.get(entry.place, question), self._quoted.get(entry.place, "")
+        room = self._left + self._size(before)
+        if before == entry.quoted(entry.text, question):
+            return False
+        if most is not None:
+            around = self._size(entry.quoted(text, question)) - self._count(text)
+            text = shortened(text, min(most, room) - around, self._count, self._judged)
+        shown = entry.quoted(text, question)
+        if shown in ("", before) or self._size(shown) > room:
             return False
         self._left = room - self._size(shown)
         self._quoted[entry.place] = shown
+        if question:
+            self._asked[entry.place] = question
         return True
-
-    def _is_whole(self, entry: _Entry) -> bool:
-        return self._quoted.get(entry.place) == self._with_question(entry, entry.text)
-
-    def _with_question(self, entry: _Entry, text: str) -> str:
-        """Return this text of a message with as much of its question as is quoted."""
-        return entry.quoted(text, self._asked.get(entry.place, ""))
-
-    def _room_for(self, entry: _Entry) -> int:
-        """Return the tokens that are left without what is quoted of a message."""
-        return self._left + self._size(self._quoted.get(entry.place, ""))
 
     def _size(self, text: str) -> int:
         return self._count(text) + _ENTRY if text else 0
@@ -376,12 +352,12 @@ def _each_once(entries: Sequence[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
     return once, repeated
 
 
-def _weight(judgement: Judgement, line: WrittenLine) -> float:
+def _weight(said: Statement) -> float:
     """Return the weight of a line's kind; less for a plain word, such as "shorter", and for small talk with a number."""
-    if judgement.kind is Kind.VALUE and judgement.worth < _WORTH_OF_VALUE:
+    if said.kind is Kind.VALUE and said.worth < _WORTH_OF_VALUE:
         return Kind.PLAIN
-    is_more = judgement.kind > Kind.PLAIN or len(judgement.stems) > 1 or is_eastern(line.text)
-    return judgement.kind if is_more else min(judgement.kind, Kind.REMARK)
+    is_more = said.kind > Kind.PLAIN or len(said.stems) > 1 or is_eastern(said.text)
+    return said.kind if is_more else min(said.kind, Kind.REMARK)
 
 
 _OPENING: Final = 4  # user messages before the first answer: examples, and then the task

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
 
-from .classifier import KINDS, PER_MILLE, classifier
+from .classifier import PER_MILLE, classifier
 from .sentences import ASKING, LONGEST_SENTENCE, word_set
 from .subjects import is_eastern, points_back, stems_of, values_of
 
@@ -38,18 +38,22 @@ class Kind(float, enum.Enum):
 
 
 @attrs.frozen
-class Judgement:
-    """The judgement of a sentence."""
+class Statement:
+    """A sentence, with the sentence before it if it refers to that one; or an item of a list, or a row of a table."""
 
+    text: str
     kind: Kind
-    stems: frozenset[str]  # the beginnings of its words, by which two statements about one thing are recognized
-    changes: bool  # whether it says that something changed
-    is_request: bool  # whether it asks something, or for something now
-    refers: bool  # whether it cannot be understood without the sentence before it
-    worth: int  # the probability that it is worth keeping, in per mille
+    stems: frozenset[str] = frozenset()  # the beginnings of its words, by which two statements about one thing are recognized
+    values: tuple[tuple[str, str], ...] = ()  # the values in it, each with its shape
+    changes: bool = False  # whether it says that something changed
+    is_request: bool = False  # whether it asks something, or for something now
+    refers: bool = False  # whether it cannot be understood without the sentence before it
+    worth: int = PER_MILLE  # the probability that it is worth keeping, in per mille
+    lead: str = ""  # what it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one
+    by: str = ""  # who said it, if it may not have been the user; ``""`` for the user
 
 
-_KINDS: Final = {
+_KIND_OF: Final = {  # of each learned kind
     "rule": Kind.RULE,
     "prohibition": Kind.RULE,
     "preference": Kind.PREFERENCE,
@@ -66,20 +70,12 @@ _KINDS: Final = {
     "acknowledgement": Kind.REMARK,
     "program": Kind.PLAIN,
 }
-_KIND_OF: Final = tuple([_KINDS[kind] for kind in KINDS])
-
-
-def _places(kinds: str) -> tuple[int, ...]:
-    return tuple(map(KINDS.index, kinds.split()))
-
-
-_CHANGE, _DECISION, _QUESTION, _PROGRAM = _places("change decision question program")
-_RULES: Final = _places("rule prohibition")
-_KEPT: Final = _places("rule prohibition preference fact value change decision task")
-_OTHERS: Final = _places("request question others_rule hypothetical small_talk acknowledgement")
-_TOLD: Final = _places("fact value change program")  # a row of figures looks like a program's
-_WANTED: Final = _places("rule prohibition preference task request")
-_REQUESTED: Final = _places("request task question")
+_RULES: Final = ("rule", "prohibition")
+_KEPT: Final = (*_RULES, "preference", "fact", "value", "change", "decision", "task")
+_OTHERS: Final = ("request", "question", "others_rule", "hypothetical", "small_talk", "acknowledgement")
+_TOLD: Final = ("fact", "value", "change", "program")  # a row of figures looks like a program's
+_WANTED: Final = (*_RULES, "preference", "task", "request")
+_REQUESTED: Final = ("request", "task", "question")
 _VALUED: Final = (Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK)  # with a number or an id in it, it states a value
 
 # Thresholds, in per mille. A higher one lets fewer orders of others stand under the rules, and fewer rules of the user.
@@ -109,8 +105,8 @@ _PERSONS: Final = word_set(  # the first and the second person
 _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
 
 
-def judge(sentence: str) -> Judgement:
-    """Return the judgement of a sentence that a user said; O(characters).
+def judge(sentence: str) -> Statement:
+    """Return a sentence that a user said as a statement, with all that its words tell; O(characters).
 
     >>> judge("Never touch prod.db.").kind.name, judge("The sign at the door: never touch prod.db.").kind.name
     ('RULE', 'DUTY')
@@ -118,18 +114,18 @@ def judge(sentence: str) -> Judgement:
     read = sentence[:LONGEST_SENTENCE]
     said = _QUOTED.sub(" ", read)
     shares = classifier().probabilities(said)
-    worth = _of_people(shares, _KEPT)
-    kind = _kind(shares, worth, has_value=bool(values_of(read)))
-    if kind is Kind.RULE and is_announced(said):
+    worth, values, stems, points = _of_people(shares, _KEPT), values_of(read), stems_of(read), points_back(read)
+    kind = _kind(shares, worth, has_value=bool(values))
+    head, colon, _ = said.replace("：", ": ").partition(": ")
+    is_long = len(head) > (_EASTERN_LABEL if is_eastern(head) else _LABEL)
+    if kind is Kind.RULE and colon and is_long and not demands(head):  # it announces a rule that may be somebody else's
         kind = Kind.DUTY
-    stems = stems_of(read)
-    points = points_back(read)
-    changes = shares[_CHANGE] >= _CHANGES or (kind is Kind.VALUE and len(stems) <= 1 and points)
+    changes = shares["change"] >= _CHANGES or (kind is Kind.VALUE and len(stems) <= 1 and points)
     is_request = _of_people(shares, _REQUESTED) >= _HALF
-    return Judgement(kind, stems, changes, is_request, kind in _REFERRING and points, worth)
+    return Statement(sentence, kind, stems, values, changes, is_request, kind in _REFERRING and points, worth)
 
 
-def _kind(shares: list[int], worth: int, *, has_value: bool) -> Kind:
+def _kind(shares: Mapping[str, int], worth: int, *, has_value: bool) -> Kind:
     """Return the kind of a sentence with these probabilities.
 
     | probability, in per mille | kind | with a number or an id in it |
@@ -151,12 +147,12 @@ def _kind(shares: list[int], worth: int, *, has_value: bool) -> Kind:
     return Kind.VALUE if has_value and kind in _VALUED else kind
 
 
-def _of_people(shares: list[int], places: Iterable[int]) -> int:
+def _of_people(shares: Mapping[str, int], kinds: Iterable[str]) -> int:
     """Return the probability of some kinds, in per mille, if a person wrote the sentence.
 
     What a program printed is recognized by its shape, and does not come here.
     """
-    return PER_MILLE * sum(shares[place] for place in places) // max(1, PER_MILLE - shares[_PROGRAM])
+    return PER_MILLE * sum(shares[kind] for kind in kinds) // max(1, PER_MILLE - shares["program"])
 
 
 def demands(sentence: str) -> bool:
@@ -169,23 +165,19 @@ def concerns_user(sentence: str) -> bool:
     return names_person(sentence) or demands(sentence)
 
 
-def is_announced(sentence: str) -> bool:
-    """Whether words before a colon, which demand nothing themselves, announce the rule: it may be somebody else's."""
-    head, colon, _ = sentence.replace("：", ": ").partition(": ")
-    return bool(colon) and len(head) > (_EASTERN_LABEL if is_eastern(head) else _LABEL) and not demands(head)
-
-
 def kind_of_assistant(sentence: str) -> Kind | None:
     """Return the kind of a sentence of the assistant: a decision, a value, or something that it did; ``None`` for any other."""
     has_value, is_own = bool(values_of(sentence)), names_person(sentence) or is_eastern(sentence)
     if not (has_value or is_own):
         return None
     shares = classifier().probabilities(sentence)
-    if is_own and shares[_DECISION] >= _HALF:
+    if is_own and shares["decision"] >= _HALF:
         return Kind.DECISION
-    if has_value and sum(shares[place] for place in _TOLD) >= _HALF:
+    if has_value and sum(shares[kind] for kind in _TOLD) >= _HALF:
         return Kind.FINDING
-    return Kind.ANSWER if is_own and _KIND_OF[shares.index(max(shares))] not in (Kind.QUESTION, Kind.SUPPOSED) else None
+    return (
+        Kind.ANSWER if is_own and _KIND_OF[max(shares, key=shares.__getitem__)] not in (Kind.QUESTION, Kind.SUPPOSED) else None
+    )
 
 
 def asks(sentence: str) -> bool:
@@ -196,7 +188,7 @@ def asks(sentence: str) -> bool:
     """
     if any(mark in sentence for mark in ASKING):
         return True
-    return _UNMARKED.search(sentence) is not None and classifier().probabilities(sentence)[_QUESTION] >= _ASKED
+    return _UNMARKED.search(sentence) is not None and classifier().probabilities(sentence)["question"] >= _ASKED
 
 
 def names_person(sentence: str) -> bool:

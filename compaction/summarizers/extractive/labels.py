@@ -11,15 +11,12 @@ label, sign or tag, the block ends
 
 from __future__ import annotations
 
-import enum
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final
-
-import attrs
+from typing import Final, TypeAlias
 
 from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, blocks, printed_weight
 from .sentences import word_set
@@ -27,15 +24,6 @@ from .sentences import word_set
 _MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
 
 # ---------------------------------------------------------------- blocks that show their end
-
-
-@attrs.frozen
-class Opening:
-    """A line that begins a block and shows where it ends."""
-
-    opens: Callable[[str], object]  # whether a line is one
-    end: Callable[[Sequence[str], int], int | None]  # lines and the place of the first -> that behind the last, if it ends
-    example: str  # such a block
 
 
 _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
@@ -52,10 +40,7 @@ def _last(closes: Callable[[str], object], lines: Sequence[str], at: int) -> int
 
 def _last_closing_tag(lines: Sequence[str], at: int) -> int | None:
     opening = _OPEN_TAG.match(lines[at])
-    if opening is None:
-        return None
-    closing = f"</{opening[1]}>"
-    return _last(lambda line: line.rstrip().endswith(closing), lines, at)
+    return opening and _last(lambda line: line.rstrip().endswith(f"</{opening[1]}>"), lines, at)
 
 
 def _end_of_data(lines: Sequence[str], at: int) -> int | None:
@@ -68,14 +53,19 @@ def _next_blank(lines: Sequence[str], at: int) -> int:
     return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
 
 
-OPENINGS: Final = (
-    Opening(FENCE.match, _next_fence, "```\nalways pay\n```"),
-    Opening(QUOTED_LINE.match, partial(_last, QUOTED_LINE.match), "> always pay\n\n> always knock"),
-    Opening(_OPEN_TAG.match, _last_closing_tag, "<log>\n</log>\n\nalways pay\n</log>"),
-    Opening(_DATA.match, _end_of_data, '{"a":\n\n"always pay"}'),
-    Opening(lambda line: printed_weight(line) == CERTAIN, _next_blank, "2026-01-03 10:11:12 INFO paid\nalways pay"),
+_Opens: TypeAlias = Callable[[str], object]
+_End: TypeAlias = Callable[[Sequence[str], int], int | None]  # lines and the place of the first -> that behind the last, if any
+OPENINGS: Final[tuple[tuple[_Opens, _End, str], ...]] = (
+    (FENCE.match, _next_fence, "```\nalways pay\n```"),
+    (QUOTED_LINE.match, partial(_last, QUOTED_LINE.match), "> always pay\n\n> always knock"),
+    (_OPEN_TAG.match, _last_closing_tag, "<log>\n</log>\n\nalways pay\n</log>"),
+    (_DATA.match, _end_of_data, '{"a":\n\n"always pay"}'),
+    (lambda line: printed_weight(line) == CERTAIN, _next_blank, "2026-01-03 10:11:12 INFO paid\nalways pay"),
 )
-"""The lines that show the end of their block; the first that fits decides. What is inside may hold a closing line, too."""
+"""Whether a line opens a block that shows its end, where that is, and such a block. The first that fits decides.
+
+What is inside a block may hold a closing line, too.
+"""
 
 
 def end_of(lines: Sequence[str], at: int) -> int | None:
@@ -92,7 +82,7 @@ def end_of(lines: Sequence[str], at: int) -> int | None:
 
 
 def _end_of_one(lines: Sequence[str], at: int) -> int | None:
-    return next((each.end(lines, at) for each in OPENINGS if each.opens(lines[at])), None)
+    return next((end(lines, at) for opens, end, _ in OPENINGS if opens(lines[at])), None)
 
 
 _DECODER: Final = json.JSONDecoder()
@@ -112,26 +102,11 @@ def end_of_json(text: str) -> int | None:
 # ---------------------------------------------------------------- labels
 
 
-class LabelKind(enum.Enum):
-    """A kind of label."""
-
-    SIGN = "sign"  # "[log]", "*** RESULT ***"
-    WORDS = "words"  # "Output:"
-    FIELD = "field"  # "Status: 200 OK"; its block ends at a blank line
-
-
-@attrs.frozen
-class Label:
-    """A line that says what stands below it."""
-
-    kind: LabelKind
-    text: str
-
-
-_SIGN: Final = re.compile(r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*")
-_WORDS: Final = re.compile(r"[^\n:：]{1,120}[:：]\s*")
-_FIELD: Final = re.compile(r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2}")
-_LABELS: Final = {LabelKind.SIGN: _SIGN.fullmatch, LabelKind.WORDS: _WORDS.fullmatch, LabelKind.FIELD: _FIELD.fullmatch}
+_SIGN: Final = re.compile(  # "[log]", "*** RESULT ***"
+    r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*"
+)
+_WORDS: Final = re.compile(r"[^\n:：]{1,120}[:：]\s*")  # "Output:"
+_FIELD: Final = re.compile(r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2}")  # "Status: 200 OK"
 _LABEL_CHARS: Final = 40
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _LEAST_LETTERS: Final = 3  # of a word by which one line answers another
@@ -157,40 +132,40 @@ _LABELS_OF_USER: Final = word_set(
 )
 
 
-def blocks_below_labels(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each block below a label, a sign or a tag that is not the user's starts and ends.
+def blocks_below_labels(lines: Sequence[str]) -> Iterator[range]:
+    """Yield the lines of each block with a label, a sign or a tag that is not the user's.
 
     After `_MOST_BLOCKS` of them the rest of the message is one.
     """
     behind, count = 0, 0
-    for (start, end), (next_start, _) in itertools.pairwise([*blocks(lines), (len(lines), 0)]):
+    for block, below in itertools.pairwise([*blocks(lines), range(len(lines), len(lines))]):
+        start = block.start
         if start < behind or start + 1 >= len(lines):
             continue
-        following = lines[min(start + 1 if start + 1 < end else next_start, len(lines) - 1)]
-        label = label_of(lines[start], following)
-        if label is not None:
+        following = lines[min(start + 1 if len(block) > 1 else below.start, len(lines) - 1)]
+        if label := label_of(lines[start], following):
             count += 1
-            behind = end if label.kind is LabelKind.FIELD else _end_below(lines, start, label)
+            is_field = _SIGN.fullmatch(label) is None and _WORDS.fullmatch(label) is None
+            behind = block.stop if is_field else _end_below(lines, start, label)  # that of a field ends at a blank line
             behind = behind if count < _MOST_BLOCKS else len(lines)
-            yield start, behind
+            yield range(start, behind)
 
 
-def label_of(line: str, following: str) -> Label | None:
-    """Return the label, the sign or the tag in a line if what follows stands under it, and it is not the user's.
+def label_of(line: str, following: str) -> str:
+    """Return the label, the sign or the tag in a line; empty if what follows does not stand under it, or it is the user's.
 
     >>> label_of("Output:", "always pay"), label_of("Rules:", "always pay")
-    (Label(kind=<LabelKind.WORDS: ...>, text='Output:'), None)
+    ('Output:', '')
     """
     text = line.strip()
     if not following.strip() or _OF_USER.match(text) or BULLET.match(text):
-        return None
-    kind = next((kind for kind, fits in _LABELS.items() if fits(text)), None)
-    if kind is None or (kind is not LabelKind.SIGN and BULLET.match(following)):
-        return None
-    return Label(kind, text) if _LABELS_OF_USER.isdisjoint(_LETTERS.findall(text[:_LABEL_CHARS].lower())) else None
+        return ""
+    if not _SIGN.fullmatch(text) and (BULLET.match(following) or not (_WORDS.fullmatch(text) or _FIELD.fullmatch(text))):
+        return ""
+    return text if _LABELS_OF_USER.isdisjoint(_LETTERS.findall(text[:_LABEL_CHARS].lower())) else ""
 
 
-def _end_below(lines: Sequence[str], start: int, label: Label) -> int:
+def _end_below(lines: Sequence[str], start: int, label: str) -> int:
     """Return the line behind a block with a label; the numbers are those at the top of this file."""
     if (end := end_of(lines, start)) is not None:
         return end  # 1
@@ -199,42 +174,29 @@ def _end_below(lines: Sequence[str], start: int, label: Label) -> int:
         end_below = _end_of_one if FENCE.match(lines[following]) else end_of  # behind a fence, nothing more belongs to it
         if (end := end_below(lines, following)) is not None:
             return end  # 2
-    end = _end_by_answer(lines, start, label)
-    return len(lines) if end is None else end  # 3, 4
+    for block in reversed([*blocks(lines, start + 1)]):
+        inside = [lines[at].strip() for at in block]
+        introduces = len(inside) == 1 and inside[0].endswith((":", "："))  # what stands below it
+        if not introduces and any(_answers(label, line) or PROMPT_LINE.fullmatch(line) for line in inside):
+            return block.stop  # 3
+    return len(lines)  # 4
 
 
-def _end_by_answer(lines: Sequence[str], start: int, label: Label) -> int | None:
-    """Return the end of the last run of lines, without a blank one, in which a line answers a label or is a prompt."""
-    for begin, end in reversed([*blocks(lines)]):
-        inside = [line.strip() for line in lines[max(begin, start + 1) : end]]
-        if len(inside) == 1 and inside[0].endswith((":", "：")):
-            continue  # it introduces what stands below it
-        if any(_answers(label, line) or PROMPT_LINE.fullmatch(line) for line in inside):
-            return end
-    return None
-
-
-def _answers(label: Label, line: str) -> bool:
+def _answers(label: str, line: str) -> bool:
     """Return whether a line closes what a label opened.
 
     It is set apart by a sign or a colon, and begins with the same sign as the label, or names the same thing. The sign alone is
     not enough for a label that continues behind its bracket: what was handed over may hold lines with one, too.
 
-    >>> def answering(label: str, *lines: str) -> list[str]:
-    ...     return [line for line in lines if _answers(label_of(label, "always pay"), line)]
-    >>> answering("[log]", "[done]", "end of log:", "The log is long.", "- [log]")
+    >>> [line for line in ("[done]", "end of log:", "The log is long.", "- [log]") if _answers("[log]", line)]
     ['[done]', 'end of log:']
-    >>> answering("[log] of today", "[done]", "[end of log]")
+    >>> [line for line in ("[done]", "[end of log]") if _answers("[log] of today", line)]
     ['[end of log]']
     """
     if not _CLOSING.fullmatch(line) or BULLET.match(line):
         return False
-    sign, last = label.text[0], label.text[-1]
-    continues = sign in "[<{(" and last not in "]>})"
-    if line[0] == sign and not sign.isalnum() and not continues:
+    continues = label[0] in "[<{(" and label[-1] not in "]>})"
+    if line[0] == label[0] and not label[0].isalnum() and not continues:
         return True
-    return not _names_in(label.text).isdisjoint(_names_in(line))
-
-
-def _names_in(line: str) -> set[str]:
-    return {word for word in _LETTERS.findall(line.lower()) if len(word) >= _LEAST_LETTERS}
+    names, answer = ({word for word in _LETTERS.findall(text.lower()) if len(word) >= _LEAST_LETTERS} for text in (label, line))
+    return not names.isdisjoint(answer)

@@ -28,17 +28,16 @@ RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "**
 SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")  # "Ann: We leave at 9."
 QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
 CERTAIN: Final = 2  # the `printed_weight` of a line that only a program writes
-_PLAIN_BULLET: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")
+DASH: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")
 _READ: Final = 400  # characters of a line by which it is judged
 
 
-def blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each run of lines without a blank one starts and ends."""
-    start = 0
-    for at, line in enumerate([*lines, ""]):
-        if not line.strip():
+def blocks(lines: Sequence[str], start: int = 0) -> Iterator[range]:
+    """Yield each run of lines without a blank one, from a line on."""
+    for at in range(start, len(lines) + 1):
+        if at == len(lines) or not lines[at].strip():
             if at > start:
-                yield start, at
+                yield range(start, at)
             start = at + 1
 
 
@@ -54,15 +53,9 @@ def is_table(lines: Sequence[str]) -> bool:
     return len(lines) > 1 and any(RULED.fullmatch(line) and "|" in line and "-" in line for line in lines)
 
 
-def without_plain_bullet(item: str) -> str:
-    """Return an item of a list without the mark before it; a number or a box stays."""
-    mark = _PLAIN_BULLET.match(item)
-    return (item[mark.end() :] if mark else item).strip()
-
-
-def without_bullet(item: str) -> str:
-    """Return an item of a list without any mark, number or box before it."""
-    mark = BULLET.match(item)
+def without_bullet(item: str, bullet: re.Pattern[str] = BULLET) -> str:
+    """Return an item of a list without the mark before it: any mark, number or box, or one of those that are given."""
+    mark = bullet.match(item)
     return item[mark.end() :] if mark else item
 
 

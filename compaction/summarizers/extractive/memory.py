@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import is_
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
 from ...messages import Message, ToolResultPart
-from .actions import Action, PlanTask, RowSearch, error_in, outcome_of
-from .denials import denial_statements
-from .fact_table import FactTable
-from .facts import FactSource
+from .actions import Action, RowSearch, error_in, outcome_of
+from .facts import FactSource, FactTable
 from .lines import SPEAKER
-from .reading import CallReading, Reading, Redact, read_message
+from .reading import Reading, Redact, read_message
 from .statement_table import MOST, StatementTable
-from .statements import QUOTED
+from .statements import QUOTED, denial_statements
 
 _MOST_READINGS: Final = 2_048
 _MOST_MEMORIES: Final = 8
@@ -35,22 +33,6 @@ _MOST_VALUED: Final = 0.1  # of the messages of people; of a user who gives an a
 class ConversationMemory:
     """The statements, actions and facts of a conversation. Holds state: it grows with each message, up to bounds.
 
-    Attributes:
-        facts: The facts, and where each was seen.
-        statements: The statements that hold.
-        requests: The user's first message and the latest one.
-        actions: The last action of each call, by the call, in the order last made.
-        plans: The latest plan of each tool that takes the list of the agent's tasks, with the number of its message.
-        files: Files that calls named, in the order last used, with whether one changed them.
-        rows: Rows of results that the user asked for, with the number of their message and the tool.
-        last_words: The assistant's last text.
-        unread: The number of texts so long that only both ends were read.
-        worked: The number of messages that hold calls or results.
-        chars: The characters of the texts, of each message up to a bound.
-        spoken: The number of messages in which the user says something.
-        named: The number of those that begin with the name of a speaker.
-        valued: The number of those that state a value, such as a number, an id or a path.
-
     >>> from compaction.formats import openai_chat
     >>> from compaction.summarizers.extractive.reading import read_message
     >>> memory = ConversationMemory()
@@ -61,21 +43,21 @@ class ConversationMemory:
     """
 
     def __init__(self) -> None:
-        self.facts = FactTable()
-        self.statements = StatementTable()
-        self.requests: list[str] = []
-        self.actions: dict[str, Action] = {}
-        self.plans: dict[str, tuple[int, tuple[PlanTask, ...]]] = {}
-        self.files: dict[str, bool] = {}
-        self.rows: dict[str, tuple[int, str]] = {}
-        self.last_words = ""
-        self.unread = 0
-        self.worked = 0
-        self.chars = 0
-        self.spoken = 0
-        self.named = 0
-        self.valued = 0
-        self._open: dict[str, Action] = {}
+        self.facts = FactTable()  # the facts, and where each was seen
+        self.statements = StatementTable()  # the statements that hold
+        self.requests: list[str] = []  # the user's first message and the latest one
+        self.actions: dict[str, Action] = {}  # the last action of each call, by the call, in the order last made
+        self.plans: dict[str, Action] = {}  # the latest call of each tool that takes the list of the agent's tasks
+        self.files: dict[str, bool] = {}  # files that calls named, in the order last used, with whether one changed them
+        self.rows: dict[str, tuple[int, str]] = {}  # rows of results that the user asked for, with message and tool
+        self.last_words = ""  # the assistant's last text
+        self.unread = 0  # texts so long that only both ends were read
+        self.worked = 0  # messages that hold calls or results
+        self.chars = 0  # of the texts, of each message up to a bound
+        self.spoken = 0  # messages in which the user says something
+        self.named = 0  # those of them that begin with the name of a speaker
+        self.valued = 0  # those of them that state a value, such as a number, an id or a path
+        self._open: dict[str, Action] = {}  # calls without a result, by their id
         self._asked = RowSearch("")
         self._is_answered = False  # whether the assistant said or did something
         self._demonstration: int | None = None  # the number of the message before, if it may show how work is done
@@ -109,13 +91,14 @@ class ConversationMemory:
     def add(self, reading: Reading) -> None:
         """Add the reading of the next message; O(its size)."""
         self.facts.add(reading.facts)
+        self.facts.prune()
         self.unread += reading.unread
         self.chars += len(reading.text)
         self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
-        said = reading.statements if reading.source is FactSource.USER else ()
-        self.spoken += bool(said)
-        self.named += bool(said) and (SPEAKER.match(reading.text) is not None or said[0].by not in ("", QUOTED))
-        self.valued += any(each.values for each in said)
+        if reading.source is FactSource.USER and (said := reading.statements):
+            self.spoken += 1
+            self.named += SPEAKER.match(reading.text) is not None or said[0].by not in ("", QUOTED)
+            self.valued += any(each.values for each in said)
         self._note_words(reading)
         self.statements.place = self.messages
         for statement in reading.statements:
@@ -125,7 +108,10 @@ class ConversationMemory:
             self._begin(call)
         for result in reading.results:
             self._finish(result)
-        self._forget_oldest()
+        for grown in (self.actions, self.files, self.rows, self.statements.replaced, self.statements.replaced_values):
+            if len(grown) > MOST:  # then the older half is forgotten
+                for key in list(grown)[: MOST // 2]:
+                    del grown[key]
 
     def _note_words(self, reading: Reading) -> None:
         """Note what the user asks for, or the assistant's last words.
@@ -145,20 +131,21 @@ class ConversationMemory:
         self._is_answered |= reading.source is FactSource.ASSISTANT
         self._demonstration = self.messages if reading.shows_work and not self._is_answered else None
 
-    def _begin(self, call: CallReading) -> None:
+    def _begin(self, call: Action) -> None:
         """Note a call, which has no outcome yet, and its files; or the plan in it."""
+        call = attrs.evolve(call, place=self.messages)
         if call.plan or call.tool in self.plans:
-            self.plans[call.tool] = self.messages, call.plan
+            self.plans[call.tool] = call
             return
-        self.actions.pop(call.line, None)
-        self.actions[call.line] = self._open[call.id] = Action(call.line, changes=call.changes, place=self.messages)
+        self.actions.pop(call.call, None)
+        self.actions[call.call] = self._open[call.id] = call
         for path in call.paths:
             self.files[path] = self.files.pop(path, False) or call.changes
 
     def _finish(self, result: ToolResultPart) -> None:
         """Note the outcome of a call, and the rows of its result that the user asked for."""
         action = self._open.pop(result.call_id, None)
-        tool = "Result" if action is None else action.call.partition("(")[0]
+        tool = "Result" if action is None else action.tool
         if action is not None:
             error = error_in(result.text, certain=bool(result.failed))
             outcome = error or outcome_of(result, action.changes)
@@ -168,92 +155,34 @@ class ConversationMemory:
         for row in self._asked.rows(result.text):
             self.rows[row] = self.messages, tool
 
-    def _forget_oldest(self) -> None:
-        """Forget the older half of what has grown past its bound."""
-        for grown in (self.actions, self.files, self.rows, self.statements.replaced, self.statements.replaced_values):
-            if len(grown) > MOST:
-                for key in list(grown)[: MOST // 2]:
-                    del grown[key]
-
 
 # ---------------------------------------------------------------- between rounds
 
-
-class Readings:
-    """The readings of one conversation's messages. Holds state: the latest of them, each with its message.
-
-    An entry holds its message, so no other object can have the identity it is found by.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, Redact], tuple[Message, Reading]] = {}
-
-    def of(self, message: Message, redact: Redact = str) -> Reading:
-        """Return the reading of a message; O(characters) the first time, then O(1)."""
-        known = self._known.get((id(message), redact))
-        if known is not None:
-            return known[1]
-        reading = read_message(message, redact)
-        while len(self._known) >= _MOST_READINGS:
-            self._known.pop(next(iter(self._known)), None)
-        self._known[id(message), redact] = message, reading
-        return reading
-
-    def forget(self, message: Message, redact: Redact = str) -> None:
-        """Forget what was read in a message that will hardly be asked about again."""
-        self._known.pop((id(message), redact), None)
-
-
-@attrs.define
-class _Kept:
-    """A memory of messages for later rounds, and snapshots: memories of fewer of them, the shortest first. Holds state.
-
-    A message that stayed in the view while later ones were summarized, as the user's last one does, belongs between them once
-    it is summarized too. Then the memory goes back to a snapshot.
-    """
-
-    memory: ConversationMemory = attrs.Factory(ConversationMemory)
-    messages: list[Message] = attrs.Factory(list[Message])
-    snapshots: list[tuple[int, ConversationMemory]] = attrs.Factory(list[tuple[int, ConversationMemory]])
-
-    def go_back(self, messages: Sequence[Message]) -> None:
-        """Go back to a memory of messages that these begin with. O(messages) in C."""
-        same = [*map(is_, self.messages, messages)]
-        shared = same.index(False) if False in same else len(same)
-        if shared == len(self.messages):
-            return
-        while self.snapshots and self.snapshots[-1][0] > shared:
-            self.snapshots.pop()
-        count, self.memory = self.snapshots.pop() if self.snapshots else (0, ConversationMemory())
-        del self.messages[count:]
-
-    def add(self, message: Message, readings: Readings, redact: Redact) -> None:
-        """Add the next message; at times, keep the memory before it, fewer of them the longer ago they are.
-
-        The readings of messages long before it are forgotten: the memory has what they held.
-        """
-        if len(self.messages) - (self.snapshots[-1][0] if self.snapshots else 0) >= _STEP:
-            for old in self.messages[-3 * _STEP : -2 * _STEP]:
-                readings.forget(old, redact)
-            self.snapshots.append((len(self.messages), self.memory.copy()))
-            if len(self.snapshots) > _MOST_SNAPSHOTS:
-                del self.snapshots[1 : -_MOST_SNAPSHOTS // 2 : 2]
-        self.memory.add(readings.of(message, redact))
-        self.messages.append(message)
+_Snapshot: TypeAlias = tuple[int, ConversationMemory]  # a number of messages, and the memory of them
 
 
 class Memories:
     """The memories of one conversation, for later rounds. Holds state: one for each first message and redaction.
 
-    While a memory grows it is not among them: after an exception, whatever raised it, the next round reads the messages again.
+    A message that stayed in the view while later ones were summarized, as the user's last one does, belongs between them once
+    it is summarized too. Then a memory goes back to a snapshot, of which it keeps fewer the longer ago they are.
 
-    Attributes:
-        readings: The readings of its messages.
+    While a memory grows it is not kept: after an exception, whatever raised it, the next round reads the messages again.
     """
 
     def __init__(self) -> None:
-        self.readings = Readings()
-        self._kept: dict[tuple[int, Redact], _Kept] = {}  # each holds the message whose identity it is found by
+        # An entry holds the message whose identity it is found by, so no other object can have that.
+        self._readings: dict[tuple[int, Redact], tuple[Message, Reading]] = {}
+        self._kept: dict[tuple[int, Redact], tuple[Sequence[Message], list[_Snapshot]]] = {}  # the last snapshot has them all
+
+    def read(self, message: Message, redact: Redact = str) -> Reading:
+        """Return the reading of a message; O(characters) the first time, then O(1) while it is among the latest."""
+        known = self._readings.get((id(message), redact))
+        if known is None:
+            known = message, read_message(message, redact)
+            _make_room(self._readings, _MOST_READINGS)
+            self._readings[id(message), redact] = known
+        return known[1]
 
     def of(self, messages: Sequence[Message], redact: Redact = str, *, after: Sequence[Message] = ()) -> ConversationMemory:
         """Return the memory of messages; it is the caller's until the next call with the same first message.
@@ -265,11 +194,26 @@ class Memories:
         if not whole:
             return ConversationMemory()
         key = id(whole[0]), redact
-        kept = self._kept.pop(key, None) or _Kept()
-        kept.go_back(whole)
-        for message in whole[len(kept.messages) :]:
-            kept.add(message, self.readings, redact)
-        while len(self._kept) >= _MOST_MEMORIES:
-            self._kept.pop(next(iter(self._kept)), None)
-        self._kept[key] = kept
-        return kept.memory
+        known, snapshots = self._kept.pop(key, ((), []))
+        same = [*map(is_, known, whole)]
+        shared = same.index(False) if False in same else len(same)
+        while snapshots and snapshots[-1][0] > shared:
+            snapshots.pop()
+        start, memory = snapshots.pop() if snapshots else (0, ConversationMemory())
+        for at in range(start, len(whole)):
+            if at - (snapshots[-1][0] if snapshots else 0) >= _STEP:
+                snapshots.append((at, memory.copy()))
+                if len(snapshots) > _MOST_SNAPSHOTS:
+                    del snapshots[1 : -_MOST_SNAPSHOTS // 2 : 2]
+                for old in whole[max(0, at - 3 * _STEP) : max(0, at - 2 * _STEP)]:  # the memory has what they held
+                    self._readings.pop((id(old), redact), None)
+            memory.add(self.read(whole[at], redact))
+        _make_room(self._kept, _MOST_MEMORIES)
+        self._kept[key] = whole, [*snapshots, (len(whole), memory)]
+        return memory
+
+
+def _make_room(kept: dict[Any, Any], most: int) -> None:
+    """Remove the oldest entries, so that one more can be added."""
+    while len(kept) >= most:
+        kept.pop(next(iter(kept)), None)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from .kinds import Judgement, Kind, judge
+from .kinds import Kind, Statement, judge
 from .lines import FENCE, fenced_blocks, is_printed
 from .sentences import chars_within, sentences_in
 
@@ -30,19 +30,13 @@ _LEAST: Final = 24  # tokens below which a shortened message says too little
 
 @attrs.frozen
 class WrittenLine:
-    """A line of a message, a sentence of a long one, or a part of a very long sentence.
-
-    Args:
-        text: Its text.
-        is_own: Whether the user probably wrote it.
-        number: The line of the text that it is, or is a part of.
-        is_prose: Whether it stands inside a long line of a long message: the user wrote it, or pasted it. What people say
-            about a text that they paste stands at an end of the message, or in short lines of its own.
-    """
+    """A line of a message, a sentence of a long one, or a part of a very long sentence."""
 
     text: str
-    is_own: bool
-    number: int
+    is_own: bool  # whether the user probably wrote it
+    number: int  # the line of the text that it is, or is a part of
+    # Whether it stands inside a long line of a long message: the user wrote it, or pasted it. What people say about a text that
+    # they paste stands at an end of the message, or in short lines of its own.
     is_prose: bool = False
 
 
@@ -100,7 +94,7 @@ def joined(lines: Sequence[WrittenLine], chosen: Collection[int]) -> str:
     return "".join(parts[1:])
 
 
-def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Judgement] = judge) -> str:
+def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Statement] = judge) -> str:
     r"""Return a text in at most so many tokens: whole if it fits, or else its own lines before those that look pasted.
 
     Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept. ``judged`` is
@@ -136,7 +130,7 @@ def _without_middle(text: str, tokens: int, count: Count) -> str:
     return f"{head.rstrip()} {LEFT_OUT} {tail.lstrip()}"
 
 
-def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Judgement]) -> list[int]:
+def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Statement]) -> list[int]:
     """Return the places of the lines: the user's own, those that matter most first, and then the others.
 
     The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other

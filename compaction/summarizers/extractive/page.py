@@ -11,10 +11,10 @@ import attrs
 
 from ...errors import SummaryFailed
 from .facts import FactKind, fact_kind
-from .searched_text import SearchedText
 from .sections import Section, write_sections
 from .sentences import WORD, chars_within, clipped
 
+_MOST_FACT_MISSES: Final = 20
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _TAG: Final = re.compile(r"<[\w:.-]+>")
@@ -48,6 +48,38 @@ class Item:
         return f"{self.by}: {self.text}" if self.by else self.text
 
 
+class SearchedText:
+    """A text in which many others are looked for. Holds state: it may grow.
+
+    Most are ruled out by their pieces between blanks: all but the first and the last must be pieces of this text too. The text
+    is searched only for the others.
+
+    >>> "needs a" in SearchedText("The build needs a disk."), "needs two a" in SearchedText("The build needs a disk.")
+    (True, False)
+    """
+
+    def __init__(self, text: str = "") -> None:
+        self.text = text
+        self._pieces = set(text.split())
+        self._words: set[str] | None = None
+
+    def __contains__(self, part: str) -> bool:
+        return self._pieces.issuperset(part.split()[1:-1]) and part in self.text
+
+    def add(self, text: str) -> None:
+        """Add a line."""
+        self.text += f"\n{text}"
+        self._pieces.update(text.split())
+        self._words = None
+
+    @property
+    def words(self) -> set[str]:
+        """The words of the text. O(its different pieces) once it has grown."""
+        if self._words is None:
+            self._words = set(WORD.findall(" ".join(self._pieces)))
+        return self._words
+
+
 class SummaryPage:
     """A page that is being filled. Holds state: its items, added most important first.
 
@@ -55,11 +87,6 @@ class SummaryPage:
         limit: Tokens the text may have.
         count: Counts the tokens of a text.
         visible: The text that stays beside the page; nothing of it is repeated.
-
-    Attributes:
-        used: Tokens of the items so far, without headings and labels.
-        tokens: Counts the tokens of a text.
-        left_out: The number of rules that had no room.
 
     >>> page = SummaryPage(400, len)
     >>> rules = [Item(Section.CONSTRAINTS, "no mocks", place=2, under="Rules:"), Item(Section.CONSTRAINTS, "Ask me.", place=3)]
@@ -80,8 +107,8 @@ class SummaryPage:
 
     def __init__(self, limit: int, count: Callable[[str], int], visible: str = "") -> None:
         self.limit = limit
-        self.used = 1
-        self.left_out = 0
+        self.used = 1  # tokens of the items so far, without headings and labels
+        self.left_out = 0  # rules that had no room
         self.tokens = count
         self._visible = SearchedText(visible)
         self._own = SearchedText()
@@ -91,11 +118,7 @@ class SummaryPage:
         self._lines: set[str] = set()
 
     def add(self, item: Item, *, upto: float) -> bool:
-        """Add an item if the text stays within ``upto`` tokens with it, and it is not visible.
-
-        Returns:
-            Whether it was added or stands somewhere already.
-        """
+        """Add an item if the text stays within ``upto`` tokens with it; return whether it stands somewhere now."""
         text, label, under = item.text, item.label, item.under
         if text in self._lines or (not label and self.stands(text)):
             self._lines.add(text)
@@ -125,21 +148,15 @@ class SummaryPage:
 
         With ``held``, they are those of an earlier page, and are added even if a message shows them now: it may leave later.
         """
-        body, own_words = self._own.text, self._own.words  # of now: a fact added below does not hide later ones
-        visible, visible_words = self._visible.text, self._visible.words
-        most = min(upto, self.limit)
-        misses = 0
+        shown = [self._own] if held else [self._own, self._visible]
+        known = [(each.words, each.text) for each in shown]  # of now: a fact added below does not hide later ones
+        most, misses = min(upto, self.limit), 0
         for fact in facts:
-            if most - self.used < 2 or misses > 20:
+            if most - self.used < 2 or misses > _MOST_FACT_MISSES:
                 return
-            if fact in self._lines:
-                continue
             words = WORD.findall(fact)
-            if own_words.issuperset(words) and fact in body:
-                continue
-            if not held and visible_words.issuperset(words) and fact in visible:
-                continue
-            misses = 0 if self.add(Item(Section.CONTEXT, fact, label=fact_kind(fact).value), upto=most) else misses + 1
+            if fact not in self._lines and not any(each.issuperset(words) and fact in text for each, text in known):
+                misses = 0 if self.add(Item(Section.CONTEXT, fact, label=fact_kind(fact).value), upto=most) else misses + 1
 
     def shortened(self, text: str, tokens: float) -> str:
         """Return the text, or its beginning in about that many tokens."""

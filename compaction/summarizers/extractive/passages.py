@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from .lines import BULLET, CODE, HEADING, QUOTED_LINE, ROW, RULED, TAG, UNDERLINE, blocks, is_table, without_plain_bullet
+from .lines import BULLET, CODE, DASH, HEADING, QUOTED_LINE, ROW, RULED, TAG, UNDERLINE, blocks, is_table, without_bullet
 from .sentences import STATING, continues, sentences_in
 from .voices import Voice, voices_of
 
@@ -43,32 +43,25 @@ def passages(text: str) -> Iterator[Passage]:
     return _Reader(text).passages()
 
 
-@attrs.define
-class _Lead:
-    """A line that introduces what stands below it. Holds state: whether something stands under it."""
-
-    text: str = ""
-    at: int = 0
-    is_used: bool = True
-
-    @property
-    def lasts(self) -> bool:
-        """Whether it introduces all blocks up to the next lead, as a heading and a tag do, and not only the first."""
-        return HEADING.fullmatch(self.text) is not None or TAG.fullmatch(self.text) is not None
-
-
 class _Reader:
     """Reads one message from its first line to its last. Holds state: the lead, and the prose that has not ended.
 
-    If nothing stands under a lead, it is a passage of its own.
+    The lead is a line that introduces what stands below it: one block, or after a heading and a tag all up to the next lead. If
+    nothing stands under it, it is a passage of its own.
     """
 
     def __init__(self, text: str) -> None:
         self._lines, self._voices = voices_of(text)
-        self._block_of = {at: start for start, end in blocks(self._lines) for at in range(start, end)}
-        self._lead = _Lead()
+        self._block_of = {at: block.start for block in blocks(self._lines) for at in block}
         self._parents: list[tuple[int, str]] = []  # the indents and texts of the list items above
         self._prose: list[str] = []
+        self._begin("")
+
+    def _begin(self, lead: str, at: int | None = None) -> None:
+        """Begin a lead, which stands in a line; without one, no lead stands above what follows."""
+        self._lead, self._parents = lead, []
+        self._unused = at  # the line of the lead, as long as nothing stands under it
+        self._lasts = HEADING.fullmatch(lead) is not None or TAG.fullmatch(lead) is not None
 
     def passages(self) -> Iterator[Passage]:
         for is_printed, run in itertools.groupby(range(len(self._lines)), self._is_printed):
@@ -80,7 +73,7 @@ class _Reader:
                 yield self._passage("\n".join(self._lines[start:end]), start)
             elif is_printed is False:
                 if not self._lead_reaches(self._lines[start]):
-                    self._lead, self._parents = _Lead(), []
+                    self._begin("")
                 yield from self._block(start, end)
         yield from self._end_lead()
 
@@ -94,13 +87,13 @@ class _Reader:
     def _lead_reaches(self, first: str) -> bool:
         """Return whether a block with this first line stands under the lead: nothing did so far, or its list continues."""
         is_further_item = first[:1].isspace() or (BULLET.match(first) is not None and self._parents != [])
-        return is_further_item or self._lead.lasts or not self._lead.is_used
+        return is_further_item or self._lasts or self._unused is not None
 
     def _end_lead(self) -> Iterator[Passage]:
         """End the lead; yield it as a passage of its own if nothing stood under it."""
-        if not self._lead.is_used:
-            yield self._passage(self._lead.text, self._lead.at)
-        self._lead, self._parents = _Lead(), []
+        if self._unused is not None:
+            yield self._passage(self._lead, self._unused)
+        self._begin("")
 
     def _block(self, start: int, end: int) -> Iterator[Passage]:
         """Yield the passages of lines without a blank one between them."""
@@ -113,7 +106,7 @@ class _Reader:
                     behind += 1  # an indented line without a mark continues the item
                 found = self._item(at, behind, len(bullet[1].expandtabs(4)))
             elif self._is_lead(at):
-                found = self._begin_lead(at)
+                found = self._new_lead(at)
             elif in_table and ROW.fullmatch(line):
                 found = self._row(at)
             elif QUOTED_LINE.match(line):
@@ -134,8 +127,8 @@ class _Reader:
         if self._prose:
             text = " ".join(self._prose)
             self._prose.clear()
-            self._lead.is_used = True
-            yield self._passage(text, at, lead=self._lead.text)
+            self._unused = None
+            yield self._passage(text, at, lead=self._lead)
 
     def _is_lead(self, at: int) -> bool:
         """Return whether a line introduces what stands below it."""
@@ -152,40 +145,40 @@ class _Reader:
     def _following(self, at: int) -> str:
         return self._lines[at] if at < len(self._lines) else ""
 
-    def _begin_lead(self, at: int) -> Iterator[Passage]:
+    def _new_lead(self, at: int) -> Iterator[Passage]:
         """Begin a lead with a line, or end one with a closing tag; a heading or tag without anything under it is left out."""
-        line = self._lines[at]
-        tag = TAG.fullmatch(line)
-        if tag and tag[1]:
+        line = self._lines[at].strip()
+        if (tag := TAG.fullmatch(line)) and tag[1]:
             yield from self._end_lead()
             return
-        if not (self._lead.is_used or self._lead.lasts):
-            yield self._passage(self._lead.text, self._lead.at)
-        *before, lead = [line.strip()] if HEADING.fullmatch(line) else sentences_in(line.strip())
+        if self._unused is not None and not self._lasts:
+            yield self._passage(self._lead, self._unused)
+        *before, lead = [line] if HEADING.fullmatch(line) else sentences_in(line)
         for sentence in before:
             yield self._passage(sentence, at)
-        self._lead, self._parents = _Lead(lead, at, is_used=False), []
+        self._begin(lead, at)
 
     def _item(self, at: int, behind: int, indent: int) -> Iterator[Passage]:
         """Yield an item of a list; one above deeper ones stands with those."""
-        text = without_plain_bullet(" ".join([self._lines[at], *map(str.strip, self._lines[at + 1 : behind])]))
+        item = " ".join([self._lines[at], *map(str.strip, self._lines[at + 1 : behind])])
+        text = without_bullet(item, DASH).strip()  # a number or a box stays
         while self._parents and self._parents[-1][0] >= indent:
             self._parents.pop()
-        lead = self._parents[-1][1] if self._parents else self._lead.text
+        lead = self._parents[-1][1] if self._parents else self._lead
         self._parents.append((indent, text))
-        self._lead.is_used = True
+        self._unused = None
         inner = BULLET.match(self._following(behind))
         if not (inner and len(inner[1].expandtabs(4)) > indent and len(text) <= _LEAD_CHARS):
             yield self._passage(text, at, lead=lead, is_whole=True)
 
     def _row(self, at: int) -> Iterator[Passage]:
         """Yield a row of a table under the header, which stands above a line of signs."""
-        line, following = self._lines[at], self._following(at + 1)
+        line, following = self._lines[at].strip(), self._following(at + 1)
         if RULED.fullmatch(line):
             return
         if RULED.fullmatch(following) and "|" in following:
             yield from self._end_lead()
-            self._lead = _Lead(line.strip(), at, is_used=False)
-            return
-        self._lead.is_used = True
-        yield self._passage(line.strip(), at, lead=self._lead.text, is_whole=True)
+            self._begin(line, at)
+        else:
+            self._unused = None
+            yield self._passage(line, at, lead=self._lead, is_whole=True)

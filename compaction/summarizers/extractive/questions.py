@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -71,48 +71,34 @@ def question_of(before: Message | None, answer: Message) -> str:
 
     The places that the steps choose in two messages, the first of which is answered with "B"::
 
-        place  text        _asked_at  _with_lists      place  text              _asked_at  _with_sentence_before
+        place  text        1  2                        place  text              1  3
         0      It is late.                             0      I read the plan.
-        1      A. Wait.               x                1      It drops a table.            x
-        2      B. Go.      x          x                2      Shall I?          x          x
-        3      Which one?  x          x
+        1      A. Wait.       x                        1      It drops a table.    x
+        2      B. Go.      x  x                        2      Shall I?          x  x
+        3      Which one?  x  x
     """
     if before is None or before.role != "assistant" or not is_short_answer(answer):
         return ""
     text = "\n".join(part.text for part in before.parts if isinstance(part, TextPart))[-4 * QUESTION_CHARS :]
-    items = [*_items_of(text.replace('"', "'"))]  # what it quotes from a program must not end the quotation
-    chosen = _with_sentence_before(items, _with_lists(items, _asked_at(items, answer.said)))
-    return "\n".join([" ".join(items[at].text.split()) for at in sorted(chosen)])
-
-
-def _asked_at(items: Sequence[_Item], answer: str) -> list[int]:
-    """Return the places of the last question, and of the last item that an answer names, or else speaks of."""
-    named = {*_LABEL.findall(answer.lower())}
+    items, said = [*_items_of(text.replace('"', "'"))], answer.said  # what it quotes from a program must not end the quotation
+    # 1: the last question, and the last item that the answer names, or else speaks of
+    named = {*_LABEL.findall(said.lower())}
     questions = [at for at, item in enumerate(items) if item.asks]
     meant = [at for at, item in enumerate(items) if item.labels & named]
-    if not (questions or meant or asks(answer)):
-        meant = _spoken_of(items, answer)
-    return [*questions[-1:], *meant[-1:]]
-
-
-def _with_lists(items: Sequence[_Item], places: Iterable[int]) -> set[int]:
-    """Return these places, with the questions and items directly before each, and the items directly behind it."""
-    found = set[int]()
-    for place in places:
-        found.add(place)
-        found.update(takewhile(lambda at: items[at].asks or items[at].is_item, range(place, -1, -1)))
-        found.update(takewhile(lambda at: items[at].is_item, range(place + 1, len(items))))
-    return found
-
-
-def _with_sentence_before(items: Sequence[_Item], places: set[int]) -> set[int]:
-    """Return these places, with that of the sentence before them if they have no list, and refer to it or name nothing."""
-    first = min(places, default=0)
-    if first and not any(items[at].is_item for at in places):
-        text = items[first].text
-        if len(text) < _BARE_QUESTION or points_back(text):
-            return {first - 1, *places}
-    return places
+    if not (questions or meant or asks(said)):
+        meant = _spoken_of(items, said)
+    # 2: with the questions and items directly before each, and the items directly behind it
+    chosen = set[int]()
+    for place in (*questions[-1:], *meant[-1:]):
+        chosen.update([place], takewhile(lambda at: items[at].asks or items[at].is_item, range(place, -1, -1)))
+        chosen.update(takewhile(lambda at: items[at].is_item, range(place + 1, len(items))))
+    # 3: without a list, with the sentence before, if they refer to it or name nothing
+    first = min(chosen, default=0)
+    if first and not any(items[at].is_item for at in chosen):
+        bare = items[first].text
+        if len(bare) < _BARE_QUESTION or points_back(bare):
+            chosen.add(first - 1)
+    return "\n".join([" ".join(items[at].text.split()) for at in sorted(chosen)])
 
 
 @attrs.frozen

@@ -9,11 +9,12 @@ from typing import Final, TypeAlias
 import attrs
 
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
-from .actions import PlanTask, argument_values, brief_of, plan_in
+from .actions import Action, action_of, argument_values
 from .facts import FactSource, facts_in, is_telling
-from .passages import Passage, passages
+from .kinds import Statement
+from .passages import passages
 from .sentences import READ_CHARS, both_ends
-from .statements import SYSTEM, Statement, assistant_statements, speaker_of, user_statements
+from .statements import SYSTEM, assistant_statements, speaker_of, user_statements
 from .voices import Voice, is_output
 
 Redact: TypeAlias = Callable[[str], str]  # removes from a text what must not be shown; `str` if nothing is removed
@@ -26,21 +27,6 @@ _PRINTED_SHARE: Final = 0.25  # of such a message
 _MACHINE: Final = re.compile(
     r"(?i:(?:terminal|executor|observation|environment|tool|function|computer)s?)(?![a-z]|(?<=[A-Z])[A-Z])"
 )
-_PATH: Final = re.compile(  # "src/app.py", "a.py", "~/logs/", "/etc"
-    r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
-)
-
-
-@attrs.frozen
-class CallReading:
-    """A call: its id, its line, whether it changes something, the files that it names, its tool, and the plan in it."""
-
-    id: str
-    line: str
-    changes: bool
-    paths: tuple[str, ...]
-    tool: str
-    plan: tuple[PlanTask, ...]
 
 
 @attrs.frozen
@@ -53,7 +39,7 @@ class Reading:
     # the facts of all its texts, each with the value of the sources that show it: the garbage collector does not visit a
     # dictionary of plain numbers
     facts: dict[str, int]
-    calls: tuple[CallReading, ...]
+    calls: tuple[Action, ...]
     results: tuple[ToolResultPart, ...]
     unread: int = 0  # how many of its texts were so long that only both ends were read
     # whether it is a long user message that is in good part what programs printed, as a demonstration is
@@ -63,37 +49,28 @@ class Reading:
 def read_message(message: Message, redact: Redact = str) -> Reading:
     """Return the reading of a message; O(characters)."""
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
-    unread = int(len(text) > READ_CHARS)
+    unread = sum(len(each) > READ_CHARS for each in (text, *(result.text for result in message.tool_results())))
     text = redact(both_ends(text))
     source = _source(message, text)
     facts = dict.fromkeys(facts_in(text), source.value)
     calls, results = _exchanges(message, facts, redact)
-    unread += sum(len(part.text) > READ_CHARS for part in message.parts if isinstance(part, ToolResultPart))
-    statements: tuple[Statement, ...] = ()
-    shows_work = False
-    if source is FactSource.USER:
-        spoken = [*passages(text)]
-        statements = tuple(user_statements(spoken))
-        if speaker := speaker_of(message):
-            statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
-        shows_work = _shows_work(text, spoken)
-    elif message.is_system:
-        statements = tuple([attrs.evolve(each, by=each.by or SYSTEM) for each in user_statements(passages(text))])
-    elif source is FactSource.ASSISTANT:
-        statements = tuple(assistant_statements(text))
-    request = text[:_REQUEST_CHARS]
-    return Reading(source, request, statements, facts, tuple(calls), tuple(results), unread, shows_work)
+    spoken = [*passages(text)] if source is FactSource.USER or message.is_system else []
+    statements = tuple(assistant_statements(text) if source is FactSource.ASSISTANT else user_statements(spoken))
+    if spoken and (speaker := SYSTEM if message.is_system else speaker_of(message)):
+        statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
+    printed = sum(len(each.text) for each in spoken if each.voice is Voice.PROGRAM)
+    shows_work = not message.is_system and len(text) >= _DEMONSTRATION_CHARS and printed > _PRINTED_SHARE * len(text)
+    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), unread, shows_work)
 
 
-def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[CallReading], list[ToolResultPart]]:
+def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[Action], list[ToolResultPart]]:
     """Return the calls and the results of a message, and add the facts in them."""
-    calls: list[CallReading] = []
+    calls: list[Action] = []
     results: list[ToolResultPart] = []
     for part in message.parts:
         if isinstance(part, ToolCallPart):
             values = [redact(both_ends(value)) for value in argument_values(part.arguments)]
-            line, changes = brief_of(part, values)
-            calls.append(CallReading(part.id, line, changes, _paths(values), part.name, plan_in(part.arguments, redact)))
+            calls.append(action_of(part, values, redact))
             _add(facts, facts_in("\n".join(values)), FactSource.ASSISTANT)
             _add(facts, filter(_is_short, values), FactSource.ASSISTANT)
         elif isinstance(part, ToolResultPart):
@@ -101,14 +78,6 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
             results.append(part if result is part.text else attrs.evolve(part, text=result))
             _add(facts, facts_in(result), FactSource.RESULT)
     return calls, results
-
-
-def _shows_work(text: str, spoken: Iterable[Passage]) -> bool:
-    """Return whether a user's message is long and in good part what programs printed."""
-    if len(text) < _DEMONSTRATION_CHARS:
-        return False
-    printed = sum(len(each.text) for each in spoken if each.voice is Voice.PROGRAM)
-    return printed > _PRINTED_SHARE * len(text)
 
 
 def _source(message: Message, text: str) -> FactSource:
@@ -126,9 +95,3 @@ def _add(facts: dict[str, int], more: Iterable[str], source: FactSource) -> None
 
 def _is_short(value: str) -> bool:
     return 1 < len(value) <= _VALUE_CHARS and "\n" not in value and '"' not in value and is_telling(value)
-
-
-def _paths(values: list[str]) -> tuple[str, ...]:
-    """Return the files and folders among the arguments: values that are a path, and words of a command's first line."""
-    words = (word.strip("\"'`,;:()[]{}") for value in values for word in value[:400].partition("\n")[0].split()[:40])
-    return tuple([word for word in words if "://" not in word and len(word) <= 160 and _PATH.fullmatch(word)])

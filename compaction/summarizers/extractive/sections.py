@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .lines import MARK
+from .lines import MARK, without_bullet
 
 _HEADING: Final = re.compile(r"#{1,6}\s+(\S.*)")
 _BOLD: Final = re.compile(r"\*\*([^*\n]{1,60})\*\*[:：]?")
@@ -33,8 +33,6 @@ class Section(enum.Enum):
     CONTEXT = "## Critical Context"
 
 
-_PROGRESS: Final = "## Progress"
-_IN_PROGRESS: Final = frozenset({Section.DONE, Section.IN_PROGRESS, Section.BLOCKED})
 _WORDS: Final = (  # the first that occurs in a heading decides
     (Section.IN_PROGRESS, "in progress|in-progress|active state|current|진행 중|진행중|进行中|進行中"),
     (Section.NEXT, "next|remaining|pending|todo|to do|open question|다음|남은|할 일|下一步|待办|待辦|次の"),
@@ -44,6 +42,7 @@ _WORDS: Final = (  # the first that occurs in a heading decides
     (Section.DECISIONS, "decision|decided|결정|决定|決定|决策|決策"),
     (Section.FILES, "file|파일|文件|檔案|ファイル"),
     (Section.GOAL, "goal|objective|task|intent|request|목표|목적|요청|目标|目標|任务|任務"),
+    (Section.CONTEXT, "context"),
 )
 
 
@@ -58,17 +57,11 @@ def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
     ### Done
     - make -> ok
     """
-    blocks: list[str] = []
-    progress = False
-    for section in Section:
-        if lines := items.get(section):
-            body = "\n".join([section.value, *[_item(line) for line in lines]])
-            if section in _IN_PROGRESS:
-                blocks.append(body if progress else f"{_PROGRESS}\n{body}")
-                progress = True
-            else:
-                blocks.append(body)
-    return "\n\n".join(blocks)
+    written = {each: "\n".join([each.value, *map(_item, items[each])]) for each in Section if items.get(each)}
+    in_progress = [each for each in (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED) if each in written]
+    if in_progress:
+        written[in_progress[0]] = f"## Progress\n{written[in_progress[0]]}"
+    return "\n\n".join(written.values())
 
 
 def _item(text: str) -> str:
@@ -99,8 +92,7 @@ def read_sections(text: str) -> dict[Section, list[str]]:
         elif continues and line[0].isspace():
             found[section][-1] += f"\n{bare}"
         else:
-            mark = MARK.match(bare)
-            item = bare if mark is None else bare[mark.end() :]
+            item = without_bullet(bare, MARK)
             continues = item.lower() not in _NOTHING
             if continues:
                 found.setdefault(section, []).append(item)
@@ -108,7 +100,4 @@ def read_sections(text: str) -> dict[Section, list[str]]:
 
 
 def _section(heading: str) -> Section | None:
-    for section, words in _WORDS:
-        if any(word in heading.lower() for word in words.split("|")):
-            return section
-    return Section.CONTEXT if "context" in heading.lower() else None
+    return next((section for section, words in _WORDS if any(word in heading.lower() for word in words.split("|"))), None)

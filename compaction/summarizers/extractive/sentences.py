@@ -63,8 +63,16 @@ def sentences(text: str) -> Iterator[str]:
     >>> list(sentences("Use tabs. Please never\ntouch the cache!\n- 파일은 지우지 마세요"))
     ['Use tabs.', 'Please never touch the cache!', '파일은 지우지 마세요']
     """
-    for paragraph in paragraphs(text):
-        yield from sentences_in(paragraph)
+    pending, lines = list[str](), text.splitlines()
+    for span in reversed([*fenced_blocks(lines)]):
+        del lines[span.start : span.stop]
+    for line in lines:
+        mark = _MARK.match(line)
+        if mark or not pending or not continues(pending[-1], line):
+            yield from sentences_in(" ".join(pending))
+            pending.clear()
+        pending.append((line[mark.end() :] if mark else line).strip())
+    yield from sentences_in(" ".join(pending))
 
 
 def sentences_in(paragraph: str) -> Iterator[str]:
@@ -102,21 +110,6 @@ def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
         return True
     follows = WORD.match(text, end.end()) if _NUMBERED.fullmatch(word) else None
     return follows is not None and follows[0].lower() in _AFTER_ORDINAL  # "3. Oktober"
-
-
-def paragraphs(text: str) -> Iterator[str]:
-    """Yield the lines without fenced code, joined where a sentence continues in the next."""
-    pending, lines = list[str](), text.splitlines()
-    for span in reversed([*fenced_blocks(lines)]) if "```" in text or "~~~" in text else ():
-        del lines[span.start : span.stop]
-    for line in lines:
-        mark = _MARK.match(line)
-        if pending and (mark or not continues(pending[-1], line)):
-            yield " ".join(pending)
-            pending = []
-        pending.append((line[mark.end() :] if mark else line).strip())
-    if pending:
-        yield " ".join(pending)
 
 
 def continues(before: str, line: str) -> bool:

@@ -8,8 +8,8 @@ from typing import Final
 
 import attrs
 
-from .kinds import Kind
-from .statements import SYSTEM, Statement
+from .kinds import Kind, Statement
+from .statements import SYSTEM
 from .subjects import begins_with_pronoun, initials_of, is_name
 
 MOST: Final = 1_500  # statements, actions, files or rows that a memory holds
@@ -66,19 +66,13 @@ class StatementTable:
     [('The tests take 31 minutes.', ())]
     >>> said("The port is 8080.", "Sorry, 9090.")[1:]
     [('Sorry, 9090.', ('The port is 8080.',))]
-
-    Attributes:
-        current: The statements that hold, by their words, oldest first.
-        replaced: The words of statements that a later one about the same thing replaced.
-        replaced_values: Their values.
-        place: The number of the latest message.
     """
 
     def __init__(self) -> None:
-        self.current: dict[str, Remembered] = {}
-        self.replaced: dict[str, None] = {}
-        self.replaced_values: dict[str, None] = {}
-        self.place = 0
+        self.current: dict[str, Remembered] = {}  # the statements that hold, by their words, oldest first
+        self.replaced: dict[str, None] = {}  # the words of statements that a later one about the same thing replaced
+        self.replaced_values: dict[str, None] = {}  # their values
+        self.place = 0  # the number of the latest message
         self._frequency: Counter[str] = Counter()
         self._with_stem: dict[str, dict[str, None]] = {}  # statements with values, by their stems
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
@@ -97,6 +91,17 @@ class StatementTable:
         """Whether two statements may be about one thing, but have different values."""
         return any(text in self.current for each in self.current.values() for text in each.older)
 
+    def older_values(self) -> set[str]:
+        """Return the values of statements that a later one may be about: both share a word, and have values of one shape."""
+        named = set[tuple[str, str]]()  # the shapes of values, each with a word that later statements have
+        older, newer = set[str](), set[str]()
+        for said in reversed(self.current.values()):
+            statement = said.statement
+            for shape, value in statement.values:
+                (newer if named.isdisjoint((shape, stem) for stem in statement.stems) else older).add(value)
+            named.update((shape, stem) for shape, _ in statement.values for stem in statement.stems)
+        return older - newer
+
     def rarity(self, said: Remembered) -> float:
         """Return how much of a statement is words that few others have, for its length; O(its words)."""
         stems = sorted(said.statement.stems)
@@ -114,13 +119,12 @@ class StatementTable:
             if before in self.current:
                 self._drop(before)
             self._instructed[statement.stems] = statement.text
-        text, older = statement.text, tuple[str, ...]()
         self._frequency.update(statement.stems)
+        text, rivals = statement.text, self._rivals(statement) if statement.values else []
+        if rivals and _surely_replaces(statement, rivals[0].statement):
+            text = self._replace(rivals.pop(0), statement)
+        older = tuple([old.statement.text for old in rivals[:_MOST_OLDER]])
         if statement.values:
-            rivals = self._rivals(statement)
-            if rivals and _surely_replaces(statement, rivals[0].statement):
-                text = self._replace(rivals.pop(0), statement)
-            older = tuple([old.statement.text for old in rivals[:_MOST_OLDER]])
             for stem in statement.stems:
                 self._with_stem.setdefault(stem, {})[statement.text] = None
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
@@ -129,20 +133,12 @@ class StatementTable:
     def _rivals(self, statement: Statement) -> list[Remembered]:
         """Return the statements with another value of the same shape that may be about the same thing, the likeliest first.
 
-        A request has none unless it says that something changed: "Draw page 13." leaves "Draw page 12." as it is. A correction
-        that names nothing, such as "Make that 15:20.", may refer to the latest value of that shape; a rule does not.
+        They share rare words with this one. A request has none unless it says that something changed: "Draw page 13." leaves
+        "Draw page 12." as it is. A correction that names nothing, such as "Make that 15:20.", may refer to the latest value of
+        that shape; a rule does not.
         """
         if statement.kind is Kind.SUPPOSED or (statement.is_request and not statement.changes):
             return []
-        rivals = self._sharing(statement)
-        if not rivals and statement.changes and statement.kind not in (Kind.RULE, Kind.DUTY):
-            recent = (self.current[text] for text in reversed(self._recent) if text in self.current)
-            near = (each for each in recent if self.place - each.place <= _NEAR)
-            return [each for each in near if _other_values(each.statement, statement)][:1]
-        return rivals
-
-    def _sharing(self, statement: Statement) -> list[Remembered]:
-        """Return the statements with another value that share rare words with this one; first those that it shares most of."""
         weights = dict[str, float]()
         for stem in sorted(statement.stems):  # sums of floats depend on their order
             holders = self._with_stem.get(stem, {})
@@ -155,6 +151,10 @@ class StatementTable:
             if weight >= _LEAST_SHARED and covered >= _LEAST_COVERED and _other_values(each.statement, statement):
                 found.append((covered, each))
         found.sort(key=lambda each: (-each[0], -each[1].place))
+        if not found and statement.changes and statement.kind not in (Kind.RULE, Kind.DUTY):
+            recent = (self.current[text] for text in reversed(self._recent) if text in self.current)
+            near = (each for each in recent if self.place - each.place <= _NEAR)
+            return [each for each in near if _other_values(each.statement, statement)][:1]
         return [each for _, each in found]
 
     def _replace(self, old: Remembered, statement: Statement) -> str:

@@ -1,4 +1,7 @@
-"""Statements: the sentences of a user's or an assistant's text, each with its kind, and with what it stands under."""
+"""Statements: the sentences of a user's or an assistant's text, each with its kind, and with what it stands under.
+
+So are the sentences in which a result tells why the user denied a call.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,10 @@ from typing import Final
 import attrs
 
 from ...messages import Message
-from .classifier import PER_MILLE
-from .kinds import Kind, judge, kind_of_assistant, names_person
+from .kinds import Kind, Statement, judge, kind_of_assistant, names_person
 from .lines import without_bullet
-from .passages import Passage
+from .passages import Passage, passages
 from .sentences import ENDS, LONGEST_SENTENCE, clipped, sentences, sentences_in
-from .subjects import values_of
 from .voices import Voice
 
 _MOST: Final = 400  # statements of a message
@@ -46,21 +47,6 @@ def speaker_of(message: Message) -> str:
     return "" if name in (ASSISTANT, SYSTEM, QUOTED) else name
 
 
-@attrs.frozen
-class Statement:
-    """A sentence, with the sentence before it if it refers to that one; or an item of a list, or a row of a table."""
-
-    text: str
-    kind: Kind
-    stems: frozenset[str] = frozenset()  # the beginnings of its words, by which two statements about one thing are recognized
-    values: tuple[tuple[str, str], ...] = ()  # the values in it, each with its shape
-    changes: bool = False  # whether it says that something changed
-    is_request: bool = False  # whether it asks something, or for something now
-    lead: str = ""  # what it stands under: a heading, the words before a list, a tag, the header of a table; ``""`` without one
-    by: str = ""  # who said it, if it may not have been the user; ``""`` for the user
-    worth: int = PER_MILLE  # the probability that it is worth keeping, in per mille
-
-
 def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
     """Yield the statements in the `passages` of a user's message, in order; O(characters).
 
@@ -78,21 +64,19 @@ def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
 
 
 def _statements_of_block(block: list[Passage]) -> Iterator[Statement]:
-    """Yield the statements of the passages of a block; one in lines that concern nobody is hardly a rule of the user."""
+    """Yield the statements of the passages of a block; one in lines that concern nobody is hardly a rule of the user.
+
+    Such a block looks pasted: it has a single rule, and four or more other lines, of which few ask or want something.
+    """
     found = [[*_statements_of(passage)] for passage in block]
     is_line = [passage.voice is Voice.OWN and not passage.is_whole for passage in block]
-    looks_pasted = _looks_pasted([*itertools.compress(found, is_line)])
+    lines = [*itertools.compress(found, is_line)]
+    others = [said for said in lines if all(each.kind is not Kind.RULE for each in said)]
+    of_user = sum(any(map(_is_of_user, said)) for said in others)
+    looks_pasted = len(lines) - len(others) == 1 and len(others) >= _LEAST_OTHERS and of_user < _MOST_OF_USER * len(others)
     for said, is_own in zip(found, is_line, strict=True):
         for each in said:
             yield attrs.evolve(each, kind=min(each.kind, Kind.DUTY)) if looks_pasted and is_own else each
-
-
-def _looks_pasted(lines: list[list[Statement]]) -> bool:
-    """Return whether a block looks pasted: a single rule, and four or more other lines, of which few ask or want something."""
-    others = [said for said in lines if all(each.kind is not Kind.RULE for each in said)]
-    if len(lines) - len(others) != 1 or len(others) < _LEAST_OTHERS:
-        return False
-    return sum(any(map(_is_of_user, said)) for said in others) < _MOST_OF_USER * len(others)
 
 
 def _is_of_user(statement: Statement) -> bool:
@@ -106,38 +90,27 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
     """
     found = [*_each_sentence(passage)]
     joined = set[int]()  # the sentences that the one before them is joined to
-    for at in sorted(range(1, len(found)), key=lambda at: found[at][0].kind, reverse=True):
-        (before, _), (said, refers) = found[at - 1 : at + 1]
-        if refers and joined.isdisjoint((at - 1, at + 1)) and _belong_together(before, said):
+    for at in sorted(range(1, len(found)), key=lambda at: found[at].kind, reverse=True):
+        before, said = found[at - 1], found[at]
+        fits = before.by == said.by and before.kind not in _ALONE and len(before.text) < LONGEST_SENTENCE // 2
+        if said.refers and fits and joined.isdisjoint((at - 1, at + 1)):
             joined.add(at)
-    for at, (said, _) in enumerate(found):
+    for at, said in enumerate(found):
         if at in joined:
-            yield _joined(found[at - 1][0], said)
+            yield _joined(found[at - 1], said)
         elif at + 1 not in joined:
             yield said
 
 
-def _each_sentence(passage: Passage) -> Iterator[tuple[Statement, bool]]:
-    """Yield the sentences of a passage as statements, each with whether it refers to the one before it."""
+def _each_sentence(passage: Passage) -> Iterator[Statement]:
+    """Yield the sentences of a passage as statements."""
     for sentence, voice in _sentences(passage) if passage.voice is not Voice.PROGRAM else ():
-        said = without_bullet(sentence) if passage.is_whole else sentence
-        judged, by = judge(said), ""
-        kind = Kind.DUTY if judged.kind is Kind.RULE and voice is not Voice.OWN else judged.kind
+        said = judge(without_bullet(sentence) if passage.is_whole else sentence)
+        kind = Kind.DUTY if said.kind is Kind.RULE and voice is not Voice.OWN else said.kind
         if voice in _OTHERS:
-            kind, by = min(kind, Kind.PLAIN), "" if voice is Voice.LABELLED else QUOTED
-        text, values = clipped(sentence, LONGEST_SENTENCE), values_of(said[:LONGEST_SENTENCE])
-        found = Statement(
-            text,
-            kind,
-            judged.stems,
-            values,
-            changes=judged.changes,
-            is_request=judged.is_request,
-            lead=passage.lead,
-            by=by,
-            worth=judged.worth,
-        )
-        yield found, judged.refers
+            kind = min(kind, Kind.PLAIN)
+        text, by = clipped(sentence, LONGEST_SENTENCE), QUOTED if voice is Voice.QUOTED else ""
+        yield attrs.evolve(said, text=text, kind=kind, lead=passage.lead, by=by)
 
 
 def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
@@ -153,15 +126,11 @@ def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
         yield sentence, Voice.QUOTED if is_quoted else passage.voice
 
 
-def _belong_together(before: Statement, found: Statement) -> bool:
-    return before.by == found.by and before.kind not in _ALONE and len(before.text) < LONGEST_SENTENCE // 2
-
-
 def _joined(before: Statement, found: Statement) -> Statement:
     return attrs.evolve(
         found,
         text=f"{before.text} {found.text}",
-        kind=before.kind if before.kind.value >= found.kind.value else found.kind,
+        kind=max(before.kind, found.kind),
         stems=before.stems | found.stems,
         values=before.values + found.values,
         worth=max(before.worth, found.worth),
@@ -179,3 +148,39 @@ def assistant_statements(text: str) -> Iterator[Statement]:
         kind = kind_of_assistant(sentence) if len(sentence) in _ANSWER_CHARS else None
         if kind is not None:
             yield Statement(sentence, kind, by=ASSISTANT)
+
+
+# ---------------------------------------------------------------- denials
+# Coding agents hand the user's reason for a denial over in a result, and nowhere else. But it is a text like any other: a page
+# or a file may begin with the same words. So the reason is worth its room, and has no authority: it is quoted as the result's
+# and not as the user's, counts as a plain statement even if it sounds like a rule, and protects no message.
+
+DENIAL: Final = "The result says why the call was denied"
+"""The beginning of such a result once it is cut to the reason. It names nobody, because anybody may have written the reason."""
+
+_DENIED: Final = re.compile(  # "The user rejected this: not on main."
+    r"\s*(?:The user (?:doesn't want|does not want|denied|rejected|declined)\b[^:\n]{0,300}|"
+    rf"{re.escape(DENIAL)}):\s*(?:<feedback>\s*)?(.{{1,2000}})",
+    re.DOTALL,
+)
+
+
+def denial_in(text: str) -> str:
+    r"""Return what a result tells as the reason why the user denied the call; empty if it tells none.
+
+    >>> denial_in("The user denied this operation and provided the following feedback:\n<feedback>\nNot on main.\n</feedback>")
+    'Not on main.'
+    """
+    found = _DENIED.match(text)
+    return found[1].strip().removesuffix("</feedback>").rstrip() if found else ""
+
+
+def denial_statements(result: str, tool: str) -> Iterator[Statement]:
+    """Yield the statements of the reason that the result of a tool tells.
+
+    >>> [(each.kind.name, each.by) for each in denial_statements("The user rejected this: never push to main.", "shell")]
+    [('PLAIN', 'shell')]
+    """
+    reason = denial_in(result)
+    for said in user_statements(passages(reason)) if reason else ():
+        yield attrs.evolve(said, kind=min(said.kind, Kind.PLAIN), by=tool)

@@ -27,7 +27,7 @@ from typing import Final
 import attrs
 
 from ...messages import Message
-from .classifier import KINDS, PER_MILLE, classifier, words_of
+from .classifier import PER_MILLE, classifier, words_of
 from .facts import FactSource
 from .lines import SPEAKER
 from .reading import Reading, Redact
@@ -90,17 +90,18 @@ class Utterance:
 
 def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Redact) -> list[Utterance]:
     """Return the sentences of users and assistants, in order; O(characters)."""
-    said = [found for place, each in enumerate(messages, 1) if (found := _said(each, place, read, redact))]
-    said = _by_speakers(said)
-    words = [[{word for word in words_of(each.text) if word[0].isalnum()} for each in message] for message in said]
-    frequency = Counter(word for message in words for own in message for word in own)
+    said = _by_speakers([found for place, each in enumerate(messages, 1) if (found := _said(each, place, read, redact))])
+    frequency = Counter(word for message in said for each in message for word in _words_in(each))
     total = sum(map(len, said))
-    most = math.log(1 + total)
-    rarity = {word: math.log(total / count) / most for word, count in frequency.items()}
-    own = [[_own_features(*each, rarity) for each in zip(*both, strict=True)] for both in zip(said, words, strict=True)]
+    rarity = {word: math.log(total / count) / math.log(1 + total) for word, count in frequency.items()}
+    own = [[_own_features(each, rarity) for each in message] for message in said]
     shape = shape_of([sum(len(each.text) for each in message) for message in said])
     weights = {name: sum(map(mul, shape, weights)) for name, weights in WEIGHTS.items()}
     return [each for place in range(len(said)) for each in _weighed(said, own, place, weights)]
+
+
+def _words_in(sentence: Utterance) -> set[str]:
+    return {word for word in words_of(sentence.text) if word[0].isalnum()}
 
 
 def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
@@ -108,8 +109,10 @@ def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
 
     Friends who chat write even messages. In a meeting, a few speak at length, and most only agree.
     """
-    mean = sum(sizes) / max(1, len(sizes))
-    return 1.0, math.log(mean / median(sizes)) if sizes else 0.0, math.log(mean / _USUAL_CHARS) if sizes else 0.0
+    if not sizes:
+        return 1.0, 0.0, 0.0
+    mean = sum(sizes) / len(sizes)
+    return 1.0, math.log(mean / median(sizes)), math.log(mean / _USUAL_CHARS)
 
 
 def _said(message: Message, place: int, read: Callable[[Message], Reading], redact: Redact) -> list[Utterance]:
@@ -117,45 +120,40 @@ def _said(message: Message, place: int, read: Callable[[Message], Reading], reda
         text = redact(both_ends(message.text))
         return [Utterance(each, each, place, "", ASSISTANT) for each in sentences(text) if len(each) <= LONGEST_SENTENCE]
     reading = read(message)
-    if reading.source is not FactSource.USER:
-        return []
-    return [
-        Utterance(part, each.text, place, each.lead, each.by) for each in reading.statements for part in sentences_in(each.text)
-    ]
+    said = reading.statements if reading.source is FactSource.USER else ()
+    return [Utterance(part, each.text, place, each.lead, each.by) for each in said for part in sentences_in(each.text)]
 
 
 def _by_speakers(said: list[list[Utterance]]) -> list[list[Utterance]]:
     """Return the messages, with the speakers' names apart where the user's messages begin with them."""
     users = [message for message in said if message[0].by != ASSISTANT]
-    named = [match for message in users if (match := SPEAKER.match(message[0].text))]
+    named = {id(message): match for message in users if (match := SPEAKER.match(message[0].text))}
     if len(named) < max(2, _LEAST_SPEAKING * len(users)):
         return said
-    return [_of_speaker(message) for message in said]
+    return [_of_speaker(message, named.get(id(message))) for message in said]
 
 
-def _of_speaker(message: list[Utterance]) -> list[Utterance]:
-    first = message[0]
-    match = None if first.by == ASSISTANT else SPEAKER.match(first.text)
-    if match is None:
+def _of_speaker(message: list[Utterance], name: re.Match[str] | None) -> list[Utterance]:
+    if name is None:
         return message
-    rest = attrs.evolve(first, text=first.text[match.end() :])
-    return [attrs.evolve(each, by=each.by or match[1]) for each in (rest, *message[1:])]
+    first = attrs.evolve(message[0], text=message[0].text[name.end() :])
+    return [attrs.evolve(each, by=each.by or name[1]) for each in (first, *message[1:])]
 
 
-def _own_features(sentence: Utterance, words: set[str], rarity: Mapping[str, float]) -> dict[str, float]:
+def _own_features(sentence: Utterance, rarity: Mapping[str, float]) -> dict[str, float]:
     """Return the features of a sentence itself, and the logarithms of the probabilities of three kinds, by name."""
     text = sentence.text
     said = _WORD.findall(text)
     names = sum(word[0].isupper() and len(word) > 1 for word in said[1:])
     shares = classifier().probabilities(text)
     return {
-        "density": math.fsum(map(rarity.__getitem__, words)) / (_LEAST_CHARS + len(text)),  # the same sum in any order
+        "density": math.fsum(rarity[word] for word in _words_in(sentence)) / (_LEAST_CHARS + len(text)),  # in whatever order
         "names": min(names, _MOST_NAMES),
         "number": _DIGIT.search(text) is not None,
         "asks": ends_in(text, ASKING),
         "brief": len(said) < _LEAST_WORDS,
         "length": math.log(_FRAME_CHARS + len(text) + len(sentence.by)),
-        **{kind: _LOGARITHMS[shares[KINDS.index(kind)]] for kind in ("fact", "request", "question")},
+        **{kind: _LOGARITHMS[shares[kind]] for kind in ("fact", "request", "question")},
     }
 
 
@@ -168,10 +166,9 @@ def _weighed(
     after = said[place + 1] if place + 1 < len(said) else []
     asked = bool(before) and ends_in(before[-1].text, ASKING)
     around = {
-        **{
-            f"its message: {name}": sum(map(mul, sizes, [each[name] for each in own[place]])) / sum(sizes)
-            for name in _OF_MESSAGE
-        },
+        f"its message: {name}": sum(map(mul, sizes, [each[name] for each in own[place]])) / sum(sizes) for name in _OF_MESSAGE
+    }
+    around |= {
         "its message: sentences": math.log(len(sizes)),
         "length of the message before": math.log(1 + sum(len(each.text) for each in before)),
         "length of the message after": math.log(1 + sum(len(each.text) for each in after)),

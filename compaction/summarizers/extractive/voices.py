@@ -17,7 +17,7 @@ import enum
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from .kinds import concerns_user, demands
@@ -57,36 +57,28 @@ def voices_of(text: str) -> tuple[list[str], list[Voice]]:
 
 
 class _Layout:
-    """The lines of a message, and what several detectors ask of them.
-
-    Attributes:
-        text: The message.
-        lines: Its lines.
-        fenced: The lines from each fence to the one that closes it.
-        printed: Runs of lines outside of fences that programs wrote, and single lines that only a program writes.
-        written: The other blocks: lines without a blank one, a fence or such a run between them.
-        labelled: For each label that is not the user's, its line, and the line behind the block below it.
-        filled: The numbers of the lines that are not blank.
-        head: The first line, if it is a paragraph of its own that may introduce the rest; ``""`` otherwise.
-    """
+    """The lines of a message, and what several detectors ask of them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines = text.splitlines()[:_MOST_LINES]
-        self.filled = [at for at, line in enumerate(self.lines) if line.strip()]
-        self.fenced = [*fenced_blocks(self.lines)]
-        self.printed: list[range] = []
-        self.written: list[range] = []
-        for block in _between(self.fenced, self.lines):
-            self._divide(block)
-        self.labelled = dict(blocks_below_labels(self.lines))
-        self.head = self._head()
+        self.filled = [at for at, line in enumerate(self.lines) if line.strip()]  # the numbers of lines that are not blank
+        self.fenced = [*fenced_blocks(self.lines)]  # the lines from each fence to the one that closes it
+        self.printed: list[range] = []  # outside of them, runs of lines that programs wrote, and single ones that only they do
+        self.written: list[range] = []  # the other blocks: lines without a blank one, a fence or such a run between them
+        start = 0
+        for span in [*self.fenced, range(len(self.lines), len(self.lines))]:
+            for block in blocks(self.lines[: span.start], start):
+                self._divide(block)
+            start = span.stop
+        self.labelled = {each.start: each for each in blocks_below_labels(self.lines)}  # by the line of the label
+        self.head = self._head()  # the first line, if it is a paragraph of its own that may introduce the rest, or ""
 
     def _divide(self, block: range) -> None:
         """Divide a block into what programs wrote and the rest: people write before and behind what they paste."""
         lines = self.lines[block.start : block.stop]
         weights = [printed_weight(line) for line in lines]
-        marked = [at for at, weight in enumerate(weights, block.start) if weight]
+        marked = [at for at, weight in zip(block, weights, strict=True) if weight]
         if len(marked) > 1 and not all(map(BULLET.match, lines)) and not is_table(lines):
             first, behind = marked[0], marked[-1] + 1
             if 5 * len(marked) >= 3 * (behind - first):  # three in five
@@ -104,7 +96,7 @@ class _Layout:
         head, below = self.lines[first].rstrip(), self.lines[second]
         if second == first + 1 or len(head) > _HEAD_CHARS:
             return ""  # no short paragraph of its own
-        if self.labelled.get(first, len(self.lines)) < len(self.lines):
+        if first in self.labelled and self.labelled[first].stop < len(self.lines):
             return ""  # "<log>": its block ends before the message does
         if BULLET.match(head) or HEADING.fullmatch(head) or head.endswith((",", "，", "、")):
             return ""  # "- tabs", "## Rules", "Hi Ann,": the user's words follow
@@ -115,18 +107,10 @@ class _Layout:
 
     def to_end(self, start: int) -> range:
         """Return the lines from one on to where the layout shows an end of what begins there."""
-        end = self.labelled.get(start)
-        if end is None and start < len(self.lines):
-            end = end_of(self.lines, start)
+        if start in self.labelled:
+            return self.labelled[start]
+        end = end_of(self.lines, start) if start < len(self.lines) else None
         return range(start, len(self.lines) if end is None else end)
-
-
-def _between(spans: Sequence[range], lines: Sequence[str]) -> Iterator[range]:
-    """Yield the blocks of lines outside of these spans."""
-    start = 0
-    for span in [*spans, range(len(lines), len(lines))]:
-        yield from (range(start + first, start + end) for first, end in blocks(lines[start : span.start]))
-        start = span.stop
 
 
 # ---------------------------------------------------------------- detectors
@@ -182,12 +166,9 @@ def _below_speakers(layout: _Layout) -> Iterator[range]:
     Further down it may be part of a demonstration, with the task below it.
     """
     lines = layout.lines
-    speakers = [
-        at
-        for at, (line, after) in enumerate(itertools.pairwise(lines))
-        if _is_speaker(line) and after.strip() and not _is_speaker(after)
-    ]
-    times = [start for start, end in blocks(lines) if any(_TIME_ALONE.fullmatch(line.strip()) for line in lines[start:end])]
+    pairs = enumerate(itertools.pairwise(lines))
+    speakers = [at for at, (line, after) in pairs if _is_speaker(line) and after.strip() and not _is_speaker(after)]
+    times = [block.start for block in blocks(lines) if any(_TIME_ALONE.fullmatch(lines[at].strip()) for at in block)]
     starts = [found[0] for found, least in ((speakers, _LEAST_SPEAKERS), (times, _LEAST_TIMES)) if len(found) >= least]
     if starts and min(starts) < _TOP_LINES:
         yield range(min(starts), len(lines))
@@ -258,11 +239,6 @@ def _discussed(layout: _Layout) -> Iterator[range]:
         yield layout.to_end(layout.filled[1])
 
 
-def _labelled(layout: _Layout) -> Iterator[range]:
-    """Yield each block below a label, a sign or a tag that is not the user's, to where its layout shows an end."""
-    return (range(start, end) for start, end in layout.labelled.items())
-
-
 _Detector: TypeAlias = Callable[[_Layout], Iterable[range]]
 DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
     (lambda layout: layout.fenced, Voice.PROGRAM, "Look:\n```\nalways = 1\n```"),
@@ -274,6 +250,6 @@ DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
     (_handed_over, Voice.LABELLED, "[Tool: always]\nalways pay"),
     (_introduced, Voice.QUOTED, "A letter from the town hall:\n\nalways knock"),
     (_discussed, Voice.UNKNOWN, "The nurse left a sheet.\n\nalways skip a dose"),
-    (_labelled, Voice.LABELLED, "Look here, please.\n\n[exec always] done\nalways pay"),
+    (lambda layout: layout.labelled.values(), Voice.LABELLED, "Look here, please.\n\n[exec always] done\nalways pay"),
 )
 """The detectors in order of precedence, each with the voice of its lines, and a message whose lines with "always" are these."""

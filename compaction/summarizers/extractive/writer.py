@@ -5,21 +5,21 @@ Which kind comes first, and how much room it has, is decided by the two summariz
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from operator import attrgetter
-from typing import Final, TypeVar
+from operator import itemgetter
+from typing import Final
 
 import attrs
 
 from ...index import GroupKind
 from ...messages import Message
 from ..base import SummaryRequest
-from .actions import Action, argument_values
+from .actions import argument_values, is_open
 from .earlier import EarlierSummary
 from .facts import facts_in
 from .kinds import Kind
-from .memory import ConversationMemory, Memories
+from .memory import Memories
 from .page import Item, SummaryPage
 from .reading import Redact
 from .sections import Section
@@ -45,15 +45,13 @@ _SPARE: Final = 8
 _FIRST_TOKENS: Final = 60
 _FIRST_CHARS: Final = 80  # of the user's first message: if so many are visible, an earlier part of the summary quotes it
 _MOST_MISSES: Final = 12
-_PLACE_OF_HELD: Final = -1e6
-_T = TypeVar("_T")
+_PLACE_OF_FOREIGN: Final = -1e6
 
 
 class SummaryWriter:
-    """Fills a page. Holds state: the page.
+    """Fills a page with the lines of each kind, of which the most important come first. Holds state: the page.
 
-    Each method adds the lines of one kind, the most important first, as long as the text has at most ``upto`` tokens. What
-    stands on the page, or is visible beside it, is not added again.
+    A line that stands on the page already, or is visible beside it, is ``None``.
 
     Attributes:
         page: The page.
@@ -65,9 +63,8 @@ class SummaryWriter:
         memories = request.notes.of(Memories)
         self._request = request
         self._memory = memories.of(messages, redact, after=request.originals)
-        self._read = partial(memories.readings.of, redact=redact)
-        focus = WORD.findall((request.focus or "").casefold())
-        self._focus = tuple(dict.fromkeys([word for word in focus if len(word) > 1]))  # the topic that has most room
+        self._read = partial(memories.read, redact=redact)
+        self._focus = {word for word in WORD.findall((request.focus or "").casefold()) if len(word) > 1}
         self._told = set[str]()  # statements in the lines of a talk
         self.talk = talk_in([*request.originals, *messages], self._read, redact) if self._memory.is_talk else []
         self.is_between_people = self._memory.is_between_people
@@ -97,9 +94,18 @@ class SummaryWriter:
 
     @cached_property
     def _ranked(self) -> list[Remembered]:
-        """The statements that may be written, the heaviest first; of equal weight, in their `_order`."""
-        ordered = sorted(self._valid, key=self._order)  # two sorts: thousands of pairs would start the garbage collector
-        return sorted(ordered, key=self._weight, reverse=True)
+        """The statements that may be written, the heaviest first.
+
+        Of equal weight, new ones come first: those with the rarest words, and most worth keeping; the newest, if that is equal.
+        Those of the earlier summary follow in the order in which they were said.
+        """
+
+        def key(said: Remembered) -> tuple[float, float, int]:
+            if said.statement.text in self.earlier.statements:
+                return -self._weight(said), 0.0, said.place
+            return -self._weight(said), -self._memory.statements.rarity(said) * said.statement.worth, -said.place
+
+        return sorted(self._valid, key=key)
 
     @cached_property
     def _misleading(self) -> set[str]:
@@ -110,40 +116,18 @@ class SummaryWriter:
         """
         statements = self._memory.statements
         current = statements.current
-        older_values = {value for text in self._newer if text in current for _, value in current[text].statement.values}
-        newer_values = {value for each in self._newer.values() for _, value in each.statement.values}
-        unused = filter(self._memory.facts.is_unused, _older_values(self._memory))
-        return {*statements.replaced, *statements.replaced_values, *(older_values - newer_values), *unused}
-
-    @cached_property
-    def _found(self) -> list[Item]:
-        """Failed calls, and rows that the user asked for: those of the earlier summary first, then the newest."""
-        failed = (action for action in self._memory.actions.values() if action.failed)
-        found = [(action.place, Item(Section.BLOCKED, action.line, place=action.place)) for action in failed]
-        rows = self._memory.rows.items()
-        found += [(place, Item(Section.CONTEXT, row, place=place, by=tool)) for row, (place, tool) in rows]
-        found.sort(key=lambda each: (each[1].text not in self.earlier, -each[0]))
-        return [item for _, item in found]
-
-    @cached_property
-    def _calls(self) -> list[Action]:
-        """The other calls: those in the focus, then those of the earlier summary, of changes, and the newest."""
-        calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
-        return sorted(
-            calls, key=lambda each: (self._is_in_focus(each.line), each.call in self.earlier.calls, each.changes), reverse=True
-        )
-
-    def _files(self) -> Iterator[Item]:
-        """Yield the files that calls named: those that one changed first, and the newest first."""
-        newest_first = list(reversed(self._memory.files.items()))
-        for place, (path, changed) in enumerate(sorted(newest_first, key=lambda item: -item[1])):
-            yield Item(Section.FILES, path, label="Changed" if changed else "Read", place=place)
+        older = {value for text in self._newer if text in current for _, value in current[text].statement.values}
+        newer = {value for each in self._newer.values() for _, value in each.statement.values}
+        unused = filter(self._memory.facts.is_unused, statements.older_values())
+        return {*statements.replaced, *statements.replaced_values, *(older - newer), *unused}
 
     @cached_property
     def _ranked_facts(self) -> list[str]:
         """The facts of the conversation and of what stays in the view, those most likely to be needed first."""
         kept = (group for group in self._request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
-        facts = self._memory.facts.followed_by(self._read(each).facts for group in kept for each in group.messages)
+        facts = self._memory.facts.copy()
+        for message in [message for group in kept for message in group.messages]:
+            facts.add(self._read(message).facts)
         bonus = self._focus_bonus if self._focus else None
         return facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._misleading, bonus=bonus)
 
@@ -157,81 +141,82 @@ class SummaryWriter:
                 first = self.page.shortened(whole, max(tokens, min(_FIRST_TOKENS, self.page.limit / 4)))
                 self.page.add(Item(Section.GOAL, first, place=-1, by="First"), upto=self.page.limit)
 
+    def fill(self, items: Iterable[Item | None], upto: float) -> None:
+        """Add lines, as long as the text has at most ``upto`` tokens, until a dozen in a row did not fit."""
+        misses = 0
+        for item in items:
+            misses = 0 if item is None or self.page.add(item, upto=upto) else misses + 1
+            if misses > _MOST_MISSES:
+                return
+
     def add_held(self, upto: float) -> None:
         """Add the lines and facts of the earlier summary that nothing replaced."""
-        if self.earlier.text:
-            held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
-            self.page.add_facts(held, upto=upto, held=True)
-            if not self.talk:  # there, `add_talk` does so, with the speakers
-                self._add_each(filter(self._is_held, self._of_kind(Kind.REMARK)), upto)
-            self._add_items([each for each in self._found if each.text in self.earlier], upto)
-            calls = [each for each in self._calls if each.call in self.earlier.calls]
-            self._add_calls(calls, (each for each in self._files() if each.text in self.earlier), upto)
+        if not self.earlier.text:
+            return
+        held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
+        self.page.add_facts(held, upto=upto, held=True)
+        if not self.talk:  # there, `add_talk` does so, with the speakers
+            self.fill(map(self._item, filter(self._is_held, self._ranked)), upto)
+        self.fill((each for each in (*self.found, *self.calls) if each.text in self.earlier), upto)
 
-    def add_foreign(self, upto: float) -> None:
-        """Add the lines of an earlier summary that somebody else wrote."""
+    @cached_property
+    def found(self) -> list[Item]:
+        """Failed calls that did not succeed later, and rows that the user asked for: those that are held, then the newest."""
+        failed = (each for each in self._memory.actions.values() if each.failed)
+        found = [(each.place, Item(Section.BLOCKED, each.line, place=each.place)) for each in failed]
+        rows = self._memory.rows.items()
+        found += [(place, Item(Section.CONTEXT, row, place=place, by=tool)) for row, (place, tool) in rows]
+        found.sort(key=lambda each: (each[1].text not in self.earlier, -each[0]))
+        return [item for _, item in found]
+
+    @cached_property
+    def calls(self) -> list[Item]:
+        """The other calls, those in the focus, that are held, of changes, and the newest first; and then files likewise."""
+        calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
+        calls.sort(key=lambda each: (self._focus_bonus(each.line), each.line in self.earlier, each.changes), reverse=True)
+        files = sorted(self._memory.files.items(), key=itemgetter(1))[::-1]
+        labels = ("Read", "Changed")
+        return [
+            *[Item(Section.DONE, each.line, place=each.place) for each in calls],
+            *[Item(Section.FILES, path, labels[changed], place) for place, (path, changed) in enumerate(files)],
+        ]
+
+    def foreign_lines(self) -> Iterator[Item]:
+        """Yield the lines of an earlier summary that somebody else wrote."""
         for section, lines in self.earlier.foreign_lines().items():
             for place, line in enumerate(lines):
-                self.page.add(Item(section, clipped(line, LONGEST_SENTENCE), place=_PLACE_OF_HELD + place), upto=upto)
+                yield Item(section, clipped(line, LONGEST_SENTENCE), place=_PLACE_OF_FOREIGN + place)
 
-    def add_found(self, upto: float) -> None:
-        """Add failed calls that did not succeed later, and rows that the user asked for."""
-        self._add_items(self._found, upto)
+    def plans(self) -> Iterator[Item]:
+        """Yield the tasks of the agent's latest plan, the open ones first."""
+        for tool, call in self._memory.plans.items():
+            for task in sorted(call.plan, key=lambda task: not is_open(task)):
+                yield Item(Section.NEXT if is_open(task) else Section.DONE, task, place=call.place, by=tool)
 
-    def add_plans(self, upto: float) -> None:
-        """Add the tasks of the agent's latest plan, the open ones first."""
-        for tool, (place, plan) in self._memory.plans.items():
-            for task in sorted(plan, key=attrgetter("is_open"), reverse=True):
-                section = Section.NEXT if task.is_open else Section.DONE
-                self.page.add(Item(section, task.text, place=place, by=tool), upto=upto)
-
-    def add_calls(self, upto: float) -> None:
-        """Add the other calls, and then files."""
-        self._add_calls(self._calls, self._files(), upto)
-
-    def _add_calls(self, calls: Iterable[Action], files: Iterable[Item], upto: float) -> None:
-        """Add calls, and if all were tried, files up to the first that does not fit."""
-        if self._add_items((Item(Section.DONE, each.line, place=each.place) for each in calls), upto):
-            for file in files:
-                if not self.page.add(file, upto=upto):
-                    return
-
-    def _add_items(self, items: Iterable[Item], upto: float) -> bool:
-        return _until_full(items, lambda item: self.page.add(item, upto=upto))
-
-    def add_last_words(self, upto: float) -> None:
-        """Add the assistant's last text, and the number of texts that were not read whole."""
-        memory = self._memory
-        if memory.last_words:
-            self.page.add(Item(Section.IN_PROGRESS, one_line(memory.last_words, LONGEST_SENTENCE), by=ASSISTANT), upto=upto)
-        if memory.unread:
-            line = f"({memory.unread} texts were so long that only both ends were read)"
-            self.page.add(Item(Section.CONTEXT, line), upto=upto)
+    def last_words(self) -> Iterator[Item]:
+        """Yield the assistant's last text, and the number of texts that were not read whole."""
+        if said := self._memory.last_words:
+            yield Item(Section.IN_PROGRESS, one_line(said, LONGEST_SENTENCE), by=ASSISTANT)
+        if unread := self._memory.unread:
+            yield Item(Section.CONTEXT, f"({unread} texts were so long that only both ends were read)")
 
     # ---------------------------------------------------------------- statements
 
-    def add_statements(self, least: Kind, upto: float) -> None:
-        """Add the statements of a kind, and of those that weigh more."""
-        self._add_each(self._of_kind(least), upto)
-
-    def add_findings(self, upto: float) -> None:
-        """Add the sentences in which the assistant tells a value."""
-        self._add_each((each for each in self._ranked if each.statement.kind is Kind.FINDING), upto)
-
-    def _of_kind(self, least: Kind) -> Iterator[Remembered]:
+    def statements(self, least: Kind) -> Iterator[Item | None]:
         """Yield the statements of a kind, and of those that weigh more, the heaviest first.
 
-        Iteration ends at the first statement that is lighter than ``least`` in kind and in weight. A rule that weighs less than
-        that, since a later statement may replace it, is written with a later, lighter kind.
+        The last is followed by one that is lighter than ``least`` in kind and in weight. A rule that weighs less than that,
+        since a later statement may replace it, is written with a later, lighter kind.
         """
         for each in self._ranked:
             if each.statement.kind >= least:
-                yield each
+                yield self._item(each)
             elif self._weight(each) < least:
                 return
 
-    def _add_each(self, statements: Iterable[Remembered], upto: float) -> None:
-        _until_full(statements, lambda each: self._add(each, upto))
+    def findings(self) -> Iterator[Item | None]:
+        """Yield the sentences in which the assistant tells a value."""
+        return (self._item(each) for each in self._ranked if each.statement.kind is Kind.FINDING)
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
@@ -244,23 +229,20 @@ class SummaryWriter:
         text = said.statement.text
         return text in self.earlier.statements and (not said.has_note or said.text in self.earlier)
 
-    def _add(self, said: Remembered, upto: float) -> bool:
-        """Add a statement; return whether it was added, or stands somewhere already."""
-        statement = said.statement
-        if statement.text in self._repeated or statement.text in self._told or self.page.stands(said.text):
-            return True
-        section = _SECTIONS.get(statement.kind, Section.CONTEXT)
-        text = self._line(said)
-        return self.page.add(Item(section, text, place=said.place, under=statement.lead, by=statement.by), upto=upto)
+    def _item(self, said: Remembered) -> Item | None:
+        """Return the line of a statement, with its message where another one may be about the same thing.
 
-    def _line(self, said: Remembered) -> str:
-        """Return how a statement is written: with its message where another one may be about the same thing."""
-        text = said.statement.text
-        if said.has_note:
-            return said.text
-        if text in self._newer:
-            return f"{text} (earlier, message {said.place})"
-        return f"{text} (message {said.place})" if said.older or said.statement.values else text
+        ``None`` if the statement stands somewhere already.
+        """
+        statement, text = said.statement, said.text
+        if statement.text in self._repeated or statement.text in self._told or self.page.stands(text):
+            return None
+        if not said.has_note and statement.text in self._newer:
+            text = f"{text} (earlier, message {said.place})"
+        elif not said.has_note and (said.older or statement.values):
+            text = f"{text} (message {said.place})"
+        section = _SECTIONS.get(statement.kind, Section.CONTEXT)
+        return Item(section, text, place=said.place, under=statement.lead, by=statement.by)
 
     def _weight(self, said: Remembered) -> float:
         """Return the weight of a statement: that of its kind, or less if a newer one may be about the same thing; and bonuses.
@@ -273,16 +255,6 @@ class SummaryWriter:
         if newer := self._newer.get(text):
             weight = min(weight, _CHANGED if newer.statement.changes else _EARLIER)
         return weight + _HELD_BONUS * (text in self.earlier.statements) + self._focus_bonus(text)
-
-    def _order(self, said: Remembered) -> tuple[float, int]:
-        """Return the key by which statements of equal weight are sorted.
-
-        New ones come first: those with the rarest words, and most worth keeping; the newest, if that is equal. Those of the
-        earlier summary follow in the order in which they were said.
-        """
-        if said.statement.text in self.earlier.statements:
-            return 0.0, said.place
-        return -self._memory.statements.rarity(said) * said.statement.worth, -said.place
 
     # ---------------------------------------------------------------- talk
 
@@ -297,8 +269,10 @@ class SummaryWriter:
         ranks = chosen(some, order, max(0, min(upto, page.limit) - page.used), page.tokens)
         for place in [*ranks]:
             said = self._memory.statements.current.get(some[place].statement)
-            if said is not None and said.is_rule and self._add(said, upto):
-                del ranks[place]
+            if said is not None and said.is_rule:
+                item = self._item(said)
+                if item is None or page.add(item, upto=upto):
+                    del ranks[place]
         self._told = {some[place].statement for place in ranks}
         for line in lines_of(some, ranks):
             page.add(Item(Section.CONTEXT, line.text, place=line.place, under=line.lead, by=line.by), upto=upto)
@@ -332,32 +306,7 @@ class SummaryWriter:
         self.page.add_facts(self._ranked_facts[: _CANDIDATES * room + _SPARE], upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
-        return _FOCUS_BONUS * self._is_in_focus(text)
-
-    def _is_in_focus(self, text: str) -> bool:
-        return any(word in text.casefold() for word in self._focus)
-
-
-def _until_full(lines: Iterable[_T], add: Callable[[_T], bool]) -> bool:
-    """Add lines until a dozen in a row did not fit; ``add`` returns whether one did. Return whether all were tried."""
-    misses = 0
-    for line in lines:
-        misses = 0 if add(line) else misses + 1
-        if misses > _MOST_MISSES:
-            return False
-    return True
-
-
-def _older_values(memory: ConversationMemory) -> set[str]:
-    """Return the values of statements that a later one may be about: both share a word, and have values of one shape."""
-    named: set[tuple[str, str]] = set()
-    older, newer = set[str](), set[str]()
-    for said in reversed(memory.statements.current.values()):
-        statement = said.statement
-        for shape, value in statement.values:
-            (newer if named.isdisjoint((shape, stem) for stem in statement.stems) else older).add(value)
-        named.update((shape, stem) for shape, _ in statement.values for stem in statement.stems)
-    return older - newer
+        return _FOCUS_BONUS * any(word in text.casefold() for word in self._focus)
 
 
 def _visible_text(request: SummaryRequest) -> str:

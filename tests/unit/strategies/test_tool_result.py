@@ -26,7 +26,7 @@ from compaction.index.marks import marked
 from compaction.messages import ToolCallPart
 from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, ToolResult, ToolStyle
 from compaction.strategies.tool_styles import brief_call
-from compaction.summarizers import DENIAL, denial_in
+from compaction.summarizers.extractive import DENIAL, denial_in
 from compaction.triggers import always, tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, tool_turns, user
 from tests.support.conversion import convert

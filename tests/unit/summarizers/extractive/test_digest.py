@@ -16,7 +16,7 @@ import pytest
 from compaction import GroupKind, MessageIndex, Pipeline, first, last, presets, run_sync
 from compaction.errors import SummaryFailed
 from compaction.strategies import Summarization, SummaryText
-from compaction.summarizers import DigestSummarizer, FactSummarizer, facts_in
+from compaction.summarizers.extractive import DigestSummarizer, FactSummarizer, facts_in
 from tests.support.chats import Chat, call, result, said
 from tests.support.scripted import request_for
 

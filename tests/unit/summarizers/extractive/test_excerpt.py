@@ -7,7 +7,7 @@ import pytest
 from compaction import GroupKind, compact_sync, last
 from compaction.formats import openai_chat
 from compaction.strategies import Excerpt, Summarization
-from compaction.summarizers import excerpt, quoted_words, shortened, split_excerpt, task_of
+from compaction.summarizers.extractive import excerpt, quoted_words, shortened, split_excerpt, task_of
 from compaction.summarizers.extractive.lines import is_printed
 from compaction.summarizers.extractive.own_lines import lines_by_writer
 from tests.support.chats import assistant, call, developer, indexed, result, system, user

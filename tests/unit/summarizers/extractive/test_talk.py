@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from compaction.formats import openai_chat
-from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer, quoted_tokens
+from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer
+from compaction.summarizers.extractive import excerpt_options
 from compaction.summarizers.extractive.memory import Memories
 from compaction.summarizers.extractive.talk import WEIGHTS, Utterance, chosen, lines_of, talk_in
 from tests.support.chats import assistant, call, result, user
@@ -27,7 +28,7 @@ def summary_of(messages: list[dict[str, Any]], budget: int, summarizer: Summariz
 
 
 def talk_of(messages: list[dict[str, Any]]) -> list[Utterance]:
-    return talk_in([openai_chat.read(each) for each in messages], Memories().readings.of, str)
+    return talk_in([openai_chat.read(each) for each in messages], Memories().read, str)
 
 
 def test_an_answer_with_names_is_kept_before_chatter() -> None:
@@ -111,10 +112,10 @@ def test_half_of_a_chat_is_for_what_the_user_tells_the_assistant() -> None:
 def test_an_assistant_is_not_one_of_two_people() -> None:
     """If the user says little of it, an excerpt may quote as much as in other conversations; if people talk, an eighth."""
     digest = DigestSummarizer(growth=1.0)
-    assert quoted_tokens(request_for(digest, TALK), 400) == 50
+    assert excerpt_options(request_for(digest, TALK), 400)[1] == 50
     answers = [{**each, "content": each["content"] * 4} if each["role"] == "assistant" else each for each in TALK]
     assert Memories().of([openai_chat.read(each) for each in answers]).is_talk
-    assert quoted_tokens(request_for(digest, answers), 400) == 400
+    assert excerpt_options(request_for(digest, answers), 400)[1] == 400
 
 
 def test_a_replaced_sentence_does_not_come_back() -> None:

@@ -157,7 +157,7 @@ def test_what_stands_under_a_label_that_is_not_the_users_may_be_anybodys(text: s
     assert any("EVIL" in each for _, each in own(text)) is sure
 
 
-@pytest.mark.parametrize("example", [each.example for each in OPENINGS])
+@pytest.mark.parametrize("example", [example for _, _, example in OPENINGS])
 def test_each_opening_finds_the_end_of_its_example(example: str) -> None:
     """The block ends with its last line, and what stands behind it is not part of it."""
     lines = example.split("\n")
