@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from typing import Final
 
 from .names import NAME, NAME_ENDING, QUOTE, name_kind
-from .table import SecretSpan
+from .searches import SecretSpan
 from .values import is_strong, looks_random
 
 # ---------------------------------------------------------------- columns
@@ -15,8 +15,12 @@ from .values import is_strong, looks_random
 _NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{NAME}){NAME_ENDING}[*`\"' ]{{0,4}}")
 """The head of a column of secrets. If it ends in ``key``, `name_kind` decides."""
 
-_SEPARATORS: Final = ("|", "│", "║", "┃", "\t", ";", ",")
-_SPACES: Final = re.compile(r"[ \t]{2,}")
+_CELLS: Final = {
+    **{separator: re.compile(f"(?:^|[{separator}])([^{separator}]*)") for separator in "|│║┃\t;,"},
+    "  ": re.compile(r"([^ \t]+(?:[ \t][^ \t]+)*)"),
+}
+"""The expression for the cells of a line, by what stands between them."""
+
 # |---|---|, +--------+, ─────┼─────
 _RULE: Final = re.compile(r"[ \t]{0,8}[|+│├╟]?[ \t]{0,2}:?[-─═]{2}[-|+: \t─═┼┤╢│║╫]{0,4096}")
 _HEAD_CHARS: Final = 4_096
@@ -39,24 +43,13 @@ def secrets_in_columns(text: str, places: list[int]) -> Iterator[SecretSpan]:
             continue
         read = end
         head = text[start:end]
-        separator = next((each for each in _SEPARATORS if each in head), "  ")
+        separator = next(each for each in _CELLS if each in head or each == "  ")
         if separator == "," and ", " in head:  # a sentence, or arguments
             continue
-        cells = _cells(head, separator)
-        columns = [number for number, (_, cell) in enumerate(cells) if _is_for_secrets(cell)]
-        if columns and sum(bool(cell.strip()) for _, cell in cells) > 1:  # not a list with a comma at the end of each line
-            read = yield from _cells_under(text, end + 1, separator, len(cells), columns)
-
-
-def _cells(line: str, separator: str) -> list[tuple[int, str]]:
-    """Return the cells of a line and where each starts."""
-    if separator != "  ":
-        places = [0, *(place + 1 for place, character in enumerate(line) if character == separator)]
-        return list(zip(places, line.split(separator), strict=True))
-    gaps = [found.span() for found in _SPACES.finditer(line.rstrip()) if found.start()]
-    starts = [0, *(end for _, end in gaps)]
-    ends = [*(start for start, _ in gaps), len(line.rstrip())]
-    return [(start, line[start:end]) for start, end in zip(starts, ends, strict=True)]
+        cells = _CELLS[separator].findall(head)
+        columns = [number for number, cell in enumerate(cells) if _is_for_secrets(cell)]
+        if columns and sum(bool(cell.strip()) for cell in cells) > 1:  # not a list with a comma at the end of each line
+            read = yield from _cells_under(text, end + 1, _CELLS[separator], len(cells), columns)
 
 
 def _is_for_secrets(head: str) -> bool:
@@ -65,21 +58,23 @@ def _is_for_secrets(head: str) -> bool:
     return found is not None and name_kind(found, found.start("name")) is not None
 
 
-def _cells_under(text: str, start: int, separator: str, width: int, columns: list[int]) -> Generator[SecretSpan, None, int]:
+def _cells_under(
+    text: str, start: int, cell: re.Pattern[str], width: int, columns: list[int]
+) -> Generator[SecretSpan, None, int]:
     """Yield the words that look like a secret in these columns of the rows from ``start``; return where the rows end."""
     while start < len(text):
         end = text.find("\n", start)
-        end = end if end >= 0 else len(text)
-        row = text[start:end]
-        cells = _cells(row, separator)
-        if not _RULE.fullmatch(row) and (len(cells) != width or not row.strip()):
+        row = text[start : end if end >= 0 else len(text)]
+        cells = list(cell.finditer(row))
+        is_row = len(cells) == width and row.strip()
+        if not is_row and not _RULE.fullmatch(row):
             break
-        for number in columns:
-            word = cells[number][1].strip(" \t\\`*\"'") if len(cells) == width else ""
+        for found in [cells[number] for number in columns] if is_row else ():
+            word = found[1].strip(" \t\\`*\"'")
             if is_strong(word) and " " not in word:
-                begins = start + cells[number][0] + cells[number][1].index(word)
+                begins = start + found.start(1) + found[1].index(word)
                 yield begins, begins + len(word), "column"
-        start = end + 1
+        start += len(row) + 1
     return start
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from .table import REDACTED, TABLE, SecretSpan, any_of, in_small_letters
+from .searches import REDACTED, TABLE, SecretSpan, any_of, in_small_letters
 from .values import is_code, is_mixed, is_not_word, is_placeholder, is_strong, looks_random, may_be_key
 
 # ---------------------------------------------------------------- how a name and its value are written
