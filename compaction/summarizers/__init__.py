@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from .model import SummarizerLike as SummarizerLike
     from .model import TextGenerator as TextGenerator
     from .model import as_summarizer as as_summarizer
+    from .model import in_time as in_time
     from .model import is_sync_client as is_sync_client
-    from .model import openai_package as openai_package
+    from .model import opened_client as opened_client
     from .model import read_error as read_error
     from .redaction import redact
     from .templates import PromptLoader, SummaryTemplate
@@ -74,7 +75,7 @@ export_lazily(
         " is_short_answer listed message_numbers one_line quoted_tokens quoted_words shortened split_excerpt task_of"
         " without_excerpts",
         "first_of": "FirstOf",
-        "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
+        "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer in_time is_sync_client opened_client read_error",
         "redaction": "redact",
         "templates": "PromptLoader SummaryTemplate as_template default_template",
         "transcript": "Entry entries_of fenced record_key rendered",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Generator
 from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
@@ -64,10 +64,9 @@ class FirstOf:
         """
         steps = self._steps(request)
         try:
-            summarizer, answer = next(steps)
+            return _Waiting(steps, *next(steps))
         except StopIteration as done:
             return str(done.value)
-        return _Waiting(answer, _awaited(steps, summarizer, answer))
 
     def _steps(self, request: SummaryRequest) -> _Steps:
         """Yield each answer that must be awaited, with its summarizer; return the first usable one."""
@@ -120,17 +119,15 @@ async def _awaited(steps: _Steps, summarizer: Summarizer, answer: Awaitable[str]
 
 @attrs.frozen
 class _Waiting(Awaitable[str]):
-    """An answer that can be awaited, or closed if nobody awaits it."""
+    """The answer, which can be awaited, or closed if nobody awaits it."""
 
-    first: Awaitable[str]
-    all: Coroutine[Any, Any, str]
+    steps: _Steps
+    summarizer: Summarizer
+    answer: Awaitable[str]
 
     def __await__(self) -> Generator[Any, Any, str]:
-        return self.all.__await__()
+        return _awaited(self.steps, self.summarizer, self.answer).__await__()
 
     def close(self) -> None:
         """Give up what was not awaited."""
-        self.all.close()
-        close: Callable[[], None] | None = getattr(self.first, "close", None)
-        if close is not None:
-            close()
+        getattr(self.answer, "close", lambda: None)()

@@ -2,7 +2,7 @@
 
 The way of a request: `chunked` splits the conversation into prompts, and asks twice if it must; `answers` accepts or rejects
 what comes back; neither sends anything. `model_calls` has the values that they yield and are sent, and
-the two drivers. `openai_summarizer` and `text_generator` send; `openai_wire` reads what a server sends back.
+the driver. `openai_summarizer` and `text_generator` send; `openai_client` has the clients, and reads what a server sends back.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from .chunked import SummaryOptions as SummaryOptions
     from .model_calls import ModelCall as ModelCall
     from .model_calls import ModelReply as ModelReply
+    from .openai_client import in_time as in_time
+    from .openai_client import is_sync_client as is_sync_client
+    from .openai_client import opened_client as opened_client
+    from .openai_client import read_error as read_error
     from .openai_summarizer import OpenAISummarizer
-    from .openai_summarizer import is_sync_client as is_sync_client
-    from .openai_summarizer import openai_package as openai_package
-    from .openai_wire import read_error as read_error
     from .text_generator import SummarizerLike as SummarizerLike
     from .text_generator import TextGenerator as TextGenerator
     from .text_generator import as_summarizer as as_summarizer
@@ -30,8 +31,8 @@ export_lazily(
     {
         "chunked": "SummaryOptions",
         "model_calls": "ModelCall ModelReply",
-        "openai_summarizer": "OpenAISummarizer is_sync_client openai_package",
-        "openai_wire": "read_error",
+        "openai_client": "in_time is_sync_client opened_client read_error",
+        "openai_summarizer": "OpenAISummarizer",
         "text_generator": "SummarizerLike TextGenerator as_summarizer",
     },
 )
