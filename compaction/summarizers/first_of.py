@@ -9,7 +9,7 @@ import attrs
 
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from .base import Summarizer, SummaryRequest, answer_in_time, asks_model, cache_key_of, usable_text
-from .model import SummarizerLike, as_summarizer
+from .text_generator import SummarizerLike, as_summarizer
 
 _MOST_TIMES: Final = 4
 

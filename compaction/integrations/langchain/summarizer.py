@@ -9,8 +9,7 @@ import anyio
 import attrs
 
 from ...index import unawaited
-from ...summarizers import SummaryRequest
-from ...summarizers.model import ModelCall, ModelReply, SummaryOptions
+from ...summarizers import ModelCall, ModelReply, SummaryOptions, SummaryRequest
 from ..requirements import LANGCHAIN_CORE
 
 

@@ -15,15 +15,15 @@ from typing import Final, TypeAlias
 import anyio
 import attrs
 
-from ...checks import above, at_least, count
-from ...errors import ConfigurationError, SummaryFailed
-from ...tokens import is_too_long
-from ..base import TIMEOUT_SECONDS, SummaryRequest
-from ..prompts import SYSTEM_RULES, part_note
-from ..redaction import redact as redact_secrets
-from ..transcript import Entry, entries_of, fenced, record_key, rendered, sendable, split_entries, tokens_of
+from ..checks import above, at_least, count
+from ..errors import ConfigurationError, SummaryFailed
+from ..tokens import is_too_long
 from .answers import AnswerCheck
+from .base import TIMEOUT_SECONDS, SummaryRequest
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, brief, drive
+from .prompts import SYSTEM_RULES, part_note
+from .redaction import redact as redact_secrets
+from .transcript import Entry, entries_of, fenced, record_key, rendered, sendable, split_entries, tokens_of
 
 _LEAST_PART_TOKENS: Final = 256  # smaller parts say too little: the summary fails instead
 _MESSAGE_TOKENS: Final = 16  # of what a provider writes around the messages of a request

@@ -14,9 +14,9 @@ from typing import Any, Final, cast
 
 import anyio
 
-from ...errors import ConfigurationError, InputError
-from ...json_data import member_of
-from ...tokens import Usage, is_too_long
+from ..errors import ConfigurationError, InputError
+from ..json_data import member_of
+from ..tokens import Usage, is_too_long
 from .model_calls import ModelFault, ModelReply, brief
 
 

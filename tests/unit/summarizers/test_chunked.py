@@ -16,8 +16,8 @@ from compaction import MessageIndex
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.index import unawaited
 from compaction.summarizers import OpenAISummarizer, SummaryRequest, SummaryTemplate
-from compaction.summarizers.model.chunked import SummaryOptions
-from compaction.summarizers.model.model_calls import ModelCall, ModelFault, ModelReply, drive
+from compaction.summarizers.chunked import SummaryOptions
+from compaction.summarizers.model_calls import ModelCall, ModelFault, ModelReply, drive
 from compaction.tokens import counter
 from tests.support.chats import call, result, user
 from tests.support.scripted import request_for

@@ -9,15 +9,15 @@ from typing import Any, ClassVar, Final, Literal
 
 import attrs
 
-from ...checks import above, at_least, count, must_be, one_of
-from ...errors import ConfigurationError
-from ...index import unawaited
-from ...tokens import Usage
-from ..base import TIMEOUT_SECONDS, SummaryRequest
-from ..redaction import redact as redact_secrets
+from ..checks import above, at_least, count, must_be, one_of
+from ..errors import ConfigurationError
+from ..index import unawaited
+from ..tokens import Usage
+from .base import TIMEOUT_SECONDS, SummaryRequest
 from .chunked import SummaryOptions
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive
 from .openai_client import in_time, is_sync_client, opened_client, read_error, read_reply, read_usage
+from .redaction import redact as redact_secrets
 
 _NAME: Final = "OpenAISummarizer"
 _OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})

@@ -9,10 +9,10 @@ from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-from ...checks import refuse_uncalled
-from ...errors import ConfigurationError
-from ...index import unawaited
-from ..base import Summarizer, SummaryRequest
+from ..checks import refuse_uncalled
+from ..errors import ConfigurationError
+from ..index import unawaited
+from .base import Summarizer, SummaryRequest
 from .chunked import SummaryOptions
 from .model_calls import ModelCall, ModelReply
 
