@@ -144,11 +144,11 @@ def _wires_up_to(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[
 def _compaction_item(index: MessageIndex, response: object) -> Message:
     output: object = member_of(response, "output")
     items = list(cast("Iterable[Any]", output)) if isinstance(output, list) else []
-    kinds = [str(member_of(item, "type")) for item in items if member_of(item, "role") != "user"]
+    others = [item for item in items if member_of(item, "role") != "user"]
+    kinds = [str(member_of(item, "type")) for item in others]
     if kinds != ["compaction"]:
         raise SummaryFailed(f"the provider answered with {', '.join(kinds) or 'no items'}, not with one compaction item")
-    item = next(item for item in items if member_of(item, "type") == "compaction")
-    message = index.format.read(item.to_dict())  # the fields that the server sent
+    message = index.format.read(others[0].to_dict())  # the fields that the server sent
     problem = index.format.acceptable(message)
     if problem is not None or not message.raw["encrypted_content"]:
         raise SummaryFailed(f"the provider's compaction item cannot be used: {problem or 'it is empty'}")

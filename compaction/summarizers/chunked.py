@@ -81,7 +81,11 @@ class SummaryOptions:
         parts = plan.parts()
         summary, done = plan.carried, 0
         while parts:
-            plan.check_parts(done + len(parts))
+            if done + len(parts) > self.max_parts:  # before more requests are paid for
+                raise SummaryFailed(
+                    f"the conversation needs {done + len(parts)} parts, and at most {self.max_parts} are allowed: use a model"
+                    " with a larger window, shorten tool results first, or raise 'max_parts'"
+                )
             try:
                 summary = yield from plan.ask(parts[0], summary, part_note(done + 1, done + len(parts)))
             except _RequestTooLong as error:
@@ -191,18 +195,6 @@ class _Plan:
         if tokens < _LEAST_PART_TOKENS:
             raise self._failed(str(error)) from error
         return split_entries([entry for part in parts for entry in part], tokens, self.request.counter.count_text)
-
-    def check_parts(self, parts: int) -> None:
-        """Check the number of parts before more requests are paid for.
-
-        Raises:
-            SummaryFailed: If there are too many.
-        """
-        if parts > self.options.max_parts:
-            raise SummaryFailed(
-                f"the conversation needs {parts} parts, and at most {self.options.max_parts} are allowed: use a model with a"
-                " larger window, shorten tool results first, or raise 'max_parts'"
-            )
 
     def ask(self, part: Sequence[Entry], summary: str | None, note: str) -> SummarySteps:
         """Ask for the summary of one part, and once more if the first answer is rejected; return it.

@@ -76,28 +76,20 @@ class FirstOf:
                 answer = summarizer.summarize(request)
                 text = (yield summarizer, answer) if isinstance(answer, Awaitable) else answer
                 return self._used(text, request)
+            except (ConfigurationError, SyncDriverError):
+                raise  # another summarizer must not hide a mistake
             except Exception as error:
-                self._note(error, summarizer, request, failed)
+                request.failures.append(error)
+                failed.append(f"{type(summarizer).__name__}: {str(error)[:500] or type(error).__name__}")
         raise SummaryFailed(f"every summarizer failed: {'; '.join(failed)}")
 
     def _used(self, answer: object, request: SummaryRequest) -> str:
-        """Return an answer that may be used, and report the failures before it."""
+        """Return an answer that may be used."""
         text = usable_text(answer)
         limit = _MOST_TIMES * request.budget
         if len(text) > limit and (tokens := request.counter.count_text(text)) > limit:
             raise SummaryFailed(f"the summary has {tokens:,} tokens; {request.budget:,} were allowed")
         return text
-
-    def _note(self, error: Exception, summarizer: Summarizer, request: SummaryRequest, failed: list[str]) -> None:
-        """Keep a failure.
-
-        Raises:
-            ConfigurationError: If it is one, as is `SyncDriverError`: another summarizer must not hide a mistake.
-        """
-        if isinstance(error, ConfigurationError | SyncDriverError):
-            raise error
-        request.failures.append(error)
-        failed.append(f"{type(summarizer).__name__}: {str(error)[:500] or type(error).__name__}")
 
 
 _Steps: TypeAlias = Generator[tuple[Summarizer, Awaitable[str]], str, str]

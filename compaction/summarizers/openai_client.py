@@ -151,11 +151,9 @@ def _text(content: object) -> str:
     return "\n".join([text for text in texts if isinstance(text, str)])
 
 
-def _code(body: object) -> object:
-    return member_of(body, "code") or member_of(member_of(body, "error"), "code")
-
-
 def _words(body: object) -> str:
     """Return an error's own message, with its code."""
-    said = body if isinstance(body, str) else member_of(body, "message") or member_of(member_of(body, "error"), "message") or ""
-    return f"{said} [{code}]" if (code := _code(body)) and str(code) not in str(said) else str(said)
+    inner = member_of(body, "error")
+    said = str(body if isinstance(body, str) else member_of(body, "message") or member_of(inner, "message") or "")
+    code = member_of(body, "code") or member_of(inner, "code")
+    return f"{said} [{code}]" if code and str(code) not in said else said

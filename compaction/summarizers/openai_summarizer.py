@@ -32,18 +32,6 @@ def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str
         )
 
 
-def _key_in(variable: str) -> str:
-    """Return the API key in an environment variable.
-
-    Raises:
-        ConfigurationError: If it is not set.
-    """
-    key = os.environ.get(variable)
-    if not key:
-        raise ConfigurationError(f"OpenAISummarizer: {variable} is not set; set it to the server's key")
-    return key
-
-
 @attrs.frozen
 class OpenAISummarizer:
     """A summarizer that has a model write the summary.
@@ -142,7 +130,10 @@ class OpenAISummarizer:
         steps = options.steps(request, self.model, rules_role=self.rules_role)
         if self.client is not None and is_sync_client(self.client, _NAME):
             return unawaited(self._summary(steps, None))
-        return self._summary(steps, self.api_key if self.api_key_env is None else _key_in(self.api_key_env))
+        key = self.api_key if self.api_key_env is None else os.environ.get(self.api_key_env)
+        if self.api_key_env is not None and not key:
+            raise ConfigurationError(f"OpenAISummarizer: {self.api_key_env} is not set; set it to the server's key")
+        return self._summary(steps, key)
 
     async def _summary(self, steps: SummarySteps, api_key: str | None) -> str:
         """Return the summary; with a synchronous client, this awaits nothing."""

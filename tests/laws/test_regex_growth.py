@@ -221,7 +221,7 @@ def test_the_expressions_are_found() -> None:
     found = {each.name: each for each in used_patterns()}
     assert len(found) > 100
     assert found["compaction.summarizers.redaction.names._NAMED"].methods == {"match"}
-    assert any(name.startswith("compaction.summarizers.redaction.forms._PLACES[") for name in found)
+    assert any(name.startswith("compaction.summarizers.redaction.secrets._PLACES[") for name in found)
 
 
 @pytest.mark.parametrize("used", used_patterns(), ids=lambda used: used.name.removeprefix("compaction."))

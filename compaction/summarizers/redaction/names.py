@@ -15,14 +15,11 @@ from .values import is_code, is_mixed, is_not_word, is_placeholder, is_strong, l
 # ---------------------------------------------------------------- how a name and its value are written
 
 _NAMES: Final[dict[str, list[str]]] = TABLE["names"]
-_SPELLED: Final[dict[str, str]] = {
-    "password": rf"{any_of(_NAMES['password'])}|(?P<short>{any_of(_NAMES['short'])})",
-    "secret": rf"{any_of(_NAMES['secret'])}(?:[ _-]?(?:access[ _-]?)?(?:key|키))?",
-    "token": any_of(_NAMES["token"]),
-    "weak": any_of(_NAMES["weak"]),
-    "key": any_of(_NAMES["key"]),
-}
-NAME: Final = "(?:" + "|".join(f"(?P<{kind}>{shape})" for kind, shape in _SPELLED.items()) + ")"
+NAME: Final = (
+    rf"(?:(?P<password>{any_of(_NAMES['password'])}|(?P<short>{any_of(_NAMES['short'])}))"
+    rf"|(?P<secret>{any_of(_NAMES['secret'])}(?:[ _-]?(?:access[ _-]?)?(?:key|키))?)"
+    rf"|(?P<token>{any_of(_NAMES['token'])})|(?P<weak>{any_of(_NAMES['weak'])})|(?P<key>{any_of(_NAMES['key'])}))"
+)
 NAME_ENDING: Final = "(?:[_-]?(?:base|prod|production|dev|data|staging|test|live|value|old|new|v?[0-9]{1,2}))?"
 QUOTE: Final = r"""\\{0,3}["'`]"""
 _TYPE: Final = r"(?::[ \t]?(?:str|string|String|&str|Optional\[str\]|str \| None)[ \t]?)?"
@@ -199,10 +196,6 @@ _CELL_END: Final = re.compile(r"[`*]{0,3}[ \t]{0,40}(?:[|│┃║]|\n|\Z)")
 _COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")  # words before a short name: storepass, dbpw
 
 
-def _any(_: str) -> bool:
-    return True
-
-
 def _code_like(value: str) -> bool:
     """Return whether a value has no blank, and is neither a word nor several with hyphens between them."""
     return is_not_word(value) and not any(character.isspace() for character in value)
@@ -231,6 +224,7 @@ def _strong_or_long(value: str) -> bool:
 
 
 _Look: TypeAlias = Callable[[str], bool]
+_any: Final[_Look] = bool  # a value is never empty
 
 
 class _Looks(NamedTuple):
