@@ -28,8 +28,8 @@ _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most
 _MOST_REPEATS: Final = 3  # times that a summarizer without a model is asked again, until its part uses the room
 _LEAST_FACTS: Final = 16  # tokens; a list of facts that has fewer says nothing
 
+# a part as messages; ``None`` if it failed, or would not be shorter than what it replaces
 _Written: TypeAlias = tuple[Message, ...] | None
-"""A part as messages; ``None`` if it failed, or would not be shorter than what it replaces."""
 
 
 @attrs.frozen

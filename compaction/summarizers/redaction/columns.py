@@ -12,15 +12,13 @@ from .values import is_strong, looks_random
 
 # ---------------------------------------------------------------- columns
 
+# the head of a column of secrets; if it ends in ``key``, `name_kind` decides
 _NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{NAME}){NAME_ENDING}[*`\"' ]{{0,4}}")
-"""The head of a column of secrets. If it ends in ``key``, `name_kind` decides."""
-
+# the expression for the cells of a line, by what stands between them
 _CELLS: Final = {
     **{separator: re.compile(f"(?:^|[{separator}])([^{separator}]*)") for separator in "|│║┃\t;,"},
     "  ": re.compile(r"([^ \t]+(?:[ \t][^ \t]+)*)"),
 }
-"""The expression for the cells of a line, by what stands between them."""
-
 # |---|---|, +--------+, ─────┼─────
 _RULE: Final = re.compile(r"[ \t]{0,8}[|+│├╟]?[ \t]{0,2}:?[-─═]{2}[-|+: \t─═┼┤╢│║╫]{0,4096}")
 _HEAD_CHARS: Final = 4_096
@@ -80,22 +78,18 @@ def _cells_under(
 
 # ---------------------------------------------------------------- lists
 
+# a name for secrets at the head of a list: ``passwords: [``, ``"tokens" = (``, ``passwords:`` and a line break
 _LISTED: Final = re.compile(f"(?i){NAME}(?:e?s)?(?:{QUOTE})?[ \\t]{{0,4}}[:=][ \\t]{{0,4}}(?:(?P<bracket>[\\[(])|(?=\\n))")
-"""A name for secrets at the head of a list: ``passwords: [``, ``"tokens" = (``, ``passwords:`` and a line break."""
-
+# the lines of a YAML list: ``  - hunter22``, or a field of an item, ``    value: hunter22``
 _LIST_LINES: Final = re.compile(r"(?:\n[ \t]{0,32}(?:-[ \t]|[ \t][\w-]{1,64}:)[^\n]{0,4096}){1,256}")
-"""The lines of a YAML list: ``  - hunter22``, or a field of an item, ``    value: hunter22``."""
-
+# a line of a YAML list with one word: ``  - hunter22``, ``  - value: "hunter22"``, ``  value: hunter22``
 _LIST_ITEM: Final = re.compile(
     r"""\n[ \t]{0,32}(?:-[ \t]{1,4})?(?:value:[ \t]{1,4})?\\{0,3}["']?(?P<line>[^\s"':\\]{6,512})\\{0,3}["']?[ \t]*(?=\n|\Z)"""
 )
-"""A line of a YAML list with one word: ``  - hunter22``, ``  - value: "hunter22"``, ``  value: hunter22``."""
-
+# a word in brackets: ``["hunter22"``, ``(hunter22,``, or ``["hunter22`` at the end of the text
 _BRACKET_ITEM: Final = re.compile(
     r"""["'`](?P<quoted>[^"'`\s\\]{6,512})\\{0,3}(?:["'`]|\Z)|(?<=[\s,\[(])(?P<plain>[^\s,"'`\[\](){}]{6,512})"""
 )
-"""A word in brackets: ``["hunter22"``, ``(hunter22,``, or ``["hunter22`` at the end of the text."""
-
 _LIST_CHARS: Final = 8_192
 
 

@@ -63,12 +63,11 @@ def _without_forms(text: str) -> str:
 # ---------------------------------------------------------------- private keys
 
 _BREAK: Final = r"(?:\s|\\{1,3}[nrt]){1,8}"
+# the lines of a private key that has no end
 _KEY_LINES: Final = re.compile(
     rf"(?:{_BREAK}(?:Proc-Type|DEK-Info): [\w,-]{{1,80}})*(?:{_BREAK}[A-Za-z0-9+/=]{{16,128}})*"
     rf"(?:{_BREAK}(?:[A-Za-z0-9+/]{{1,64}}={{1,2}}|[A-Za-z0-9+/]{{1,64}}\Z))?"
 )
-"""The lines of a private key that has no end."""
-
 _KEY_CHARS: Final = 20_000
 _KEY_END: Final = "-----END "
 
@@ -85,18 +84,17 @@ def _private_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
         yield found.start(), start if lines is None else lines.end()
 
 
+# the first line of a private key
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
     r"|Private-Lines: [0-9]{1,4}(?=\s|\\[nr])"
 )
-"""The first line of a private key."""
-
 _PRIVATE_KEYS: Final = Search((), _PRIVATE_KEY, "private_key", _private_key)
 
 # ---------------------------------------------------------------- tokens
 
+# the place before a token that starts with a text: no other part of the same word
 _BEFORE: Final = "(?<![A-Za-z0-9_-]{0})"
-"""The place before a token that starts with a text: no other part of the same word."""
 
 
 def _started(starts: list[str], rest: str) -> re.Pattern[str]:
@@ -121,10 +119,10 @@ _TOKENS: Final = Searches(
 
 # ---------------------------------------------------------------- places
 
+# a value of a Kubernetes Secret
 _SECRET_ENTRY: Final = re.compile(
     r"(?m)^[ \t]{1,16}[\w.-]{1,253}:[ \t]{1,4}[\"']?(?P<value>[A-Za-z0-9+/]{4,65536}={0,2})(?=[\"']?[ \t]{0,4}$)"
 )
-"""A value of a Kubernetes Secret."""
 
 
 def _entries(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
@@ -145,6 +143,7 @@ def _strong_word(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
         yield found.span("value")
 
 
+# the expressions that stand for parts of those in the table
 _PARTS: Final = {
     "<word>": r"""\\?["']?(?P<value>[^\s"'`\\|;&<>$()]{4,256})""",
     "<arguments>": r"[^\n|;&]{0,160}?[ \t]",
@@ -153,8 +152,6 @@ _PARTS: Final = {
     "<name>": NAME,
     "<given>": any_of(TABLE["sentences"]["given"]),
 }
-"""The expressions that stand for parts of those in the table."""
-
 _PART: Final = re.compile("|".join(_PARTS))
 
 
