@@ -18,13 +18,13 @@ from __future__ import annotations
 import contextlib
 import inspect
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable
-from typing import Any, Final, NoReturn, TypeVar, get_args
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final, NoReturn, get_args
 
 from .checks import checked_count
 from .errors import StrategyError, SyncDriverError
 from .formats import MessageFormat
-from .index import PASS_ON, Edit, Marks, MessageIndex, Request, RunContext, relay
+from .index import PASS_ON, Edit, Marks, MessageIndex, Request, RunContext, relay, unawaited
 from .messages import Message
 from .result import CompactionResult, Observer, RunRecorder
 from .strategies import Report, StrategyLike, as_strategy
@@ -40,8 +40,6 @@ __all__ = [
     "run_sync",
     "unawaited",
 ]
-
-_T = TypeVar("_T")
 
 
 def _flow(
@@ -164,21 +162,6 @@ async def _driven(flow: Generator[Request, Any, CompactionResult], *, sync: bool
         return result
     finally:
         flow.close()
-
-
-def unawaited(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine that awaits nothing, without an event loop.
-
-    Raises:
-        SyncDriverError: If it awaits something.
-    """
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        result: _T = done.value
-        return result
-    coroutine.close()
-    raise SyncDriverError("this call has to be awaited: use the method without _sync")
 
 
 def refuse(answer: object, why: str) -> NoReturn:

@@ -30,7 +30,7 @@ Written: TypeAlias = bytes | list[Any] | BadConversation
 async def compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool = False) -> Written:
     """Compact and count one conversation.
 
-    If the strategy awaits nothing (``sync``), this coroutine does not either, see `compaction.run.unawaited`.
+    If the strategy awaits nothing (``sync``), this coroutine does not either, see `compaction.index.unawaited`.
 
     Raises:
         ConfigurationError: If the job fails for every conversation.

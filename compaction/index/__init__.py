@@ -59,7 +59,7 @@ from .message_index import MessageIndex
 from .metrics import Metrics
 from .pauses import RunHistory, UselessRuns
 from .refusals import Refusals
-from .relay import PASS_ON, Drops, Request, StepReport, relay
+from .relay import PASS_ON, Drops, Request, StepReport, relay, unawaited
 from .state import Saved
 
 __all__ = [
@@ -113,5 +113,6 @@ __all__ = [
     "rewritten_parts",
     "same_beginning",
     "simple_edits",
+    "unawaited",
     "written",
 ]

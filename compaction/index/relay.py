@@ -7,12 +7,13 @@ and passes the others on to its own caller: a wrapper around a strategy, a dry r
 from __future__ import annotations
 
 import abc
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from types import GeneratorType
 from typing import Any, ClassVar, Final, TypeVar, cast
 
 import attrs
 
+from ..errors import SyncDriverError
 from .edits import Drop
 
 _T = TypeVar("_T")
@@ -127,3 +128,18 @@ def relay(
             continue
         if until is not None and until(item):
             return True
+
+
+def unawaited(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of a coroutine that awaits nothing, without an event loop.
+
+    Raises:
+        SyncDriverError: If it awaits something.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: _T = done.value
+        return result
+    coroutine.close()
+    raise SyncDriverError("this call has to be awaited: use the method without _sync")

@@ -16,7 +16,7 @@ Importing this folder loads no framework. ``docs/hooks.md`` compares the hooks o
 
 from __future__ import annotations
 
-from ..summarizers.model import SummaryOptions
+from ..summarizers import SummaryOptions
 from .conversation import FrameworkConversations
 from .options import IntegrationOptions, OnStrategyFailure
 

@@ -22,7 +22,7 @@ import anyio.lowlevel
 import attrs
 
 from ..errors import SyncDriverError
-from ..run import unawaited
+from ..index import unawaited
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -45,7 +45,7 @@ _of_thread: Final = _OfThread()
 
 
 def unawaited_calls(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine that calls sessions, without an event loop; see `run.unawaited`."""
+    """Return the result of a coroutine that calls sessions, without an event loop; see `index.unawaited`."""
     before = set(_of_thread.calls)
     try:
         return unawaited(coroutine)

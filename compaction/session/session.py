@@ -29,11 +29,11 @@ import attrs
 
 from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError
 from ..formats import MessageFormat, as_list, fits, resolve, same
-from ..index import Marks, MessageIndex, Metrics, RunContext, RunHistory, Saved, UselessRuns, lookup_key
+from ..index import Marks, MessageIndex, Metrics, RunContext, RunHistory, Saved, UselessRuns, lookup_key, unawaited
 from ..json_data import natural_number, shown
 from ..messages import Message
 from ..result import CompactionResult, Observer, Outcome, space_report
-from ..run import refuse, run, run_sync, unawaited
+from ..run import refuse, run, run_sync
 from ..stores import StoredRecord
 from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, within
 from ..tokens import LengthRefusal, TokenCounter, Usage, is_quoted

@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from .offload import Lossless, Offload, OnStoreFailure
     from .offload import forgetting_stores as forgetting_stores
     from .offload import storing_parts as storing_parts
+    from .prepared import Rehearsed as Rehearsed
     from .prepared import may_stand as may_stand
+    from .prepared import summary_ahead as summary_ahead
     from .provider_compaction import ProviderCompaction
     from .reasoning import ClearReasoning
-    from .rehearsal import Rehearsed as Rehearsed
-    from .rehearsal import summary_ahead as summary_ahead
     from .selective_tool_call import SelectiveToolCall
     from .sliding_window import SlidingWindow
     from .summaries import QUOTES_A_PART as QUOTES_A_PART
@@ -118,8 +118,7 @@ export_lazily(
         "last_resort": "LastResort within",
         "media": "ClearMedia",
         "offload": "Lossless Offload OnStoreFailure forgetting_stores storing_parts",
-        "rehearsal": "Rehearsed summary_ahead",
-        "prepared": "may_stand",
+        "prepared": "Rehearsed may_stand summary_ahead",
         "provider_compaction": "ProviderCompaction",
         "reasoning": "ClearReasoning",
         "selective_tool_call": "SelectiveToolCall",

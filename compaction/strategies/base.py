@@ -404,14 +404,14 @@ class Pipeline(Strategy):
         flat: list[Strategy] = []
         for step in map(as_strategy, steps):
             flat.extend(step.steps if isinstance(step, Pipeline) and step.is_plain else (step,))
-        when = as_trigger(trigger)
-        goal = _default_target(flat, when) if target is None else as_trigger(target)
-        self.__attrs_init__(tuple(flat), when, goal)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        given = () if target is None else (as_trigger(target),)
+        self.__attrs_init__(tuple(flat), as_trigger(trigger), *given)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
     @property
     def default_target(self) -> Trigger:
         """The target if none is given."""
-        return _default_target(self.steps, self.trigger)
+        are_functions = self.steps and all(isinstance(step, FunctionStrategy) for step in self.steps)
+        return never if are_functions else ~self.trigger
 
     def __repr__(self) -> str:
         return f"Pipeline({', '.join(self._arguments(repr))})"
@@ -444,10 +444,6 @@ class Pipeline(Strategy):
         """Return the forced strategies as one pipeline; those that are not gentle still need this pipeline's trigger."""
         when = self.trigger if others == always else others if self.trigger == always else others & self.trigger
         return Pipeline(*(step.forced(focus, others=when) for step in self.steps))
-
-
-def _default_target(steps: Sequence[Strategy], trigger: Trigger) -> Trigger:
-    return never if steps and all(isinstance(step, FunctionStrategy) for step in steps) else ~trigger
 
 
 # -------------------------------------------------------------------- the text of a strategy for people to read

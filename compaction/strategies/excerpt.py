@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -58,27 +58,18 @@ class Excerpt(SummaryStrategy):
             lambda group: not is_content(group) or group.is_spoken,
             lambda group: True,
         )
-        tried: list[list[int]] = []
+        tried: list[set[int]] = []
         for choose in choices:
             if self.target(index):
                 return
             replaced = index.replaceable([group for group in self.candidates(index) if choose(group)])
-            ids = [group.id for group in replaced]
-            if ids not in tried and self._may_replace(index, replaced):
-                tried.append(ids)
-                yield from self._replaced(index, replaced)
-
-    def _may_replace(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> bool:
-        """Return whether these groups are not just an excerpt, and no excerpt is beside them.
-
-        There is one excerpt: a second would be read as an ordinary message in a later list.
-        """
-        gone = {group.id for group in replaced}
-        others = [group for group in index.included_groups if group.made_by == self.name and group.id not in gone]
-        return not others and any(group.made_by != self.name for group in replaced)
-
-    def _replaced(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> Steps:
-        said = self.excerpt(index, replaced, min(self.tokens, self.room(index, replaced)))
-        summary = self.fitting(index, said, replaced) if said else None
-        if summary is not None and gain(index, replaced, summary) >= self.at_least:
-            yield Replace(replaced, summary, self.why(index, replaced, said, _REASON))
+            ids = {group.id for group in replaced}
+            # one excerpt at most: a second would be read as an ordinary message in a later list
+            beside = any(group.made_by == self.name and group.id not in ids for group in index.included_groups)
+            if ids in tried or beside or all(group.made_by == self.name for group in replaced):
+                continue
+            tried.append(ids)
+            said = self.excerpt(index, replaced, min(self.tokens, self.room(index, replaced)))
+            summary = self.fitting(index, said, replaced) if said else None
+            if summary is not None and gain(index, replaced, summary) >= self.at_least:
+                yield Replace(replaced, summary, self.why(index, replaced, said, _REASON))

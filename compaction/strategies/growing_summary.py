@@ -14,22 +14,22 @@ import attrs
 
 from .. import summarizers
 from ..checks import count, share
-from ..index import Drop, MarkCeiling, MessageGroup, MessageIndex, Replace
+from ..index import Drop, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Replace
 from ..messages import Message
 from ..summarizers import Summarizer, SummaryRequest, as_summarizer
 from ..triggers import always, tokens_exceed
-from .base import Failed, Steps, gain, tokens_in
-from .part_plan import PartPlan, PartPlanner, PartSizes, part_planner
+from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
-from .summaries import SummaryStrategy, is_content, own_words, replaced_by
+from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
+_SIZES: Final = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "keep_tokens")
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _MOST_REPEATS: Final = 3  # times that a summarizer without a model is asked again, until its part uses the room
 _LEAST_FACTS: Final = 16  # tokens; a list of facts that has fewer says nothing
 
+# a part as messages; ``None`` if it failed, or would not be shorter than what it replaces
 _Written: TypeAlias = tuple[Message, ...] | None
-"""A part as messages; ``None`` if it failed, or would not be shorter than what it replaces."""
 
 
 @attrs.frozen
@@ -112,20 +112,16 @@ class GrowingSummary(SummaryStrategy):
         while not sized.target(index) and (yield from sized._cut(index)):
             pass
 
-    @property
-    def _sizes(self) -> PartSizes:
-        return PartSizes(**{size.name: getattr(self, size.name) for size in attrs.fields(PartSizes)})
-
     def _halving(self, tokens: int) -> GrowingSummary:
         """Return the strategy with sizes that cut a request of so many tokens to half of them, and to ``tokens`` or less."""
         ratio = min(1.0, tokens / 2 / self.tokens)
-        now: dict[str, int] = attrs.asdict(self._sizes)
+        now: dict[str, int] = {name: getattr(self, name) for name in _SIZES}
         fewer: dict[str, Any] = {name: max(min(1, size), int(ratio * size)) for name, size in now.items()}
         return attrs.evolve(self, **fewer, target=~tokens_exceed(fewer["tokens"]))
 
     def _cut(self, index: MessageIndex) -> Generator[Any, Any, bool]:
         """Let the oldest groups leave once; return whether to cut again if the target does not hold yet."""
-        planner = part_planner(self, index, self._sizes)
+        planner = _planner(self, index)
         request = self._request(planner, planner.of_sizes() if self.slack is None else planner.filling())
         if request is None:
             return False
@@ -135,7 +131,7 @@ class GrowingSummary(SummaryStrategy):
             return (yield from self._cut_without_model(planner, request))
         return (yield from self._cut_with_model(index, request))
 
-    def _request(self, planner: PartPlanner, plan: PartPlan) -> SummaryRequest | None:
+    def _request(self, planner: _PartPlanner, plan: _PartPlan) -> SummaryRequest | None:
         """Return the request for a part as planned; ``None`` if no group has to leave."""
         index, gone = planner.index, {group.id for group in plan.replaced}
         new = tuple([group for group in planner.content if group.id in gone])
@@ -159,7 +155,7 @@ class GrowingSummary(SummaryStrategy):
 
     # ---------------------------------------------------------------- the two ways to cut, one for each kind of summarizer
 
-    def _cut_without_model(self, planner: PartPlanner, request: SummaryRequest) -> Generator[Any, Any, bool]:
+    def _cut_without_model(self, planner: _PartPlanner, request: SummaryRequest) -> Generator[Any, Any, bool]:
         """Replace the groups of a request with a part that is written without a model; return whether any edit was applied.
 
         While a part leaves too much room unused, it is asked again, for a part that replaces fewer groups. If that fails, or
@@ -183,7 +179,7 @@ class GrowingSummary(SummaryStrategy):
         yield from self._reported(failed, request, policy)
         return (yield from self._replace(index, request, part))
 
-    def _request_for_fewer(self, planner: PartPlanner, request: SummaryRequest, part: _Written) -> SummaryRequest | None:
+    def _request_for_fewer(self, planner: _PartPlanner, request: SummaryRequest, part: _Written) -> SummaryRequest | None:
         """Return the request for a part of the same size that replaces fewer groups.
 
         ``None`` if the given part leaves no more room unused than ``slack`` allows, or if no fewer groups can leave.
@@ -260,3 +256,186 @@ def _drop_silent(request: SummaryRequest) -> Generator[Any, Any, bool]:
     """Drop the groups of a request in which the user says nothing; return whether any was dropped."""
     silent = [group for group in request.groups if not group.is_spoken]
     return bool(silent and (yield Drop(silent, "the oldest make room; the user said nothing in them")))
+
+
+# ---------------------------------------------------------------- the plan of a part: its size, and the groups that it replaces
+
+
+@attrs.frozen
+class _PartPlan:
+    """The groups that a part replaces, and the most tokens of the part and of what the summarizer writes in it."""
+
+    replaced: Sequence[MessageGroup]
+    tokens: int
+    answer_tokens: int
+
+
+_OVERHEAD: Final = 8  # tokens of the room that stay free, for differences in the text around a part
+_HEADING: Final = 20  # tokens of the heading of an excerpt
+
+
+@attrs.frozen(kw_only=True)
+class _PartPlanner:
+    """Plans the next part of a summary, from figures that are read once.
+
+    In figures: twenty messages of the user have 60 tokens each, 1,200 together, and are cut to 500. The last one stays in any
+    case, so there is room for 440 tokens of the part and of other messages. The part may have 245: 120 of facts, and 125, a
+    quarter of 500, of the user's own words. That leaves 195, in which the newest 3 of the other messages stay, and 16 leave::
+
+        before |----------- 960: 16 messages that leave ------------|-- 180: 3 messages --|-- 60: the last --|
+        after                      |----- 245: the part -----|-- 195, at most, stay --|-- 60: the last --|
+                                   |-------------------- 440: room -------------------|
+
+    >>> index = MessageIndex([{"role": "user", "content": "12345678" * 28}] * 20, counter="chars/4")
+    >>> planner = _planner(GrowingSummary(tokens=500, initial_tokens=120, added_tokens=60, max_tokens=200), index)
+    >>> index.tokens, planner.room, planner.facts, planner.words
+    (1200, 440, 120, 125)
+    >>> plan = planner.of_sizes()
+    >>> plan.tokens, group_tokens(plan.replaced), len(plan.replaced)
+    (245, 960, 16)
+    """
+
+    strategy: GrowingSummary
+    index: MessageIndex
+    earlier: Sequence[MessageGroup]  # the parts written before
+    content: Sequence[MessageGroup]  # the other groups that can leave, oldest first
+    rewrites: bool  # whether the part replaces all earlier parts
+    facts: int  # the most tokens of what the summarizer writes
+    words: int  # the most tokens of the user's own words
+    room: int  # the tokens that the part and the groups of `content` beside it may have
+    newest: int  # the tokens of the newest groups of `content`, which stay in any case
+
+    def of_sizes(self) -> _PartPlan:
+        """Return the plan for a part with the sizes that the user set, even if room stays unused."""
+        tokens = self._most()
+        tokens = min(tokens, _largest_part(self._leaving_for(tokens)))
+        replaced = self._leaving_for(tokens)  # a smaller part leaves more groups, and may have to be still smaller
+        tokens = min(tokens, _largest_part(replaced))
+        return _PartPlan(*self._with_room_for_words(replaced, tokens), self.facts)
+
+    def filling(self) -> _PartPlan:
+        """Return the plan for a part that replaces the same groups, but may use all the room."""
+        tokens = self._most()
+        replaced, _ = self._with_room_for_words(self._leaving_for(tokens), tokens)
+        return self._filled(replaced)
+
+    def filling_beside(self, tokens: int) -> _PartPlan:
+        """Return the plan for a part that replaces as few groups as one of so many tokens, and fills the room."""
+        return self._filled(self._leaving_for(tokens + _OVERHEAD))
+
+    def can_quote(self, replaced: Sequence[MessageGroup], words: int, most: int | None = None) -> bool:
+        """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole.
+
+        Of what they say, it is to hold at most ``words`` tokens.
+        """
+        return min(words, _quoted_size(replaced)) <= self.strategy.excerpt_room(self.index, replaced, most)
+
+    def _most(self) -> int:
+        """Return the most tokens of a part of the strategy's sizes."""
+        return self.facts + min(self.words, group_tokens(group for group in self.content if group.is_spoken))
+
+    def _filled(self, replaced: Sequence[MessageGroup]) -> _PartPlan:
+        gone = {group.id for group in replaced}
+        unused = self.room - group_tokens(group for group in self.content if group.id not in gone) - _OVERHEAD
+        return _PartPlan(replaced, unused, unused)
+
+    def _with_room_for_words(self, replaced: Sequence[MessageGroup], tokens: int) -> tuple[Sequence[MessageGroup], int]:
+        """Return what a part replaces and its tokens; both grow if the user's words would not stand whole in it."""
+        if self.can_quote(replaced, self.words, tokens):
+            return replaced, tokens
+        needed = self.strategy.tokens_around(self.index, min(self.words, _quoted_size(replaced)))
+        stay = min(self.room - tokens, group_tokens(self.content) - int(needed / _LARGEST_PART))
+        replaced = self._leaving(max(0, stay))
+        return replaced, max(tokens, min(needed, _largest_part(replaced)))
+
+    def _leaving_for(self, tokens: int) -> Sequence[MessageGroup]:
+        """Return what a part of so many tokens replaces."""
+        return self._leaving(max(self.newest, self.room - tokens))
+
+    def _leaving(self, stay: int) -> Sequence[MessageGroup]:
+        """Return what the part replaces: the oldest groups, so many that at most ``stay`` tokens stay, and parts to rewrite.
+
+        The cut is where the format prefers one, or, where it prefers none of the places, where it allows one.
+        """
+        count = len(self.content)
+        while count and self.content[count - 1].tokens <= stay:
+            count -= 1
+            stay -= self.content[count].tokens
+        going = self._oldest(count, preferred_only=True) or self._oldest(count, preferred_only=False)
+        if self.rewrites:
+            going.update([group.id for group in self.earlier])
+        return self.index.replaceable([group for group in self.index.included_groups if group.id in going])
+
+    def _oldest(self, count: int, *, preferred_only: bool) -> set[int]:
+        """Return the ids of the oldest groups that can leave together: ``count`` of them, a few more, or all that there are."""
+        going: set[int] = set()
+        for step in self.index.steps(self.content, preferred_only=preferred_only, replaced=True) if count else ():
+            if len(going) >= count:
+                break
+            going.update(step)
+        return going
+
+
+_LARGEST_PART: Final = 0.6  # of what a part replaces; the rest is for the newest groups
+_ANY_PART: Final = 160  # a part of so few tokens need not be that much shorter than what it replaces
+
+
+def _largest_part(replaced: Sequence[MessageGroup]) -> int:
+    """Return how many tokens a part may have that replaces these groups."""
+    tokens = group_tokens(replaced)
+    return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
+
+
+def _quoted_size(groups: Iterable[MessageGroup]) -> int:
+    """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
+    said = group_tokens(group for group in groups if group.is_spoken)
+    return int(1.1 * said) + _HEADING if said else 0
+
+
+_ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
+_MOST_WORDS: Final = 2.0  # of them, in all parts together
+
+
+def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
+    """Return a planner for the next part of a summary; O(groups)."""
+    free = growing.candidates(index)
+    earlier = [group for group in free if is_own(growing, group)]
+    content = [group for group in free if is_content(group)]
+    scale = _scale(growing, index, free)
+    written = group_tokens(earlier)
+    entries = [entry for group in earlier for entry in summarizers.extractive.split_excerpt(growing.text.read(group.messages[0]) or "")[0]]
+    quoted = sum(map(index.counter.count_text, entries))  # of the user's words
+    too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
+    rewrites = not earlier or too_long or quoted > _MOST_WORDS * growing.user_tokens
+    if rewrites:
+        facts, words = growing.initial_tokens, growing.user_tokens
+    else:
+        facts, words = growing.added_tokens, max(growing.user_tokens - quoted, int(_ADDED_WORDS * growing.user_tokens))
+    leaving = group_tokens(content) + (written if rewrites else 0)  # if all that can leave does
+    return _PartPlanner(
+        strategy=growing,
+        index=index,
+        earlier=earlier,
+        content=content,
+        rewrites=rewrites,
+        facts=int(scale * facts),
+        words=words,
+        room=growing.tokens - (index.tokens - leaving),
+        newest=int(scale * growing.keep_tokens),
+    )
+
+
+_LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
+_ENOUGH: Final = 0.65  # of the strategy's tokens: if less remains beside what lasts, all sizes shrink
+_MIN_SCALE: Final = 0.35  # of the sizes, at the least
+_SMALL_PART: Final = 400  # tokens; the first part shrinks to fewer only down to `_SMALL_SCALE`
+_SMALL_SCALE: Final = 0.75
+
+
+def _scale(growing: GrowingSummary, index: MessageIndex, free: Sequence[MessageGroup]) -> float:
+    """Return the share of its sizes that a part has, at most 1: they shrink beside large groups that last."""
+    ids = {group.id for group in free}
+    lasting = [group for group in index.included_groups if group.id not in ids and group.kind in _LASTING]
+    beside = growing.tokens - index.context.overhead_tokens - group_tokens(lasting)
+    least = max(_MIN_SCALE, min(_SMALL_SCALE, _SMALL_PART / growing.initial_tokens))
+    return min(1.0, max(least, beside / (_ENOUGH * growing.tokens)))

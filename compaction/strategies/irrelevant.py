@@ -125,12 +125,10 @@ class _Judgement(Request):
 def _named(answer: object, most: int) -> frozenset[int]:
     """Return the numbers in the last list of an answer."""
     lists = _LIST.findall(answer) if isinstance(answer, str) else []
-    if not lists:
-        raise SummaryFailed(f"the judge answered {answer!r:.200}: it was asked for a list of numbers")
     try:
         numbers = frozenset[int](json.loads(lists[-1]))
-    except ValueError as error:
-        raise SummaryFailed(f"the judge answered {lists[-1]:.200}: it was asked for a list of numbers") from error
+    except (IndexError, ValueError) as error:
+        raise SummaryFailed(f"the judge answered {answer!r:.200}: it was asked for a list of numbers") from error
     if wrong := sorted(number for number in numbers if not 1 <= number <= most):
         raise SummaryFailed(f"the judge named part {wrong[0]} of {most}")
     return numbers

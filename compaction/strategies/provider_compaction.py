@@ -9,17 +9,15 @@ Sources: the type definitions of the package openai 3.54, and https://developers
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
 
-import anyio
 import attrs
 
 from .. import summarizers
 from ..checks import above, count, share
 from ..errors import ConfigurationError, SummaryFailed
-from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Request
+from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Request, unawaited
 from ..json_data import member_of
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
@@ -146,11 +144,11 @@ def _wires_up_to(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[
 def _compaction_item(index: MessageIndex, response: object) -> Message:
     output: object = member_of(response, "output")
     items = list(cast("Iterable[Any]", output)) if isinstance(output, list) else []
-    kinds = [str(member_of(item, "type")) for item in items if member_of(item, "role") != "user"]
+    others = [item for item in items if member_of(item, "role") != "user"]
+    kinds = [str(member_of(item, "type")) for item in others]
     if kinds != ["compaction"]:
         raise SummaryFailed(f"the provider answered with {', '.join(kinds) or 'no items'}, not with one compaction item")
-    item = next(item for item in items if member_of(item, "type") == "compaction")
-    message = index.format.read(item.to_dict())  # the fields that the server sent
+    message = index.format.read(others[0].to_dict())  # the fields that the server sent
     problem = index.format.acceptable(message)
     if problem is not None or not message.raw["encrypted_content"]:
         raise SummaryFailed(f"the provider's compaction item cannot be used: {problem or 'it is empty'}")
@@ -165,49 +163,21 @@ class _CompactRequest(Request):
     items: list[Any]
 
     def call(self) -> Any:
-        client = self.strategy.client
-        if client is None or not summarizers.is_sync_client(client, self.strategy.name):
-            return self._awaited()
-        with self._failures():
-            return self._send(self._configured(client))
+        by = self.strategy
+        is_sync = by.client is not None and summarizers.is_sync_client(by.client, by.name)
+        return unawaited(self._sent()) if is_sync else self._sent()
 
-    async def _awaited(self) -> object:
-        given = self.strategy.client
-        opened = self._new_client() if given is None else nullcontext(self._configured(given))
+    async def _sent(self) -> object:
+        """Return what the endpoint answers; with a synchronous client, this awaits nothing."""
+        by = self.strategy
+        more = {} if by.instructions is None else {"instructions": by.instructions}
+        opened = summarizers.opened_client(by.client, by.name, timeout=by.timeout, max_retries=by.max_retries)
         async with opened as client:
-            with self._failures(), anyio.fail_after(self.strategy.timeout):
-                return await cast("Awaitable[object]", self._send(client))
-
-    def _configured(self, client: Any) -> Any:
-        return client.with_options(max_retries=self.strategy.max_retries, timeout=self.strategy.timeout)
-
-    def _new_client(self) -> AbstractAsyncContextManager[Any]:
-        openai = summarizers.openai_package(self.strategy.name)
-        try:
-            client: AbstractAsyncContextManager[Any] = openai.AsyncOpenAI(
-                timeout=self.strategy.timeout, max_retries=self.strategy.max_retries
-            )
-        except Exception as error:
-            raise ConfigurationError(
-                f"ProviderCompaction: the openai client cannot be created ({error}); pass client=, or set OPENAI_API_KEY"
-            ) from error
-        return client
-
-    def _send(self, client: Any) -> object:
-        """Call the endpoint; the answer of an async client is an awaitable."""
-        compact = getattr(client.responses, "compact", None)
-        if compact is None:
-            raise ConfigurationError("ProviderCompaction: this version of openai has no responses.compact; update it")
-        more = {} if self.strategy.instructions is None else {"instructions": self.strategy.instructions}
-        return compact(model=self.strategy.model, input=self.items, **more)
-
-    @contextmanager
-    def _failures(self) -> Generator[None]:
-        """Raise what the client raises as a `SummaryFailed`."""
-        try:
-            yield
-        except ConfigurationError:
-            raise
-        except Exception as error:
-            fault = summarizers.read_error(error, timeout_seconds=self.strategy.timeout, redact=summarizers.redact)
-            raise SummaryFailed(f"{self.strategy.model} {fault.says}") from error
+            compact = getattr(client.responses, "compact", None)
+            if compact is None:
+                raise ConfigurationError("ProviderCompaction: this version of openai has no responses.compact; update it")
+            try:
+                return await summarizers.in_time(compact(model=by.model, input=self.items, **more), by.timeout)
+            except Exception as error:
+                fault = summarizers.read_error(error, timeout_seconds=by.timeout, redact=summarizers.redact)
+                raise SummaryFailed(f"{by.model} {fault.says}") from error

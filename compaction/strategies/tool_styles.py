@@ -81,25 +81,18 @@ class Clear:
         return self._shortened
 
     def _shortened(self, group: MessageGroup) -> Rewrite | None:
-        messages = [message.with_parts(self._cleared_result) for message in group.messages]
-        if self.inputs:
-            messages = [
-                message if message.begins or message.resumes else message.with_parts(self._cleared_call) for message in messages
-            ]
-        changed = any(new is not old for new, old in zip(messages, group.messages, strict=True))
-        return Rewrite(group, messages, "an old tool call" if self.inputs else "an old tool result") if changed else None
+        of_provider = {id(part) for each in group.messages if each.begins or each.resumes for part in each.tool_calls()}
+        reason = "an old tool call" if self.inputs else "an old tool result"
+        return rewritten_parts(group, lambda part: part if id(part) in of_provider else self._cleared(part), reason)
 
-    def _cleared_result(self, part: Part) -> Part:
-        if not isinstance(part, ToolResultPart) or part.text == self.placeholder:
-            return part
-        is_short = len(part.text) <= self.min_chars and not part.media
-        return part if is_short else attrs.evolve(part, text=self.placeholder, media=())
-
-    def _cleared_call(self, part: Part) -> Part:
-        if not isinstance(part, ToolCallPart) or not _calls_one_of(part, self.inputs):
-            return part
-        arguments = self._cleared_arguments(part.arguments)
-        return part if arguments == part.arguments else attrs.evolve(part, arguments=arguments)
+    def _cleared(self, part: Part) -> Part:
+        if isinstance(part, ToolResultPart) and part.text != self.placeholder:
+            is_short = len(part.text) <= self.min_chars and not part.media
+            return part if is_short else attrs.evolve(part, text=self.placeholder, media=())
+        if isinstance(part, ToolCallPart) and _calls_one_of(part, self.inputs):
+            arguments = self._cleared_arguments(part.arguments)
+            return part if arguments == part.arguments else attrs.evolve(part, arguments=arguments)
+        return part
 
     def _cleared_arguments(self, arguments: str) -> str:
         """Return arguments without long texts; arguments that are not JSON are one text."""

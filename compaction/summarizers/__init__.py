@@ -2,6 +2,9 @@
 
 A summarizer is any object with ``summarize(request) -> str``, sync or async. Wherever one is accepted, so is an object with
 ``generate(prompt) -> str``, sync or async: a language model behind a port of your own.
+
+The way of a request to a model: `chunked` splits the conversation into prompts, and asks twice if it must; `answers` accepts or
+rejects what comes back; neither sends anything. `openai_summarizer` and `text_generator` do, with the driver in `model_calls`.
 """
 
 from __future__ import annotations
@@ -17,19 +20,23 @@ if TYPE_CHECKING:
     from .base import asks_model as asks_model
     from .base import usable_text as usable_text
     from .cached import CachedSummarizer
+    from .chunked import SummaryOptions as SummaryOptions
     from .extractive import DigestSummarizer, FactSummarizer
     from .first_of import FirstOf
-    from .model import OpenAISummarizer
-    from .model import SummarizerLike as SummarizerLike
-    from .model import TextGenerator as TextGenerator
-    from .model import as_summarizer as as_summarizer
-    from .model import is_sync_client as is_sync_client
-    from .model import openai_package as openai_package
-    from .model import read_error as read_error
+    from .model_calls import ModelCall as ModelCall
+    from .model_calls import ModelReply as ModelReply
+    from .openai_client import in_time as in_time
+    from .openai_client import is_sync_client as is_sync_client
+    from .openai_client import opened_client as opened_client
+    from .openai_client import read_error as read_error
+    from .openai_summarizer import OpenAISummarizer
     from .redaction import redact
     from .templates import PromptLoader, SummaryTemplate
     from .templates import as_template as as_template
     from .templates import default_template as default_template
+    from .text_generator import SummarizerLike as SummarizerLike
+    from .text_generator import TextGenerator as TextGenerator
+    from .text_generator import as_summarizer as as_summarizer
     from .transcript import Entry as Entry
     from .transcript import entries_of as entries_of
     from .transcript import fenced as fenced
@@ -55,11 +62,15 @@ export_lazily(
     {
         "base": "Summarizer SummaryBudget SummaryRequest answer_in_time asks_model usable_text",
         "cached": "CachedSummarizer",
+        "chunked": "SummaryOptions",
         "extractive": "DigestSummarizer FactSummarizer",
         "first_of": "FirstOf",
-        "model": "OpenAISummarizer SummarizerLike TextGenerator as_summarizer is_sync_client openai_package read_error",
+        "model_calls": "ModelCall ModelReply",
+        "openai_client": "in_time is_sync_client opened_client read_error",
+        "openai_summarizer": "OpenAISummarizer",
         "redaction": "redact",
         "templates": "PromptLoader SummaryTemplate as_template default_template",
+        "text_generator": "SummarizerLike TextGenerator as_summarizer",
         "transcript": "Entry entries_of fenced record_key rendered",
     },
 )

@@ -19,7 +19,7 @@ from ..errors import ConfigurationError
 from ..messages import MediaPart, Message, Part, ToolCallPart, ToolResultPart
 from ..stores import DatabaseFile
 from .base import Summarizer, SummaryRequest, asks_model, cache_key_of, timeout_of, usable_text
-from .model import as_summarizer
+from .text_generator import as_summarizer
 
 _APPLICATION: Final = 0x636D7073
 _SCHEMA: Final = 1

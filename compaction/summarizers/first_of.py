@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Generator
 from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
 
 from ..errors import ConfigurationError, SummaryFailed, SyncDriverError
 from .base import Summarizer, SummaryRequest, answer_in_time, asks_model, cache_key_of, usable_text
-from .model import SummarizerLike, as_summarizer
+from .text_generator import SummarizerLike, as_summarizer
 
 _MOST_TIMES: Final = 4
 
@@ -64,10 +64,9 @@ class FirstOf:
         """
         steps = self._steps(request)
         try:
-            summarizer, answer = next(steps)
+            return _Waiting(steps, *next(steps))
         except StopIteration as done:
             return str(done.value)
-        return _Waiting(answer, _awaited(steps, summarizer, answer))
 
     def _steps(self, request: SummaryRequest) -> _Steps:
         """Yield each answer that must be awaited, with its summarizer; return the first usable one."""
@@ -77,28 +76,20 @@ class FirstOf:
                 answer = summarizer.summarize(request)
                 text = (yield summarizer, answer) if isinstance(answer, Awaitable) else answer
                 return self._used(text, request)
+            except (ConfigurationError, SyncDriverError):
+                raise  # another summarizer must not hide a mistake
             except Exception as error:
-                self._note(error, summarizer, request, failed)
+                request.failures.append(error)
+                failed.append(f"{type(summarizer).__name__}: {str(error)[:500] or type(error).__name__}")
         raise SummaryFailed(f"every summarizer failed: {'; '.join(failed)}")
 
     def _used(self, answer: object, request: SummaryRequest) -> str:
-        """Return an answer that may be used, and report the failures before it."""
+        """Return an answer that may be used."""
         text = usable_text(answer)
         limit = _MOST_TIMES * request.budget
         if len(text) > limit and (tokens := request.counter.count_text(text)) > limit:
             raise SummaryFailed(f"the summary has {tokens:,} tokens; {request.budget:,} were allowed")
         return text
-
-    def _note(self, error: Exception, summarizer: Summarizer, request: SummaryRequest, failed: list[str]) -> None:
-        """Keep a failure.
-
-        Raises:
-            ConfigurationError: If it is one, as is `SyncDriverError`: another summarizer must not hide a mistake.
-        """
-        if isinstance(error, ConfigurationError | SyncDriverError):
-            raise error
-        request.failures.append(error)
-        failed.append(f"{type(summarizer).__name__}: {str(error)[:500] or type(error).__name__}")
 
 
 _Steps: TypeAlias = Generator[tuple[Summarizer, Awaitable[str]], str, str]
@@ -120,17 +111,15 @@ async def _awaited(steps: _Steps, summarizer: Summarizer, answer: Awaitable[str]
 
 @attrs.frozen
 class _Waiting(Awaitable[str]):
-    """An answer that can be awaited, or closed if nobody awaits it."""
+    """The answer, which can be awaited, or closed if nobody awaits it."""
 
-    first: Awaitable[str]
-    all: Coroutine[Any, Any, str]
+    steps: _Steps
+    summarizer: Summarizer
+    answer: Awaitable[str]
 
     def __await__(self) -> Generator[Any, Any, str]:
-        return self.all.__await__()
+        return _awaited(self.steps, self.summarizer, self.answer).__await__()
 
     def close(self) -> None:
         """Give up what was not awaited."""
-        self.all.close()
-        close: Callable[[], None] | None = getattr(self.first, "close", None)
-        if close is not None:
-            close()
+        getattr(self.answer, "close", lambda: None)()

@@ -16,6 +16,7 @@ import attrs
 from ..errors import ConfigurationError
 from .prompts import EXISTING, FIRST, FOCUS, LANGUAGE, OWN_LANGUAGE, PLAIN_FIRST, PLAIN_UPDATE, SECTIONS, UPDATE
 
+_UPDATE: Final = attrs.Factory(lambda template: UPDATE if template.first == FIRST else template.first, takes_self=True)
 _REQUIRED: Final = frozenset({"messages_text", "existing_summary_section", "max_summary_tokens"})
 _OPTIONAL: Final = frozenset({"sections", "focus_section", "language_section"})
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w{0,63})\}")
@@ -61,10 +62,6 @@ def _check_existing(instance: SummaryTemplate, attribute: attrs.Attribute[str], 
         raise ConfigurationError(f"SummaryTemplate: {attribute.name!r} must hold {{existing_summary}} alone (got {text!r})")
 
 
-def _update_for(template: SummaryTemplate) -> str:
-    return UPDATE if template.first == FIRST else template.first
-
-
 @attrs.frozen
 class SummaryTemplate:
     r"""The prompts for a summary, and its sections.
@@ -89,7 +86,7 @@ class SummaryTemplate:
     """
 
     first: str = attrs.field(default=FIRST, validator=_check_prompt)
-    update: str = attrs.field(default=attrs.Factory(_update_for, takes_self=True), validator=_check_prompt, kw_only=True)
+    update: str = attrs.field(default=_UPDATE, validator=_check_prompt, kw_only=True)
     sections: str = attrs.field(default=SECTIONS, validator=_check_text, kw_only=True)
     existing: str = attrs.field(default=EXISTING, validator=_check_existing, kw_only=True)
 
@@ -207,11 +204,7 @@ def as_template(template: SummaryTemplate | str | os.PathLike[str]) -> SummaryTe
 
 def _filled(text: str, values: dict[str, str]) -> str:
     """Return the text with its placeholders filled, in one pass."""
-
-    def value(field: re.Match[str]) -> str:
-        return values[field[1]] if field[1] else field[0][0]
-
-    return _FIELD.sub(value, text)
+    return _FIELD.sub(lambda field: values[field[1]] if field[1] else field[0][0], text)
 
 
 def _read_file(path: str | os.PathLike[str]) -> str:

@@ -35,7 +35,7 @@ from compaction.integrations.agent_framework import (
 )
 from compaction.integrations.agent_framework.model_calls import RunView, source_of, with_author
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
-from compaction.summarizers.model import SummaryOptions
+from compaction.summarizers import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY
 from tests.frameworks.turns import status_of, turn_of

@@ -24,7 +24,7 @@ from compaction.integrations.langchain import (
 )
 from compaction.integrations.langchain.graph_run import focus_of_call
 from compaction.strategies import Summarization, Truncation
-from compaction.summarizers.model import SummaryOptions
+from compaction.summarizers import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY
 from tests.frameworks.turns import status_of, turn_of

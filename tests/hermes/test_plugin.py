@@ -18,7 +18,7 @@ from compaction.integrations.hermes import CompactionEngine
 from compaction.integrations.hermes.plugin import engine_class, hermes_status, install_plugin, uninstall_plugin
 from compaction.integrations.hermes.settings import EngineSettings, MainModel
 from compaction.summarizers import OpenAISummarizer
-from compaction.summarizers.model.text_generator import GeneratorSummarizer
+from compaction.summarizers.text_generator import GeneratorSummarizer
 from tests.hermes.conftest import CONFIG
 
 ENGINES = Path(directory.__file__).parent

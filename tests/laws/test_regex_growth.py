@@ -24,6 +24,7 @@ import pytest
 
 import compaction
 from compaction.summarizers import redact
+from compaction.summarizers.redaction.searches import Searches
 
 FIRST_CHARS = 2_000
 CHARS = 8_000
@@ -106,6 +107,8 @@ def used_patterns() -> tuple[UsedPattern, ...]:
 def _patterns_in(place: str, value: object) -> Iterator[tuple[str, re.Pattern[Any]]]:
     if isinstance(value, re.Pattern):
         yield place, value
+    elif isinstance(value, Searches):
+        yield from _patterns_in(place, [each.shape for each in value.searches])
     elif isinstance(value, dict):
         for key, each in value.items():
             yield from _patterns_in(f"{place}[{key!r:.20}]", each)
@@ -218,7 +221,7 @@ def test_the_expressions_are_found() -> None:
     found = {each.name: each for each in used_patterns()}
     assert len(found) > 100
     assert found["compaction.summarizers.redaction.names._NAMED"].methods == {"match"}
-    assert any(name.startswith("compaction.summarizers.redaction.places.PLACES[") for name in found)
+    assert any(name.startswith("compaction.summarizers.redaction.secrets._PLACES[") for name in found)
 
 
 @pytest.mark.parametrize("used", used_patterns(), ids=lambda used: used.name.removeprefix("compaction."))

@@ -40,8 +40,8 @@ UNUSED = {
     "compaction.stores.base",
     "compaction.strategies.offload",
     "compaction.strategies.summarization",
+    "compaction.summarizers.chunked",
     "compaction.summarizers.extractive",
-    "compaction.summarizers.model",
 }
 
 

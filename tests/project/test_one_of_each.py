@@ -83,9 +83,6 @@ def test_one_reader_of_members() -> None:
 TWINS_WITH_LOGIC = {
     ("integrations/hermes/engine.py", "compress_async"),  # `compress` drives it, and has no logic of its own
     ("integrations/anthropic/request_compaction.py", "_observed_async"),  # a stream can be read by no driver
-    ("summarizers/model/model_calls.py", "drive_sync"),
-    ("summarizers/model/openai_summarizer.py", "_send_async"),
-    ("summarizers/model/text_generator.py", "_ask_sync"),
 }
 
 

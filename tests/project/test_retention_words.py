@@ -19,7 +19,7 @@ from benchmarks.retention.words.subjects import SUBJECTS, Subject
 from benchmarks.retention.words.talks import KINDS, rare_sentences, talk
 from compaction import MessageIndex
 from compaction.formats import validate
-from compaction.summarizers import excerpt
+from compaction.summarizers.extractive import excerpt
 from compaction.tokens import counter
 
 CHARS = counter("chars/4")

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from ...summarizers import SummaryRequest
-from ...summarizers.model import ModelCall, ModelReply, SummaryOptions
+from ...summarizers import ModelCall, ModelReply, SummaryOptions, SummaryRequest
 from ..requirements import AGENT_FRAMEWORK, import_framework
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, cast
 import anyio
 import attrs
 
-from ...summarizers import SummaryRequest
-from ...summarizers.model import ModelCall, ModelReply, SummaryOptions
+from ...index import unawaited
+from ...summarizers import ModelCall, ModelReply, SummaryOptions, SummaryRequest
 from ..requirements import LANGCHAIN_CORE
 
 
@@ -44,7 +44,7 @@ class ChatModelSummarizer:
         """
         name = type(self.model).__name__
         if self.sync or (self.sync is None and not _in_event_loop()):
-            return self.summary_options.summary_sync(request, name, self._ask_sync)
+            return unawaited(self.summary_options.summary(request, name, self._ask_sync))
         return self.summary_options.summary(request, name, self._ask)
 
     async def _ask(self, call: ModelCall) -> ModelReply:

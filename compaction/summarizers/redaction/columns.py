@@ -7,16 +7,18 @@ from collections.abc import Generator, Iterator
 from typing import Final
 
 from .names import NAME, NAME_ENDING, QUOTE, name_kind
-from .table import SecretSpan
+from .searches import SecretSpan
 from .values import is_strong, looks_random
 
 # ---------------------------------------------------------------- columns
 
+# the head of a column of secrets; if it ends in ``key``, `name_kind` decides
 _NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{NAME}){NAME_ENDING}[*`\"' ]{{0,4}}")
-"""The head of a column of secrets. If it ends in ``key``, `name_kind` decides."""
-
-_SEPARATORS: Final = ("|", "│", "║", "┃", "\t", ";", ",")
-_SPACES: Final = re.compile(r"[ \t]{2,}")
+# the expression for the cells of a line, by what stands between them
+_CELLS: Final = {
+    **{separator: re.compile(f"(?:^|[{separator}])([^{separator}]*)") for separator in "|│║┃\t;,"},
+    "  ": re.compile(r"([^ \t]+(?:[ \t][^ \t]+)*)"),
+}
 # |---|---|, +--------+, ─────┼─────
 _RULE: Final = re.compile(r"[ \t]{0,8}[|+│├╟]?[ \t]{0,2}:?[-─═]{2}[-|+: \t─═┼┤╢│║╫]{0,4096}")
 _HEAD_CHARS: Final = 4_096
@@ -39,24 +41,13 @@ def secrets_in_columns(text: str, places: list[int]) -> Iterator[SecretSpan]:
             continue
         read = end
         head = text[start:end]
-        separator = next((each for each in _SEPARATORS if each in head), "  ")
+        separator = next(each for each in _CELLS if each in head or each == "  ")
         if separator == "," and ", " in head:  # a sentence, or arguments
             continue
-        cells = _cells(head, separator)
-        columns = [number for number, (_, cell) in enumerate(cells) if _is_for_secrets(cell)]
-        if columns and sum(bool(cell.strip()) for _, cell in cells) > 1:  # not a list with a comma at the end of each line
-            read = yield from _cells_under(text, end + 1, separator, len(cells), columns)
-
-
-def _cells(line: str, separator: str) -> list[tuple[int, str]]:
-    """Return the cells of a line and where each starts."""
-    if separator != "  ":
-        places = [0, *(place + 1 for place, character in enumerate(line) if character == separator)]
-        return list(zip(places, line.split(separator), strict=True))
-    gaps = [found.span() for found in _SPACES.finditer(line.rstrip()) if found.start()]
-    starts = [0, *(end for _, end in gaps)]
-    ends = [*(start for start, _ in gaps), len(line.rstrip())]
-    return [(start, line[start:end]) for start, end in zip(starts, ends, strict=True)]
+        cells = _CELLS[separator].findall(head)
+        columns = [number for number, cell in enumerate(cells) if _is_for_secrets(cell)]
+        if columns and sum(bool(cell.strip()) for cell in cells) > 1:  # not a list with a comma at the end of each line
+            read = yield from _cells_under(text, end + 1, _CELLS[separator], len(cells), columns)
 
 
 def _is_for_secrets(head: str) -> bool:
@@ -65,42 +56,40 @@ def _is_for_secrets(head: str) -> bool:
     return found is not None and name_kind(found, found.start("name")) is not None
 
 
-def _cells_under(text: str, start: int, separator: str, width: int, columns: list[int]) -> Generator[SecretSpan, None, int]:
+def _cells_under(
+    text: str, start: int, cell: re.Pattern[str], width: int, columns: list[int]
+) -> Generator[SecretSpan, None, int]:
     """Yield the words that look like a secret in these columns of the rows from ``start``; return where the rows end."""
     while start < len(text):
         end = text.find("\n", start)
-        end = end if end >= 0 else len(text)
-        row = text[start:end]
-        cells = _cells(row, separator)
-        if not _RULE.fullmatch(row) and (len(cells) != width or not row.strip()):
+        row = text[start : end if end >= 0 else len(text)]
+        cells = list(cell.finditer(row))
+        is_row = len(cells) == width and row.strip()
+        if not is_row and not _RULE.fullmatch(row):
             break
-        for number in columns:
-            word = cells[number][1].strip(" \t\\`*\"'") if len(cells) == width else ""
+        for found in [cells[number] for number in columns] if is_row else ():
+            word = found[1].strip(" \t\\`*\"'")
             if is_strong(word) and " " not in word:
-                begins = start + cells[number][0] + cells[number][1].index(word)
+                begins = start + found.start(1) + found[1].index(word)
                 yield begins, begins + len(word), "column"
-        start = end + 1
+        start += len(row) + 1
     return start
 
 
 # ---------------------------------------------------------------- lists
 
+# a name for secrets at the head of a list: ``passwords: [``, ``"tokens" = (``, ``passwords:`` and a line break
 _LISTED: Final = re.compile(f"(?i){NAME}(?:e?s)?(?:{QUOTE})?[ \\t]{{0,4}}[:=][ \\t]{{0,4}}(?:(?P<bracket>[\\[(])|(?=\\n))")
-"""A name for secrets at the head of a list: ``passwords: [``, ``"tokens" = (``, ``passwords:`` and a line break."""
-
+# the lines of a YAML list: ``  - hunter22``, or a field of an item, ``    value: hunter22``
 _LIST_LINES: Final = re.compile(r"(?:\n[ \t]{0,32}(?:-[ \t]|[ \t][\w-]{1,64}:)[^\n]{0,4096}){1,256}")
-"""The lines of a YAML list: ``  - hunter22``, or a field of an item, ``    value: hunter22``."""
-
+# a line of a YAML list with one word: ``  - hunter22``, ``  - value: "hunter22"``, ``  value: hunter22``
 _LIST_ITEM: Final = re.compile(
     r"""\n[ \t]{0,32}(?:-[ \t]{1,4})?(?:value:[ \t]{1,4})?\\{0,3}["']?(?P<line>[^\s"':\\]{6,512})\\{0,3}["']?[ \t]*(?=\n|\Z)"""
 )
-"""A line of a YAML list with one word: ``  - hunter22``, ``  - value: "hunter22"``, ``  value: hunter22``."""
-
+# a word in brackets: ``["hunter22"``, ``(hunter22,``, or ``["hunter22`` at the end of the text
 _BRACKET_ITEM: Final = re.compile(
     r"""["'`](?P<quoted>[^"'`\s\\]{6,512})\\{0,3}(?:["'`]|\Z)|(?<=[\s,\[(])(?P<plain>[^\s,"'`\[\](){}]{6,512})"""
 )
-"""A word in brackets: ``["hunter22"``, ``(hunter22,``, or ``["hunter22`` at the end of the text."""
-
 _LIST_CHARS: Final = 8_192
 
 

@@ -9,26 +9,24 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from .table import REDACTED, TABLE, SecretSpan, any_of, in_small_letters
+from .searches import REDACTED, TABLE, SecretSpan, any_of, in_small_letters
 from .values import is_code, is_mixed, is_not_word, is_placeholder, is_strong, looks_random, may_be_key
 
 # ---------------------------------------------------------------- how a name and its value are written
 
 _NAMES: Final[dict[str, list[str]]] = TABLE["names"]
-_SPELLED: Final[dict[str, str]] = {
-    "password": rf"{any_of(_NAMES['password'])}|(?P<short>{any_of(_NAMES['short'])})",
-    "secret": rf"{any_of(_NAMES['secret'])}(?:[ _-]?(?:access[ _-]?)?(?:key|키))?",
-    "token": any_of(_NAMES["token"]),
-    "weak": any_of(_NAMES["weak"]),
-    "key": any_of(_NAMES["key"]),
-}
-NAME: Final = "(?:" + "|".join(f"(?P<{kind}>{shape})" for kind, shape in _SPELLED.items()) + ")"
+NAME: Final = (
+    rf"(?:(?P<password>{any_of(_NAMES['password'])}|(?P<short>{any_of(_NAMES['short'])}))"
+    rf"|(?P<secret>{any_of(_NAMES['secret'])}(?:[ _-]?(?:access[ _-]?)?(?:key|키))?)"
+    rf"|(?P<token>{any_of(_NAMES['token'])})|(?P<weak>{any_of(_NAMES['weak'])})|(?P<key>{any_of(_NAMES['key'])}))"
+)
 NAME_ENDING: Final = "(?:[_-]?(?:base|prod|production|dev|data|staging|test|live|value|old|new|v?[0-9]{1,2}))?"
 QUOTE: Final = r"""\\{0,3}["'`]"""
 _TYPE: Final = r"(?::[ \t]?(?:str|string|String|&str|Optional\[str\]|str \| None)[ \t]?)?"
 _VALUE_KEY: Final = rf"(?:{QUOTE})?[Vv]alue(?:{QUOTE})?[ \t]?[:=][ \t]?"
 _SAID: Final = TABLE["sentences"]
 _FOR: Final = rf"(?:[ \t]{any_of(_SAID['for'])}[ \t][^\n.,:;|]{{1,48}}?)?"
+# the operators between a name and its value, in the order in which they are tried
 _OPERATORS: Final[dict[str, str]] = {
     # "name": "password", "value": "x", over two lines, too; <key>password</key><string>x
     "pair": rf"{QUOTE},?\s{{0,40}}{_VALUE_KEY}"
@@ -48,8 +46,6 @@ _OPERATORS: Final[dict[str, str]] = {
     "call": rf"\([ \t]?(?={QUOTE})",  # password("x")
     "gap": r"[ \t]{1,8}",  # requirepassword x
 }
-"""The operators between a name and its value, in the order in which they are tried."""
-
 _OPERATOR: Final = "(?:" + "|".join(f"(?P<{name}>{shape})" for name, shape in _OPERATORS.items()) + ")"
 _DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["\\])[^\n]){4,4096})\\{0,3}"'
 _SINGLE: Final = r"\\{0,3}'(?P<single>(?:[^'\n\\]|\\(?!['\\])[^\n]){4,4096})\\{0,3}'"
@@ -63,16 +59,13 @@ NAME_WORDS: Final = frozenset(word for words in _NAMES.values() for word in word
 _SPOT: Final = re.compile(any_of(sorted(NAME_WORDS)))
 _ASCII_SPOT: Final = re.compile(any_of(filter(str.isascii, sorted(NAME_WORDS))))  # quicker
 
+# a name, alone or at the end of a longer name, an operator, and in a lookahead the value.
+# The groups say which kind of name, which operator, and which quotation marks these are.
 _NAMED: Final = re.compile(f"(?i){NAME}{NAME_ENDING}{_OPERATOR}(?={_VALUE})")
-"""A name, alone or at the end of a longer name, an operator, and in a lookahead the value.
-
-The groups say which kind of name, which operator, and which quotation marks these are."""
-
+# the word before ``key`` that makes it a name for secrets
 _KEY_KIND: Final = re.compile(
     "(?i)(?:" + "|".join(f"(?P<{kind}>{any_of(words)})" for kind, words in TABLE["keys"].items()) + r")[ ._-]?\Z"
 )
-"""The word before ``key`` that makes it a name for secrets."""
-
 _KINDS: Final = ("password", "secret", "token", "weak")
 _QUOTES: Final = ("double", "single", "ticked", "bare")
 _LONG_CHARS: Final = 256
@@ -199,10 +192,6 @@ _CELL_END: Final = re.compile(r"[`*]{0,3}[ \t]{0,40}(?:[|│┃║]|\n|\Z)")
 _COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")  # words before a short name: storepass, dbpw
 
 
-def _any(_: str) -> bool:
-    return True
-
-
 def _code_like(value: str) -> bool:
     """Return whether a value has no blank, and is neither a word nor several with hyphens between them."""
     return is_not_word(value) and not any(character.isspace() for character in value)
@@ -231,6 +220,7 @@ def _strong_or_long(value: str) -> bool:
 
 
 _Look: TypeAlias = Callable[[str], bool]
+_any: Final[_Look] = bool  # a value is never empty
 
 
 class _Looks(NamedTuple):
@@ -242,6 +232,8 @@ class _Looks(NamedTuple):
     quoted_key: _Look
 
 
+# how a value must look behind each operator, and behind special cases: ``variable`` is ``=`` behind a name in capitals, and
+# ``foreign`` a sentence that is not in ASCII. A blank behind an option counts as ``assign``.
 _LOOKS: Final = {
     "variable": _Looks(_any, _any, _digit_or_not_word, _digit_or_not_word),
     "assign": _Looks(is_not_word, _any, _has_digit, _has_digit),
@@ -255,9 +247,6 @@ _LOOKS: Final = {
     "comma": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # always quoted
     "call": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # always quoted, and for passwords only
 }
-"""How a value must look behind each operator, and behind special cases: ``variable`` is ``=`` behind a name in capitals, and
-``foreign`` a sentence that is not in ASCII. A blank behind an option counts as ``assign``."""
-
 EXAMPLES: Final = (
     ("variable", "password", "DB_PASSWORD=«hunter»", "DB_PASSWORD=${HUNTER}"),
     ("variable", "secret", "CLIENT_SECRET=«let-me!in-now»", "CLIENT_SECRET=Required-Later"),
@@ -290,10 +279,10 @@ EXAMPLES: Final = (
 
 # ---------------------------------------------------------------- variables in capitals, whose names say less
 
+# a variable in capitals, as in an ``.env`` file, and its value
 _VARIABLE: Final = re.compile(
     r"""[A-Z](?<![\w$.{][A-Z])[A-Z0-9_]{0,63}(?<!_)=(?:"(?P<double>[^"\n]{8,512})"|'(?P<single>[^'\n]{8,512})'|(?P<bare>[^\s。，、；！？「」【】（）"'`;&|<>]{8,512}))"""
 )
-"""A variable in capitals, as in an ``.env`` file, and its value."""
 
 
 def secrets_in_variables(text: str) -> Iterator[SecretSpan]:

@@ -14,7 +14,7 @@ from compaction.integrations.hermes import CompactionEngine, EngineSettings
 from compaction.integrations.hermes.plugin import engine_class, register
 from compaction.integrations.hermes.settings import HermesProviderModel, MainModel
 from compaction.summarizers import OpenAISummarizer
-from compaction.summarizers.model.text_generator import GeneratorSummarizer
+from compaction.summarizers.text_generator import GeneratorSummarizer
 from compaction.triggers import tokens_exceed
 
 URL, MAIN_URL = "http://127.0.0.1:7/v1", "http://127.0.0.1:8/v1"

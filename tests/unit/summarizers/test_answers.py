@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compaction.summarizers import SummaryTemplate, default_template, redact
-from compaction.summarizers.model.answers import AnswerCheck, cleaned
-from compaction.summarizers.model.model_calls import ModelFault, ModelReply
+from compaction.summarizers.answers import AnswerCheck, cleaned
+from compaction.summarizers.model_calls import ModelFault, ModelReply
 from compaction.tokens import counter
 
 GOOD = "## Goal\nMove the blog to a new host.\n\n## Next Steps\n- copy the database\n- change the DNS record"

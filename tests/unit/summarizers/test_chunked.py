@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from compaction import MessageIndex
 from compaction.errors import ConfigurationError, SummaryFailed
+from compaction.index import unawaited
 from compaction.summarizers import OpenAISummarizer, SummaryRequest, SummaryTemplate
-from compaction.summarizers.model.chunked import SummaryOptions
-from compaction.summarizers.model.model_calls import ModelCall, ModelFault, ModelReply, drive_sync
+from compaction.summarizers.chunked import SummaryOptions
+from compaction.summarizers.model_calls import ModelCall, ModelFault, ModelReply, drive
 from compaction.tokens import counter
 from tests.support.chats import call, result, user
 from tests.support.scripted import request_for
@@ -43,11 +44,11 @@ def driven(
     """Return the summary, and all calls of a model."""
     steps: list[ModelCall] = []
 
-    def send(call: ModelCall) -> ModelReply | ModelFault:
+    async def send(call: ModelCall) -> ModelReply | ModelFault:
         steps.append(call)
         return answer(call)
 
-    return drive_sync(options.steps(request, "first", rules_role=rules_role), send), steps
+    return unawaited(drive(options.steps(request, "first", rules_role=rules_role), send)), steps
 
 
 def good(call: ModelCall) -> ModelReply:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
-from types import ModuleType
 from typing import Any, ClassVar, Final, Literal
 
-import anyio
 import attrs
 
-from ...checks import above, at_least, count, must_be, one_of
-from ...errors import ConfigurationError
-from ...tokens import Usage
-from ..base import TIMEOUT_SECONDS, SummaryRequest
-from ..redaction import redact as redact_secrets
+from ..checks import above, at_least, count, must_be, one_of
+from ..errors import ConfigurationError
+from ..index import unawaited
+from ..tokens import Usage
+from .base import TIMEOUT_SECONDS, SummaryRequest
 from .chunked import SummaryOptions
-from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive, drive_sync
-from .openai_wire import read_error, read_reply, read_usage
+from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive
+from .openai_client import in_time, is_sync_client, opened_client, read_error, read_reply, read_usage
+from .redaction import redact as redact_secrets
 
+_NAME: Final = "OpenAISummarizer"
 _OURS: Final = frozenset({"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"})
 _optional = attrs.validators.optional
 _a_name: Final = must_be("a name", lambda value: isinstance(value, str) and value != "")
@@ -31,18 +30,6 @@ def _no_options_of_ours(instance: object, attribute: attrs.Attribute[Mapping[str
         raise ConfigurationError(
             f"OpenAISummarizer: {attribute.name!r} must not hold {', '.join(ours)}, which the summarizer sets"
         )
-
-
-def _key_in(variable: str) -> str:
-    """Return the API key in an environment variable.
-
-    Raises:
-        ConfigurationError: If it is not set.
-    """
-    key = os.environ.get(variable)
-    if not key:
-        raise ConfigurationError(f"OpenAISummarizer: {variable} is not set; set it to the server's key")
-    return key
 
 
 @attrs.frozen
@@ -117,7 +104,7 @@ class OpenAISummarizer:
             raise ConfigurationError("OpenAISummarizer: pass only one of 'client', 'api_key' and 'api_key_env'")
         if self.client is None:
             return
-        is_sync_client(self.client)
+        is_sync_client(self.client, _NAME)
         if self.base_url is not None or self.api_key is not None:
             raise ConfigurationError(
                 "OpenAISummarizer: a client has its own base_url and api_key; pass the client or the arguments, not both"
@@ -138,104 +125,37 @@ class OpenAISummarizer:
             SummaryFailed: If the model wrote no usable summary.
             ConfigurationError: If the window is too small, there is no key, or ``openai`` cannot be imported.
         """
-        steps = self._steps(request)
-        if self.client is not None and is_sync_client(self.client):
-            return drive_sync(steps, partial(self._send, self._given_client()))
-        return self._awaited(steps, self.api_key if self.api_key_env is None else _key_in(self.api_key_env))
-
-    async def _awaited(self, steps: SummarySteps, api_key: str | None) -> str:
-        """Send with the caller's client, which stays open, or with a new one."""
-        async with self._new_client(api_key) if self.client is None else nullcontext(self._given_client()) as client:
-            return await drive(steps, partial(self._send_async, client))
-
-    def _given_client(self) -> Any:
-        return self.client.with_options(max_retries=self.max_retries, timeout=self.timeout)
-
-    def _new_client(self, api_key: str | None) -> AbstractAsyncContextManager[Any]:
-        openai = openai_package()
-        try:
-            client: AbstractAsyncContextManager[Any] = openai.AsyncOpenAI(
-                base_url=self.base_url, api_key=api_key, timeout=self.timeout, max_retries=self.max_retries
-            )
-        except Exception as error:
-            raise ConfigurationError(
-                f"OpenAISummarizer: the openai client cannot be created ({error}); pass a valid base_url, and an api_key, which"
-                " may be any text for a server that needs no key"
-            ) from error
-        return client
-
-    def _steps(self, request: SummaryRequest) -> SummarySteps:
-        """Return the generator that makes every decision and sends nothing.
-
-        The options are fields of this class too, so that a configuration can name them; the timeout is the client's.
-        """
+        # the options are fields of this class too, so that a configuration can name them; the timeout is the client's
         options = SummaryOptions(window=self.window, headroom=self.headroom, max_parts=self.max_parts, redact=self.redact)
-        return options.steps(request, self.model, rules_role=self.rules_role)
+        steps = options.steps(request, self.model, rules_role=self.rules_role)
+        if self.client is not None and is_sync_client(self.client, _NAME):
+            return unawaited(self._summary(steps, None))
+        key = self.api_key if self.api_key_env is None else os.environ.get(self.api_key_env)
+        if self.api_key_env is not None and not key:
+            raise ConfigurationError(f"OpenAISummarizer: {self.api_key_env} is not set; set it to the server's key")
+        return self._summary(steps, key)
 
-    def _send(self, client: Any, call: ModelCall) -> ModelReply | ModelFault:
-        try:
-            completion = client.chat.completions.create(**self._arguments(call))
-        except Exception as error:
-            return self._fault(error)
-        return self._read(completion)
+    async def _summary(self, steps: SummarySteps, api_key: str | None) -> str:
+        """Return the summary; with a synchronous client, this awaits nothing."""
+        options: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries}
+        async with opened_client(self.client, _NAME, **options, base_url=self.base_url, api_key=api_key) as client:
+            return await drive(steps, partial(self._send, client))
 
-    async def _send_async(self, client: Any, call: ModelCall) -> ModelReply | ModelFault:
-        try:
-            with anyio.fail_after(self.timeout):
-                completion = await client.chat.completions.create(**self._arguments(call))
-        except Exception as error:
-            return self._fault(error)
-        return self._read(completion)
-
-    def _arguments(self, call: ModelCall) -> dict[str, Any]:
-        return {
-            **self.options,
-            "model": call.model,
-            "messages": [{"role": role, "content": text} for role, text in call.messages],
-            self.max_tokens_field: call.max_tokens,
-        }
-
-    def _read(self, completion: object) -> ModelReply | ModelFault:
-        usage = read_usage(completion)
-        if usage is not None and self.on_usage is not None:
-            self.on_usage(usage)
-        return read_reply(completion, self.redact)
-
-    def _fault(self, error: Exception) -> ModelFault:
-        """Return the failure that an exception of the client stands for.
+    async def _send(self, client: Any, call: ModelCall) -> ModelReply | ModelFault:
+        """Send a call and return the reply, or the failure that an exception of the client stands for.
 
         Raises:
             ConfigurationError: If the client does not accept the arguments.
         """
-        if isinstance(error, TypeError):
+        messages = [{"role": role, "content": text} for role, text in call.messages]
+        arguments = {**self.options, "model": call.model, "messages": messages, self.max_tokens_field: call.max_tokens}
+        try:
+            completion: object = await in_time(client.chat.completions.create(**arguments), self.timeout)
+        except TypeError as error:
             raise ConfigurationError(f"OpenAISummarizer: the client does not accept these 'options' ({error})") from error
-        return read_error(error, timeout_seconds=self.timeout, redact=self.redact)
-
-
-def openai_package(by: str = "OpenAISummarizer") -> ModuleType:
-    """Import and return the ``openai`` package, which the class ``by`` needs.
-
-    Raises:
-        ConfigurationError: If it cannot be imported.
-    """
-    try:
-        import openai
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{by} needs the openai package, which cannot be imported ({error}); install openai"
-        ) from error
-    return openai
-
-
-def is_sync_client(client: object, by: str = "OpenAISummarizer") -> bool:
-    """Return whether a client, given to the class ``by``, is the synchronous one.
-
-    Raises:
-        ConfigurationError: If it is not a client of the ``openai`` package.
-    """
-    openai = openai_package(by)
-    if isinstance(client, openai.OpenAI):
-        return True
-    if isinstance(client, openai.AsyncOpenAI):
-        return False
-    raise ConfigurationError(f"{by}: 'client' must be an openai.AsyncOpenAI or openai.OpenAI (got {client!r})")
+        except Exception as error:
+            return read_error(error, timeout_seconds=self.timeout, redact=self.redact)
+        usage = read_usage(completion)
+        if usage is not None and self.on_usage is not None:
+            self.on_usage(usage)
+        return read_reply(completion, self.redact)

@@ -15,15 +15,15 @@ from typing import Final, TypeAlias
 import anyio
 import attrs
 
-from ...checks import above, at_least, count
-from ...errors import ConfigurationError, SummaryFailed
-from ...tokens import is_too_long
-from ..base import TIMEOUT_SECONDS, SummaryRequest
-from ..prompts import SYSTEM_RULES, part_note
-from ..redaction import redact as redact_secrets
-from ..transcript import Entry, entries_of, fenced, record_key, rendered, sendable, split_entries, tokens_of
+from ..checks import above, at_least, count
+from ..errors import ConfigurationError, SummaryFailed
+from ..tokens import is_too_long
 from .answers import AnswerCheck
-from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, brief, drive, drive_sync
+from .base import TIMEOUT_SECONDS, SummaryRequest
+from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, brief, drive
+from .prompts import SYSTEM_RULES, part_note
+from .redaction import redact as redact_secrets
+from .transcript import Entry, entries_of, fenced, record_key, rendered, sendable, split_entries, tokens_of
 
 _LEAST_PART_TOKENS: Final = 256  # smaller parts say too little: the summary fails instead
 _MESSAGE_TOKENS: Final = 16  # of what a provider writes around the messages of a request
@@ -33,12 +33,8 @@ _LEAST_READ_TOKENS: Final = 2_048  # a server's usage is not checked for shorter
 _LEAST_READ_SHARE: Final = 0.5  # of a request, by our count; a server that read less may have cut it
 _SAME_SHARE: Final = 0.25  # of the share read before: a smaller difference is none
 
-
-SendCall: TypeAlias = Callable[[ModelCall], Awaitable[ModelReply]]
-"""A function that sends one call and awaits its reply."""
-
-SendCallSync: TypeAlias = Callable[[ModelCall], ModelReply]
-"""A function that sends one call and returns its reply."""
+AskModel: TypeAlias = Callable[[ModelCall], ModelReply | Awaitable[ModelReply]]
+"""A function that sends one call and returns its reply, or an awaitable of it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,17 +56,13 @@ class SummaryOptions:
     timeout_seconds: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0))
     redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False)
 
-    async def summary(self, request: SummaryRequest, model: str, ask: SendCall) -> str:
-        """Await the summary.
+    async def summary(self, request: SummaryRequest, model: str, ask: AskModel) -> str:
+        """Return the summary; if ``ask`` returns no awaitable, this awaits nothing, see `compaction.index.unawaited`.
 
         Raises:
             SummaryFailed: If the model wrote no usable summary.
         """
-        return await drive(self.steps(request, model), partial(self._sent_in_time, ask))
-
-    def summary_sync(self, request: SummaryRequest, model: str, ask: SendCallSync) -> str:
-        """Return the summary; errors as for `summary`."""
-        return drive_sync(self.steps(request, model), partial(self._sent, ask))
+        return await drive(self.steps(request, model), partial(self._sent, ask))
 
     def steps(self, request: SummaryRequest, model: str, *, rules_role: str = "system") -> SummarySteps:
         """Return the generator that makes every decision and sends nothing; the rules are in a message with ``rules_role``.
@@ -89,7 +81,11 @@ class SummaryOptions:
         parts = plan.parts()
         summary, done = plan.carried, 0
         while parts:
-            plan.check_parts(done + len(parts))
+            if done + len(parts) > self.max_parts:  # before more requests are paid for
+                raise SummaryFailed(
+                    f"the conversation needs {done + len(parts)} parts, and at most {self.max_parts} are allowed: use a model"
+                    " with a larger window, shorten tool results first, or raise 'max_parts'"
+                )
             try:
                 summary = yield from plan.ask(parts[0], summary, part_note(done + 1, done + len(parts)))
             except _RequestTooLong as error:
@@ -98,24 +94,18 @@ class SummaryOptions:
                 parts, done = parts[1:], done + 1
         return summary or ""
 
-    async def _sent_in_time(self, ask: SendCall, call: ModelCall) -> ModelReply | ModelFault:
+    async def _sent(self, ask: AskModel, call: ModelCall) -> ModelReply | ModelFault:
+        """Send a call; return the reply, or the failure that an exception of a model's client stands for."""
         try:
+            reply = ask(call)
+            if isinstance(reply, ModelReply):
+                return reply
             with anyio.move_on_after(self.timeout_seconds):
-                return await ask(call)
+                return await reply
         except Exception as error:
-            return self._fault(error)
+            says = brief(str(error), self.redact) or type(error).__name__
+            return ModelFault(says=f"could not be called ({says})", too_long=is_too_long(0, says), cause=error)
         return ModelFault(says=f"did not answer within {self.timeout_seconds:g} s")
-
-    def _sent(self, ask: SendCallSync, call: ModelCall) -> ModelReply | ModelFault:
-        try:
-            return ask(call)
-        except Exception as error:
-            return self._fault(error)
-
-    def _fault(self, error: Exception) -> ModelFault:
-        """Return the failure that an exception of a model's client stands for."""
-        says = brief(str(error), self.redact) or type(error).__name__
-        return ModelFault(says=f"could not be called ({says})", too_long=is_too_long(0, says), cause=error)
 
 
 def _plan_of(
@@ -205,18 +195,6 @@ class _Plan:
         if tokens < _LEAST_PART_TOKENS:
             raise self._failed(str(error)) from error
         return split_entries([entry for part in parts for entry in part], tokens, self.request.counter.count_text)
-
-    def check_parts(self, parts: int) -> None:
-        """Check the number of parts before more requests are paid for.
-
-        Raises:
-            SummaryFailed: If there are too many.
-        """
-        if parts > self.options.max_parts:
-            raise SummaryFailed(
-                f"the conversation needs {parts} parts, and at most {self.options.max_parts} are allowed: use a model with a"
-                " larger window, shorten tool results first, or raise 'max_parts'"
-            )
 
     def ask(self, part: Sequence[Entry], summary: str | None, note: str) -> SummarySteps:
         """Ask for the summary of one part, and once more if the first answer is rejected; return it.

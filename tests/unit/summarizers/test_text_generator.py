@@ -15,8 +15,8 @@ from compaction import compact, compact_sync, last, presets
 from compaction.errors import ConfigurationError, SyncDriverError
 from compaction.strategies import GrowingSummary, Summarization
 from compaction.summarizers import CachedSummarizer, DigestSummarizer, as_summarizer
-from compaction.summarizers.model.chunked import SummaryOptions
-from compaction.summarizers.model.text_generator import GeneratorSummarizer
+from compaction.summarizers.chunked import SummaryOptions
+from compaction.summarizers.text_generator import GeneratorSummarizer
 from compaction.triggers import tokens_exceed
 from tests.support.chats import turns
 

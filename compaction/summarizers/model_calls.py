@@ -1,6 +1,6 @@
 """The values that pass between a summarizer's generator and its driver: calls out, replies and failures back.
 
-The generator makes all decisions; two short drivers, one async and one sync, send what it yields.
+The generator makes all decisions; a short driver sends what it yields.
 """
 
 from __future__ import annotations
@@ -53,22 +53,11 @@ SummarySteps: TypeAlias = Generator[ModelCall, ModelReply | ModelFault, str]
 
 
 async def drive(steps: SummarySteps, send: Callable[[ModelCall], Awaitable[ModelReply | ModelFault]]) -> str:
-    """Send the calls until the summary is complete, and return it."""
+    """Send the calls until the summary is complete, and return it; this awaits only what ``send`` does."""
     with contextlib.closing(steps):
         try:
             call = next(steps)
             while True:
                 call = steps.send(await send(call))
-        except StopIteration as done:
-            return str(done.value)
-
-
-def drive_sync(steps: SummarySteps, send: Callable[[ModelCall], ModelReply | ModelFault]) -> str:
-    """Send the calls until the summary is complete, and return it."""
-    with contextlib.closing(steps):
-        try:
-            call = next(steps)
-            while True:
-                call = steps.send(send(call))
         except StopIteration as done:
             return str(done.value)

@@ -1,4 +1,4 @@
-"""Reading of what an OpenAI-compatible server sends back: a reply, or a failure and whether to ask once more.
+"""Clients of the ``openai`` package, and what an OpenAI-compatible server sends back: a reply, or a failure.
 
 Servers of this protocol differ most in how they fail: errors in the body of a success, missing or null choices, a page of
 HTML, five names for the same limit. So no field is trusted to have its documented type.
@@ -6,13 +6,81 @@ HTML, five names for the same limit. So no field is trusted to have its document
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Final, cast
+from contextlib import AbstractAsyncContextManager, nullcontext
+from types import ModuleType
+from typing import Any, Final, cast
 
-from ...errors import InputError
-from ...json_data import member_of
-from ...tokens import Usage, is_too_long
+import anyio
+
+from ..errors import ConfigurationError, InputError
+from ..json_data import member_of
+from ..tokens import Usage, is_too_long
 from .model_calls import ModelFault, ModelReply, brief
+
+
+def openai_package(by: str) -> ModuleType:
+    """Import and return the ``openai`` package, which the class ``by`` needs.
+
+    Raises:
+        ConfigurationError: If it cannot be imported.
+    """
+    try:
+        import openai
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{by} needs the openai package, which cannot be imported ({error}); install openai"
+        ) from error
+    return openai
+
+
+def is_sync_client(client: object, by: str) -> bool:
+    """Return whether a client, given to the class ``by``, is the synchronous one.
+
+    Raises:
+        ConfigurationError: If it is not a client of the ``openai`` package.
+    """
+    openai = openai_package(by)
+    if isinstance(client, openai.OpenAI):
+        return True
+    if isinstance(client, openai.AsyncOpenAI):
+        return False
+    raise ConfigurationError(f"{by}: 'client' must be an openai.AsyncOpenAI or openai.OpenAI (got {client!r})")
+
+
+def opened_client(
+    client: Any, by: str, *, timeout: float, max_retries: int, **server: str | None
+) -> AbstractAsyncContextManager[Any]:
+    """Return the context of the caller's client, which stays open, or of a new one for a server, which is closed.
+
+    Raises:
+        ConfigurationError: If a client cannot be created.
+    """
+    if client is not None:
+        return nullcontext(client.with_options(max_retries=max_retries, timeout=timeout))
+    openai = openai_package(by)
+    try:
+        new: AbstractAsyncContextManager[Any] = openai.AsyncOpenAI(timeout=timeout, max_retries=max_retries, **server)
+    except Exception as error:
+        raise ConfigurationError(
+            f"{by}: the openai client cannot be created ({error}); set OPENAI_API_KEY, or pass a client or a valid base_url and"
+            " an api_key, which may be any text for a server that needs no key"
+        ) from error
+    return new
+
+
+async def in_time(answer: Any, seconds: float) -> Any:
+    """Return an answer; one that is awaitable is awaited for at most so many seconds.
+
+    Raises:
+        TimeoutError: If it takes longer.
+    """
+    if not inspect.isawaitable(answer):
+        return answer
+    with anyio.fail_after(seconds):
+        return await answer
+
 
 _TOO_MANY_REQUESTS: Final = 429
 _SERVER_ERRORS: Final = 500
@@ -83,11 +151,9 @@ def _text(content: object) -> str:
     return "\n".join([text for text in texts if isinstance(text, str)])
 
 
-def _code(body: object) -> object:
-    return member_of(body, "code") or member_of(member_of(body, "error"), "code")
-
-
 def _words(body: object) -> str:
     """Return an error's own message, with its code."""
-    said = body if isinstance(body, str) else member_of(body, "message") or member_of(member_of(body, "error"), "message") or ""
-    return f"{said} [{code}]" if (code := _code(body)) and str(code) not in str(said) else str(said)
+    inner = member_of(body, "error")
+    said = str(body if isinstance(body, str) else member_of(body, "message") or member_of(inner, "message") or "")
+    code = member_of(body, "code") or member_of(inner, "code")
+    return f"{said} [{code}]" if code and str(code) not in said else said

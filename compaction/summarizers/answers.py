@@ -12,10 +12,10 @@ from typing import Final
 
 import attrs
 
-from ...tokens import TokenCounter
-from ..templates import SummaryTemplate
-from ..transcript import sendable
+from ..tokens import TokenCounter
 from .model_calls import ModelFault, ModelReply, brief
+from .templates import SummaryTemplate
+from .transcript import sendable
 
 _THOUGHT: Final = re.compile(r"<(think|thinking|reasoning)>")
 _THOUGHT_END: Final = re.compile(r"^[ \t]*</think>[ \t]*$", re.MULTILINE)

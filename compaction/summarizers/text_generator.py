@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable
+from functools import partial
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
-from ...checks import refuse_uncalled
-from ...errors import ConfigurationError
-from ..base import Summarizer, SummaryRequest
+from ..checks import refuse_uncalled
+from ..errors import ConfigurationError
+from ..index import unawaited
+from .base import Summarizer, SummaryRequest
 from .chunked import SummaryOptions
 from .model_calls import ModelCall, ModelReply
 
@@ -81,24 +83,21 @@ class GeneratorSummarizer:
         Raises:
             SummaryFailed: If the model wrote no usable summary.
         """
-        name = type(self.model).__name__
-        if inspect.iscoroutinefunction(inspect.unwrap(self.model.generate)):
-            return self.summary_options.summary(request, name, self._ask)
-        return self.summary_options.summary_sync(request, name, self._ask_sync)
+        is_async = inspect.iscoroutinefunction(inspect.unwrap(self.model.generate))
+        answer = self.summary_options.summary(request, type(self.model).__name__, partial(self._asked, is_async))
+        return answer if is_async else unawaited(answer)
 
-    async def _ask(self, call: ModelCall) -> ModelReply:
-        answer = self.model.generate(_prompt(call))
-        return _reply(await answer if inspect.isawaitable(answer) else answer)
-
-    def _ask_sync(self, call: ModelCall) -> ModelReply:
-        answer = self.model.generate(_prompt(call))
+    def _asked(self, is_async: bool, call: ModelCall) -> ModelReply | Awaitable[ModelReply]:
+        answer = self.model.generate("\n\n".join([text for _, text in call.messages]))
+        if is_async and inspect.isawaitable(answer):
+            return _awaited(answer)
         if inspect.iscoroutine(answer):
             answer.close()
         return _reply(answer)
 
 
-def _prompt(call: ModelCall) -> str:
-    return "\n\n".join([text for _, text in call.messages])
+async def _awaited(answer: Awaitable[object]) -> ModelReply:
+    return _reply(await answer)
 
 
 def _reply(answer: object) -> ModelReply:

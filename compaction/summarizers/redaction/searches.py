@@ -1,0 +1,128 @@
+"""The table ``secrets.toml``, and the searches that its rows become."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+TABLE: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text("utf-8"))
+
+SecretSpan: TypeAlias = tuple[int, int, str]
+"""Where a secret starts and ends, and its kind."""
+
+REDACTED: Final = "[REDACTED:"
+"""The beginning of the mark in place of a secret; its kind and a bracket follow."""
+
+Judge: TypeAlias = Callable[[str, re.Match[str]], Iterator[tuple[int, int]]]
+"""A function that yields where the secrets in a match start and end, given the text too, in its own letters."""
+
+
+def whole_value(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the group ``value`` of a match is: all of it is a secret."""
+    yield found.span("value")
+
+
+class Search(NamedTuple):
+    """A search for secrets of one kind."""
+
+    words: tuple[str, ...]  # of which a text with such a secret has one; in small letters, except for tokens
+    shape: re.Pattern[str]
+    kind: str
+    judge: Judge = whole_value
+    is_small: bool = False  # whether the expression is for a text in small letters
+
+    def spans(self, text: str, small: str = "") -> Iterator[SecretSpan]:
+        """Yield the secrets in a text, which is also given in small letters if the expression needs these."""
+        for found in self.shape.finditer(small if self.is_small else text):
+            for start, end in self.judge(text, found):
+                yield start, end, self.kind
+
+
+class Searches:
+    """Searches in an order, from which a text takes those that may find something: it has one of their words.
+
+    The words are found in one scan, which is quick where few letters stop it. So each word is looked for from one of its rare
+    letters on. Words that then begin with another one share its group of the expression::
+
+        words       token, secret, pass, password; the rare letters are k, c and p
+        looked for  ken, cret, pass; "password" begins with "pass"
+        expression  c(?=ret())|k(?=en())|p(?=ass())
+        groups      1: secret; 2: token; 3: pass, password
+
+    Args:
+        searches: The searches.
+        stops: The letters to look for, the rarest first; in a word without one, the first letter.
+    """
+
+    def __init__(self, searches: Iterable[Search], stops: str) -> None:
+        self.searches = tuple(searches)
+        words_of: dict[str, list[tuple[str, int]]] = {}
+        for number, search in enumerate(self.searches):
+            for word in search.words:
+                words_of.setdefault(_from_rare_letter(word, stops), []).append((word, number))
+        last = ""
+        self._words: list[list[tuple[str, int]]] = []  # of each group, with the numbers of their searches
+        branches: dict[str, list[str]] = {}  # what follows a letter, each with a group that tells which end it is
+        for end in sorted(words_of):
+            if not last or not end.startswith(last):  # no end begins another, so that a place has at most one
+                last = end
+                self._words.append([])
+                branches.setdefault(end[0], []).append(f"{re.escape(end[1:])}()")
+            self._words[-1] += words_of[end]
+        self._scan = re.compile("|".join(f"{re.escape(stop)}(?={'|'.join(rests)})" for stop, rests in branches.items()))
+
+    def for_text(self, text: str) -> list[Search]:
+        """Return the searches for a text, in order; O(characters)."""
+        groups = {found.lastindex or 0 for found in self._scan.finditer(text)}
+        numbers = {number for group in groups for word, number in self._words[group - 1] if word in text}
+        return [self.searches[number] for number in sorted(numbers)]
+
+
+def _from_rare_letter(word: str, stops: str) -> str:
+    """Return a word from its rarest letter on, or a little before: two letters at least."""
+    places = [at for at, letter in enumerate(word[: max(1, len(word) - 1)]) if letter in stops or not letter.isascii()]
+    at = min(places, key=lambda at: stops.find(word[at]), default=len(word) - len(word.lstrip()))
+    return word[at:]
+
+
+def replaced(text: str, spans: Iterable[SecretSpan]) -> str:
+    """Return the text with a mark in place of each span; of spans that overlap, the first to start stays."""
+    pieces: list[str] = []
+    done = 0
+    for start, end, kind in sorted(spans):
+        if start >= done:
+            pieces += [text[done:start], f"{REDACTED}{kind.replace('_', '-')}]"]
+            done = end
+    return "".join([*pieces, text[done:]])
+
+
+def without(text: str, spans: Callable[[str], Iterable[SecretSpan]]) -> str:
+    r"""Return the text without what a search finds in it, and in the same text with blanks for ``\n``, ``\r`` and ``\t``.
+
+    Written as two characters, these are blanks in JSON; elsewhere they may begin a word, as in ``DOMAIN\token=...``.
+    """
+    blanked = text.replace(r"\n", " \n").replace(r"\r", " \n").replace(r"\t", " \t")
+    return replaced(text, [*spans(text), *(() if blanked == text else spans(blanked))])
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Return an expression for the words, letter by letter, so that it fails early; a space in a word is any blank."""
+    tails: dict[str, set[str]] = {}
+    for word in words:
+        tails.setdefault(word[0], set()).add(word[1:])
+    branches = ["[ _-]" if first == " " else re.escape(first) for first in tails]
+    for number, rest in enumerate(tails.values()):
+        longer = rest - {""}
+        branches[number] += (any_of(sorted(longer)) + "?" * (len(longer) < len(rest))) if longer else ""
+    return f"(?:{'|'.join(branches)})"
+
+
+def in_small_letters(text: str) -> str:
+    """Return the text in small letters, each character in its place."""
+    small = text.lower()
+    if len(small) == len(text):
+        return small  # no capital becomes two letters
+    return "".join(one if len(one := character.lower()) == 1 else character for character in text)
