@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 
 from ..errors import StateError, UnwritableFile
 from ..json_data import data_of, json_of, natural_number
-from .parts import atomic_writer, size_or_none, state_json
+from .parts import atomic_writer, size_or_none, state_json, unwritable_errors
 from .report import BatchCounts
 
 _VERSION: Final = 3
@@ -168,13 +168,9 @@ def _leftovers(parts: Path) -> list[Path]:
 def _lock_folder(path: Path, parts: Path) -> IO[bytes]:
     """Lock the folder of parts while the returned stream is open."""
     for _ in range(_LOCK_ATTEMPTS):
-        try:
+        with unwritable_errors(parts, "choose a folder you may write to"):
             parts.mkdir(parents=True, exist_ok=True)
             stream = (parts / _LOCK).open("ab")
-        except OSError as error:
-            raise UnwritableFile(
-                f"{parts}: it cannot be written ({error.strerror}); choose a folder you may write to"
-            ) from error
         if _is_locked(stream):
             return stream
         stream.close()

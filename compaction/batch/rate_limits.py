@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from operator import is_
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast
@@ -30,6 +31,7 @@ from ..summarizers import (
     usable_text,
 )
 from ..tokens import Usage
+from .job import Job
 from .report import BatchCounts
 
 _WAITS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -63,15 +65,11 @@ class Limits:
 
     def divided(self, workers: int) -> Limits:
         """Return each worker's share, for workers that cannot share a rate limiter."""
-
-        def share(limit: float | None) -> float | None:
-            return None if limit is None else limit / workers
-
         return attrs.evolve(
             self,
             concurrency=max(1, self.concurrency // workers),
-            requests_per_minute=share(self.requests_per_minute),
-            tokens_per_minute=share(self.tokens_per_minute),
+            requests_per_minute=self.requests_per_minute and self.requests_per_minute / workers,
+            tokens_per_minute=self.tokens_per_minute and self.tokens_per_minute / workers,
         )
 
 
@@ -116,6 +114,11 @@ class RateLimiter:
         self._sleep = sleep
         self._open_at = clock()
         self._failures = 0
+
+    @cached_property
+    def capacity(self) -> anyio.CapacityLimiter:
+        """Limits the conversations in progress; it is made when the event loop runs."""
+        return anyio.CapacityLimiter(self.limits.concurrency)
 
     async def acquire(self, tokens: int) -> None:
         """Wait until a request may be sent, and count it."""
@@ -232,14 +235,14 @@ def _retry_after(error: BaseException | None, default: float) -> float | None:
 # -------------------------------------------------------------------- the summarizers inside a strategy
 
 
-def rate_limited(strategy: Strategy, rate_limiter: RateLimiter, cache: Path | None = None) -> Strategy:
-    """Return a strategy whose summarizers wait for a rate limiter; with a cache, that file keeps each answer."""
+def rate_limited(job: Job, rate_limiter: RateLimiter, cache: Path | None = None) -> Job:
+    """Return a job whose strategy's summarizers wait for a rate limiter; with a cache, that file keeps each answer."""
 
     def limited(summarizer: Summarizer) -> Summarizer:
         inner = LimitedSummarizer(summarizer, rate_limiter)
         return inner if cache is None else CachedSummarizer(inner, cache)
 
-    return replace_summarizers(strategy, limited)
+    return attrs.evolve(job, strategy=replace_summarizers(job.strategy, limited))
 
 
 def limiter_for(strategy: Strategy, limits: Limits | None) -> RateLimiter | None:

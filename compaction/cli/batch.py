@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
+from collections.abc import Generator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from ..batch import Job, Limits, compact_files, estimate, ray_workers
 from ..errors import ConfigurationError
 from ..models import prices_of
-from .batch_report import progress_bar, show_estimate, show_report, write_json
+from .batch_report import progress_bar, show_estimate, show_report
 from .compact import plan_compaction
 from .exit_codes import ExitCode, print_error
 from .options import (
     AsJson,
+    Budget,
     CounterName,
     FormatName,
     ModelTableFile,
@@ -28,10 +33,10 @@ from .options import (
     signing_keys,
 )
 from .printing import printable
-from .signals import stop_on_signals
 
 _ENGINES: Final = ("local", "ray")
 _KINDS: Final = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
+_GRACE_SECONDS: Final = 1.0
 
 
 def batch_command(
@@ -61,9 +66,7 @@ def batch_command(
     preset: PresetName = None,
     pipeline: PipelineFile = None,
     window: Window = None,
-    budget: Annotated[
-        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Instead of --window: tokens a result may have.")
-    ] = None,
+    budget: Budget = None,
     reserve_output: ReserveOutput = None,
     counter: CounterName = "auto",
     format: FormatName = None,
@@ -144,7 +147,7 @@ def batch_command(
         return ExitCode.FOUND if estimated.sample.bad or estimated.failed else ExitCode.DONE
     limits = Limits(concurrency=concurrency, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)
     pool = ray_workers(workers, limits=limits, address=address) if engine == "ray" else workers
-    with progress_bar(priced) as on_progress, stop_on_signals() as stopped:
+    with progress_bar(priced) as on_progress, _stop_on_signals() as stopped:
         try:
             report = compact_files(
                 list(inputs),
@@ -164,8 +167,40 @@ def batch_command(
     if report is None or report.outcome == "interrupted":
         print_error("interrupted; finished work is kept: run the same again to resume")
         return stopped[0] if stopped else ExitCode.INTERRUPTED
-    if as_json:
-        write_json(report, priced)
-    else:
-        show_report(report, printable(repr(plan.strategy), 400), priced, note)
+    show_report(report, printable(repr(plan.strategy), 400), priced, note, as_json=as_json)
     return ExitCode.DONE if report.is_well else ExitCode.FOUND
+
+
+@contextlib.contextmanager
+def _stop_on_signals() -> Generator[list[int]]:
+    """Yield a list that gets the exit code of Ctrl-C or SIGTERM, so that a batch can end in its own time.
+
+    One second later, or at the next of these signals, the batch ends by `KeyboardInterrupt`. A worker may need minutes for
+    its slice; the next run does again what is unfinished then. Outside the main thread the list stays empty.
+    """
+    codes: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield codes
+        return
+    timed = hasattr(signal, "setitimer")
+
+    def stop(number: int, _: object) -> None:
+        codes.append(128 + number)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        if timed:
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
+        again = "Ctrl-C" if number == signal.SIGINT else "the signal"
+        print_error(f"stopping: what is finished within {_GRACE_SECONDS:g} s is kept; {again} again stops at once")
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    alarm: Any = signal.getsignal(signal.SIGALRM) if timed else None
+    try:
+        yield codes
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, alarm)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -53,8 +53,11 @@ def _moment(now: BatchProgress, prices: ModelPrices | None) -> str:
     return ", ".join([*words, f"{_short(tally.tokens_before)} to {_short(tally.tokens_after)} tokens"])
 
 
-def show_report(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None) -> None:
+def show_report(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None, *, as_json: bool) -> None:
     """Print the final table and lines of a batch."""
+    if as_json:
+        print_json({**report.to_dict(), "dollars": _dollars(report.tally, prices)})
+        return
     with open_console(sys.stdout) as console:
         print_table(console, _SIZE_COLUMNS, _sizes(report.tally))
         for line in _lines(report, what, prices, note):
@@ -98,11 +101,6 @@ def _listed(label: str, items: list[str]) -> Iterator[str]:
     yield from (f"{label}: {item}" for item in items[:_MAX_ITEMS])
     if len(items) > _MAX_ITEMS:
         yield f"{label}: {len(items) - _MAX_ITEMS:,} more; --json lists all"
-
-
-def write_json(report: BatchReport, prices: ModelPrices | None) -> None:
-    """Print the report as a line of JSON."""
-    print_json({**report.to_dict(), "dollars": _dollars(report.tally, prices)})
 
 
 def show_estimate(found: BatchEstimate, prices: ModelPrices | None, note: str | None, *, as_json: bool) -> None:

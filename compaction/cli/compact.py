@@ -19,11 +19,12 @@ from ..result import Step
 from ..run import compact, compact_sync
 from ..strategies import Strategy
 from ..tokens import TokenCounter
-from .compact_report import ConversationReport, FileReport, Totals, show_compaction
+from .compact_report import conversation_report, is_well, show_compaction, totals_of
 from .exit_codes import ExitCode, error_context
 from .options import (
     STANDARD,
     AsJson,
+    Budget,
     CounterName,
     FormatName,
     Input,
@@ -37,7 +38,6 @@ from .options import (
     find_preset,
     not_both,
     open_output,
-    parse_size,
     read_input,
     signing_keys,
     window_tokens,
@@ -62,15 +62,7 @@ def compact_command(
     preset: PresetName = None,
     pipeline: PipelineFile = None,
     window: Window = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            parser=parse_size,
-            metavar="SIZE",
-            help="Instead of --window: tokens the result may have. Gentle steps come first; if they do not suffice, the oldest "
-            "messages are dropped.",
-        ),
-    ] = None,
+    budget: Budget = None,
     reserve_output: ReserveOutput = None,
     models: ModelTableFile = None,
     counter: CounterName = "auto",
@@ -86,29 +78,29 @@ def compact_command(
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     counting, note = find_counter(counter)
     target, stream = open_output(output)
-    compacted: list[ConversationReport] = []
+    compacted: list[dict[str, Any]] = []
     with write_text(target) as write:
         for conversation in read_input(source):
             with error_context(conversation.where):
                 text, report_on_one = _compacted(conversation, plan, counting, resolve(format, conversation.messages))
             write(text)
             compacted.append(report_on_one)
-    report = FileReport(
-        file=source,
-        output="standard output" if output == STANDARD else output,
-        counter=counting.name,
-        exact=counting.exact,
-        note=note,
-        strategy=repr(plan.strategy),
-        budget=plan.budget,
-        conversations=compacted,
-        totals=Totals.of(compacted),
-    )
+    report = {
+        "file": source,
+        "output": "standard output" if output == STANDARD else output,
+        "counter": counting.name,
+        "exact": counting.exact,
+        "note": note,
+        "strategy": repr(plan.strategy),
+        "budget": plan.budget,
+        "conversations": compacted,
+        "totals": totals_of(compacted),
+    }
     if as_json:
         print_json(report, stream)
     else:
         show_compaction(report, stream, verbose=verbose)
-    return ExitCode.DONE if report.is_well else ExitCode.FOUND
+    return ExitCode.DONE if is_well(report) else ExitCode.FOUND
 
 
 def plan_compaction(
@@ -144,7 +136,7 @@ def plan_compaction(
 
 def _compacted(
     conversation: FileConversation, plan: CompactionPlan, counter: TokenCounter, format: MessageFormat
-) -> tuple[str, ConversationReport]:
+) -> tuple[str, dict[str, Any]]:
     """Return the conversation's new text, and the report on it."""
     steps: list[Step] = []
     options: dict[str, Any] = {
@@ -158,5 +150,5 @@ def _compacted(
         result = anyio.run(partial(compact, conversation.messages, plan.strategy, **options))
     else:
         result = compact_sync(conversation.messages, plan.strategy, **options)
-    report = ConversationReport.of(conversation, result, steps, budget=plan.budget, format=format)
+    report = conversation_report(conversation, result, steps, budget=plan.budget, format=format)
     return conversation.with_messages(result.messages), report

@@ -152,6 +152,16 @@ def _quantity(text: str, pattern: re.Pattern[str], units: Mapping[str, int]) -> 
     return None if found is None else float(found[1]) * units[found[2].lower()]
 
 
+Budget: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        parser=parse_size,
+        metavar="SIZE",
+        help="Instead of --window: tokens a result may have. Gentle steps come first; if they do not suffice, the oldest "
+        "messages are dropped.",
+    ),
+]
 ReserveOutput: TypeAlias = Annotated[
     int | None,
     typer.Option("--reserve-output", parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer."),

@@ -11,11 +11,11 @@ from typing import Any
 import attrs
 
 from ..formats import resolve
+from ..models import ModelPrices
 from ..tokens import MessageMeter
 from .candidates import Candidate, CandidateAction, CandidateSession, CandidateSetting
-from .prompt_cache import CacheUse, PromptCache
 from .recordings import Recording
-from .records import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
+from .records import CacheUse, CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
 from .request_chain import RequestChain, RequestDiff
 from .transcript import Transcript
 
@@ -62,8 +62,7 @@ class _CandidateReplay:
         self._requests = RequestChain(transcript)
         self._cache = PromptCache(setting.prices)
         self._now = 0.0
-        self._failed: Counter[str] = Counter()
-        self._first_failed: dict[str, int] = {}
+        self._failed: dict[str, list[int]] = {}  # by error: the messages at which it was raised
         self._sent: list[Any] = []  # the last request
         self._sent_at = 0  # the number of recorded messages before it
         self._compacted_at: list[int] = []
@@ -83,20 +82,15 @@ class _CandidateReplay:
             candidate=self._candidate.name,
             calls=tuple(calls),
             survival=dict(sorted(self._survival.items())),
-            failures=tuple([self._failure(error, times) for error, times in self._failed.items()]),
+            failures=tuple([f"{error}, {len(at)} times, first at message {at[0]}" for error, at in self._failed.items()]),
         )
-
-    def _failure(self, error: str, times: int) -> str:
-        return f"{error}, {times} times, first at message {self._first_failed[error]}"
 
     def _attempt(self, ordinal: int, call: Callable[[], Any]) -> Any:
         """Return what a candidate's code returns; ``None`` if it raised, which is noted."""
         try:
             return call()
         except Exception as error:  # reported in the output; the replay continues
-            words = f"{type(error).__name__}: {error}"
-            self._failed[words] += 1
-            self._first_failed.setdefault(words, ordinal)
+            self._failed.setdefault(f"{type(error).__name__}: {error}", []).append(ordinal)
             return None
 
     def _call(self, number: int, session: CandidateSession) -> ReplayedCall:
@@ -203,3 +197,34 @@ def _cause(actions: Sequence[CandidateAction], diff: RequestDiff) -> str:
         return "the request was rebuilt"
     first = min(actions, key=lambda action: action.ordinals[:1] or (diff.shared_messages,))
     return f"{first.by}: {first.reason or first.kind}"
+
+
+class PromptCache:
+    """A model of a provider's prompt cache. Holds state: the time of the last request.
+
+    Only the previous request is compared: providers match exact prefixes, and a conversation is one chain of requests.
+    """
+
+    def __init__(self, rules: ModelPrices) -> None:
+        self._rules = rules
+        self._used_at: float | None = None
+
+    def send(self, tokens: int, *, shared_tokens: int, now: float | None = None) -> CacheUse:
+        """Send the next request and return how its tokens are billed.
+
+        Args:
+            tokens: Tokens of the request.
+            shared_tokens: Tokens at its start that are equal to those of the previous request.
+            now: The time in seconds; ``None`` if it was not recorded, and nothing expires then.
+        """
+        rules = self._rules
+        if tokens < rules.minimum_tokens:
+            return CacheUse(0, 0, tokens)
+        read = shared_tokens - shared_tokens % rules.block_tokens if rules.block_tokens else shared_tokens
+        if read < rules.minimum_tokens:
+            read = 0
+        expired = bool(read) and now is not None and self._used_at is not None and now - self._used_at > rules.ttl_seconds
+        self._used_at = now
+        if expired:
+            read = 0
+        return CacheUse(read, tokens - read, 0, expired)

@@ -155,7 +155,7 @@ class ReplayResult:
             candidate=candidate,
             score=Score.total(self._exceeding_scores[candidate]),
             macro={name: self._draws.estimate(own[name]) for name in MEASURES},
-            difference={name: self._draws.difference(own[name], others[name]) for name in MEASURES},
+            difference={name: self._draws.estimate(own[name], minus=others[name]) for name in MEASURES},
             against=reference,
         )
 

@@ -121,6 +121,10 @@ class Transcript:
         self._systems = {at for at, message in enumerate(self.messages) if message.is_system}
         self._window = window
         self._broken: dict[int, Counter[str]] = {}
+        search = TextSearch(self.texts)
+        searched = [self._search(answer, cut, search) for answer, cut in zip(self.answers, self._cuts(), strict=True)]
+        self.needs = tuple([needs for needs, _ in searched])  # of each recorded answer, in the order of ``calls``
+        self.places = tuple([places for _, places in searched])  # of what they needed
 
     @cached_property
     def ordinals_by_content(self) -> dict[tuple[str, str], list[int]]:
@@ -149,21 +153,6 @@ class Transcript:
         if ordinal not in self._broken:
             self._broken[ordinal] = Counter(each.rule for each in self.format.validate(self.recording.messages[:ordinal]))
         return self._broken[ordinal]
-
-    @cached_property
-    def needs(self) -> tuple[Needs, ...]:
-        """The needs of each recorded answer, in the order of ``calls``."""
-        return tuple([needs for needs, _ in self._searched])
-
-    @cached_property
-    def places(self) -> tuple[NeededPlaces, ...]:
-        """The places of what each recorded answer needed, in the order of ``calls``."""
-        return tuple([places for _, places in self._searched])
-
-    @cached_property
-    def _searched(self) -> list[tuple[Needs, NeededPlaces]]:
-        search = TextSearch(self.texts)
-        return [self._search(answer, cut, search) for answer, cut in zip(self.answers, self._cuts(), strict=True)]
 
     def _cuts(self) -> Iterator[int]:
         """Yield, for each call, the ordinal from which the newest messages fit the window together with the system messages."""

@@ -388,7 +388,7 @@ def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     """An output at whose place another process made a folder, or whose folder is a file, is an error that names it."""
     source = store(tmp_path / "in.jsonl", "jsonl", FEW)
-    with pytest.raises(UnwritableFile, match=r"out\.jsonl: it cannot be moved here \([A-Z][a-z ]+\); check the folder"):
+    with pytest.raises(UnwritableFile, match=r"out\.jsonl: it cannot be written \([A-Z][a-z ]+\); check the folder"):
         quick(source, tmp_path / "out.jsonl", on_progress=lambda _: (tmp_path / "out.jsonl").mkdir(exist_ok=True))
     (tmp_path / "file").touch()
     with pytest.raises(UnwritableFile, match=r"file: it cannot be written \([A-Z][a-z ]+\); check the folder"):
