@@ -6,6 +6,7 @@ are joined in the order of the input, so the output does not depend on the numbe
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import time
@@ -25,7 +26,7 @@ from ..tokens import counter as resolve_counter
 from .input_files import InputFile, Inputs, OutputFile, find_input_files, paths_of, plan_output_files
 from .job import Job
 from .manifest import Manifest
-from .parts import PartFiles, SliceResult, atomic_writer, join_parts, size_or_none
+from .parts import PartFiles, SliceResult, atomic_writer, join_parts, size_or_none, unwritable_errors
 from .pools import AsyncPool, InlinePool, ProcessPool, WorkerPool, WorkerPoolFactory
 from .rate_limits import Limits, find_summarizers
 from .report import BatchCounts, BatchOutcome, BatchProgress, BatchReport
@@ -104,10 +105,11 @@ def compact_files(
         "targets": [attrs.asdict(target) for target in targets],
     }
     path, errors = _beside(output, "manifest.json"), _beside(output, "errors.jsonl")
-    if not restart and not path.exists():
-        _refuse_existing([*(Path(target.path) for target in targets), errors])
-    manifest = Manifest.open(path, _beside(output, "parts"), plan, restart=restart)
-    try:
+    for existing in () if restart or path.exists() else (*(Path(target.path) for target in targets), errors):
+        if existing.exists():
+            raise UnwritableFile(f"{existing}: it exists already; choose another output, or restart to replace it (--restart)")
+    manifest = Manifest(path, _beside(output, "parts"), plan, restart=restart)
+    with contextlib.closing(manifest), unwritable_errors(output, "check the folder"):
         run = BatchRun(
             job=job,
             pool=_worker_pool(WorkerConfig(job, manifest.parts), workers, limits or Limits(), stop),
@@ -122,10 +124,6 @@ def compact_files(
             clock=clock,
         )
         return run.report(run.run(), foreign)
-    except OSError as error:
-        raise UnwritableFile(f"{output}: it cannot be written ({error.strerror or error}); check the folder") from error
-    finally:
-        manifest.close()
 
 
 def _beside(output: Path, suffix: str) -> Path:
@@ -141,12 +139,6 @@ def _worker_pool(
         return AsyncPool(config, limits, stop)
     processes = os.cpu_count() or 1 if workers is None else workers
     return InlinePool(config, stop) if processes == 1 else ProcessPool(config, processes)
-
-
-def _refuse_existing(paths: Sequence[Path]) -> None:
-    for path in paths:
-        if path.exists():
-            raise UnwritableFile(f"{path}: it exists already; choose another output, or restart to replace it (--restart)")
 
 
 @attrs.define
@@ -256,7 +248,10 @@ class BatchRun:
                         self._collect()
                     if source.number in self._failed or self._outcome() != "finished":
                         return
-                    self._submit(output, slice)
+                    output.results[slice.key] = None
+                    target = output.target
+                    task = attrs.evolve(slice, part_kind=target.kind, add_line_end=len(target.sources) > 1)
+                    self._pending[self.pool.submit(task)] = output, slice
             except UnreadableFile as error:
                 self._failed.setdefault(source.number, str(error))
         output.is_cut = not any(source.number in self._failed for source in self._sources_of(output))
@@ -269,12 +264,6 @@ class BatchRun:
         files = PartFiles(self.manifest.parts, slice.key)
         result = files.result(slice.source)
         return result if result is not None and size_or_none(files.rows) == result.size else None
-
-    def _submit(self, output: _Output, slice: Slice) -> None:
-        target = output.target
-        slice = attrs.evolve(slice, part_kind=target.kind, add_line_end=len(target.sources) > 1)
-        output.results[slice.key] = None
-        self._pending[self.pool.submit(slice)] = output, slice
 
     def _collect(self) -> None:
         """Count the pending slices that are finished; wait for one, but not for long."""

@@ -33,51 +33,42 @@ class Manifest:
     The file has the job, the inputs with sizes and times, and the outputs. Two runs with the same plan write the same bytes. A
     run that finds the file of another plan raises an error. At the end, the file also has the counts and the outputs' sizes.
 
-    Attributes:
+    Args:
         path: The file.
-        parts: The folder of the parts.
+        parts: The folder of the parts; it is created if missing, and emptied for a new batch.
+        plan: The plan of this run, as JSON data.
+        restart: Whether to discard the work of an earlier run.
+
+    Attributes:
         joined: The size of each finished output, by number.
         total: The counts of the batch, if it is finished.
         resumed: Whether an earlier run left unfinished work.
+
+    Raises:
+        StateError: If another process is running this batch, or the file has another plan or is not a manifest.
+        UnwritableFile: If it cannot be written.
     """
 
-    def __init__(self, path: Path, parts: Path, plan: dict[str, Any], lock: IO[bytes]) -> None:
+    def __init__(self, path: Path, parts: Path, plan: Mapping[str, Any], *, restart: bool) -> None:
         self.path = path
         self.parts = parts
         self.joined: dict[int, int] = {}
         self.total: BatchCounts | None = None
         self.resumed = False
-        self._plan = plan
-        self._lock = lock
-
-    @classmethod
-    def open(cls, path: Path, parts: Path, plan: Mapping[str, Any], *, restart: bool) -> Manifest:
-        """Lock the batch, read what an earlier run has finished of it, and write the plan unless all is finished.
-
-        Args:
-            path: The file.
-            parts: The folder of the parts; it is created if missing, and emptied for a new batch.
-            plan: The plan of this run, as JSON data.
-            restart: Whether to discard the work of an earlier run.
-
-        Raises:
-            StateError: If another process is running this batch, or the file has another plan or is not a manifest.
-            UnwritableFile: If it cannot be written.
-        """
-        manifest = cls(path, parts, data_of(json_of(plan, "the plan"), "the plan", dict), _lock_folder(path, parts))
+        self._plan = data_of(json_of(plan, "the plan"), "the plan", dict)
+        self._lock = _lock_folder(path, parts)
         try:
             if path.exists() and not restart:
-                manifest._read()
-                manifest.resumed = manifest.total is None
+                self._read()
+                self.resumed = self.total is None
             else:
                 for stale in _leftovers(parts):
                     stale.unlink()
-            if manifest.total is None:
-                manifest._write()
+            if self.total is None:
+                self._write()
         except BaseException:
-            manifest.close()
+            self.close()
             raise
-        return manifest
 
     def _write(self, **result: Any) -> None:
         with atomic_writer(self.path) as stream:

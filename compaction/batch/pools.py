@@ -161,12 +161,13 @@ class AsyncPool(WorkerPool):
     def __init__(self, config: WorkerConfig, limits: Limits, stop: Callable[[], bool]) -> None:
         self.count = limits.concurrency
         self.limiter = self._limiter = RateLimiter(limits)
-        self._config = config.limited(self._limiter, "summaries.sqlite")
+        self._config = config
         self._stop = stop
         self._exit_stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self._portal = self._exit_stack.enter_context(anyio.from_thread.start_blocking_portal())
+        self._config = self._config.limited(self._limiter, "summaries.sqlite")
         return self
 
     def submit(self, slice: Slice) -> Future[SliceResult]:

@@ -14,24 +14,10 @@ import typer
 from ..batch import Job, Limits, compact_files, estimate, ray_workers
 from ..errors import ConfigurationError
 from ..models import prices_of
+from . import options
 from .batch_report import progress_bar, show_estimate, show_report
 from .compact import plan_compaction
 from .exit_codes import ExitCode, print_error
-from .options import (
-    AsJson,
-    Budget,
-    CounterName,
-    FormatName,
-    ModelTableFile,
-    PipelineFile,
-    PresetName,
-    ReserveOutput,
-    Window,
-    completed,
-    find_counter,
-    parse_size,
-    signing_keys,
-)
 from .printing import printable
 
 _ENGINES: Final = ("local", "ray")
@@ -60,22 +46,27 @@ def batch_command(
     to: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", autocompletion=completed(_KINDS), help="The kind of output: jsonl, jsonl.gz, jsonl.zst, parquet."
+            metavar="KIND",
+            autocompletion=options.completed(_KINDS),
+            help="The kind of output: jsonl, jsonl.gz, jsonl.zst, parquet.",
         ),
     ] = None,
-    preset: PresetName = None,
-    pipeline: PipelineFile = None,
-    window: Window = None,
-    budget: Budget = None,
-    reserve_output: ReserveOutput = None,
-    counter: CounterName = "auto",
-    format: FormatName = None,
+    preset: options.PresetName = None,
+    pipeline: options.PipelineFile = None,
+    window: options.Window = None,
+    budget: options.Budget = None,
+    reserve_output: options.ReserveOutput = None,
+    counter: options.CounterName = "auto",
+    format: options.FormatName = None,
     column: Annotated[str, typer.Option(metavar="NAME", help="The column of a Parquet file with the messages.")] = "messages",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Number of processes; by default one per processor.", show_default=False)
     ] = None,
     engine: Annotated[
-        str, typer.Option(metavar="NAME", autocompletion=completed(_ENGINES), help="local, or ray: actors on a Ray cluster.")
+        str,
+        typer.Option(
+            metavar="NAME", autocompletion=options.completed(_ENGINES), help="local, or ray: actors on a Ray cluster."
+        ),
     ] = "local",
     address: Annotated[
         str | None,
@@ -85,7 +76,7 @@ def batch_command(
     requests_per_minute: Annotated[float | None, typer.Option(metavar="N", help="Limit for summary requests.")] = None,
     tokens_per_minute: Annotated[
         int | None,
-        typer.Option(parser=parse_size, metavar="SIZE", help="Limit for tokens of requests and answers."),
+        typer.Option(parser=options.parse_size, metavar="SIZE", help="Limit for tokens of requests and answers."),
     ] = None,
     model: Annotated[
         str | None,
@@ -95,7 +86,7 @@ def batch_command(
             show_default=False,
         ),
     ] = None,
-    models: ModelTableFile = None,
+    models: options.ModelTableFile = None,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Stop at the first bad conversation; broken rules and missed targets count as bad."),
@@ -115,7 +106,7 @@ def batch_command(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; estimate the result from a sample.")] = False,
     sample: Annotated[int, typer.Option(min=1, help="Conversations in that sample.")] = 200,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> int:
     """Compact files and directories of conversations in bounded memory.
 
@@ -128,7 +119,7 @@ def batch_command(
     if address is not None and engine != "ray":
         raise ConfigurationError(f"--address {address}: only --engine ray uses a cluster; pass it too, or leave --address out")
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
-    _, note = find_counter(counter)
+    _, note = options.find_counter(counter)
     priced = None if model is None else prices_of(model, models)
     job = Job(
         plan.strategy,
@@ -139,7 +130,7 @@ def batch_command(
         column=column,
         max_bytes=max_bytes,
         strict=strict,
-        keys=signing_keys(),
+        keys=options.signing_keys(),
     )
     if dry_run:
         estimated = estimate(inputs, job, sample=sample, follow_links=follow_links, count_digests=priced is not None)

@@ -10,7 +10,17 @@ import attrs
 
 from ..batch import BatchCounts, BatchEstimate, BatchProgress, BatchReport
 from ..models import ModelPrices
-from .printing import Column, number_columns, open_console, percent, plural, print_json, print_table, printable
+from .printing import (
+    Column,
+    number_columns,
+    open_console,
+    percent,
+    plural,
+    print_json,
+    print_lines,
+    print_table,
+    progress_line,
+)
 
 _MAX_ITEMS = 5
 _SIZE_COLUMNS = (Column(""), *number_columns("before", "after", "left"))
@@ -18,27 +28,22 @@ _SIZE_COLUMNS = (Column(""), *number_columns("before", "after", "left"))
 
 @contextlib.contextmanager
 def progress_bar(prices: ModelPrices | None) -> Generator[Callable[[BatchProgress], object]]:
-    """Show one line of progress on standard error if it is a terminal; yields a function that updates it.
+    """Show the progress of a batch; yields a function that updates it.
 
     It is drawn when it is updated, not by a thread of its own: a program with one thread can fork its workers.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, TextColumn
     from rich.table import Column
 
-    console = Console(stderr=True)
-    columns = (
-        BarColumn(bar_width=console.width // 8),
-        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
-    )
-    with Progress(*columns, console=console, transient=True, auto_refresh=False, disable=not console.is_terminal) as bar:
-        task = bar.add_task("starting", total=None)
+    words = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis"))
+    with progress_line(BarColumn(Console(stderr=True).width // 8), words, auto_refresh=False) as update:
 
-        def update(now: BatchProgress) -> None:
+        def show(now: BatchProgress) -> None:
             done, total = min(now.bytes_done, now.bytes_total), now.bytes_total
-            bar.update(task, completed=done, total=total, description=_moment(now, prices), refresh=True)
+            update(completed=done, total=total, description=_moment(now, prices), refresh=True)
 
-        yield update
+        yield show
 
 
 def _moment(now: BatchProgress, prices: ModelPrices | None) -> str:
@@ -60,8 +65,7 @@ def show_report(report: BatchReport, what: str, prices: ModelPrices | None, note
         return
     with open_console(sys.stdout) as console:
         print_table(console, _SIZE_COLUMNS, _sizes(report.tally))
-        for line in _lines(report, what, prices, note):
-            console.print(printable(line))
+        print_lines(console, _lines(report, what, prices, note))
 
 
 def _sizes(tally: BatchCounts) -> list[list[str]]:
@@ -119,8 +123,7 @@ def show_estimate(found: BatchEstimate, prices: ModelPrices | None, note: str | 
         ]
         if sample.requests:
             lines.append(f"requests to a summarizer: {_usage(whole, prices)}; the longest possible answers are assumed")
-        for line in (*lines, *(f"not read: {reason}" for reason in found.failed.values())):
-            console.print(printable(line))
+        print_lines(console, [*lines, *(f"not read: {reason}" for reason in found.failed.values())])
 
 
 def _usage(tally: BatchCounts, prices: ModelPrices | None) -> str:

@@ -19,29 +19,9 @@ from ..result import Step
 from ..run import compact, compact_sync
 from ..strategies import Strategy
 from ..tokens import TokenCounter
+from . import options
 from .compact_report import conversation_report, is_well, show_compaction, totals_of
 from .exit_codes import ExitCode, error_context
-from .options import (
-    STANDARD,
-    AsJson,
-    Budget,
-    CounterName,
-    FormatName,
-    Input,
-    ModelTableFile,
-    Output,
-    PipelineFile,
-    PresetName,
-    ReserveOutput,
-    Window,
-    find_counter,
-    find_preset,
-    not_both,
-    open_output,
-    read_input,
-    signing_keys,
-    window_tokens,
-)
 from .printing import print_json
 
 
@@ -56,19 +36,19 @@ class CompactionPlan:
 
 
 def compact_command(
-    source: Input,
+    source: options.Input,
     *,
-    output: Output = STANDARD,
-    preset: PresetName = None,
-    pipeline: PipelineFile = None,
-    window: Window = None,
-    budget: Budget = None,
-    reserve_output: ReserveOutput = None,
-    models: ModelTableFile = None,
-    counter: CounterName = "auto",
-    format: FormatName = None,
+    output: options.Output = options.STANDARD,
+    preset: options.PresetName = None,
+    pipeline: options.PipelineFile = None,
+    window: options.Window = None,
+    budget: options.Budget = None,
+    reserve_output: options.ReserveOutput = None,
+    models: options.ModelTableFile = None,
+    counter: options.CounterName = "auto",
+    format: options.FormatName = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each step with its reason.")] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> int:
     """Make conversations fit a context window or a budget.
 
@@ -76,18 +56,18 @@ def compact_command(
     rule of its format that it did not break before; the output is written all the same.
     """
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
-    counting, note = find_counter(counter)
-    target, stream = open_output(output)
+    counting, note = options.find_counter(counter)
+    target, stream = options.open_output(output)
     compacted: list[dict[str, Any]] = []
     with write_text(target) as write:
-        for conversation in read_input(source):
+        for conversation in options.read_input(source):
             with error_context(conversation.where):
                 text, report_on_one = _compacted(conversation, plan, counting, resolve(format, conversation.messages))
             write(text)
             compacted.append(report_on_one)
     report = {
         "file": source,
-        "output": "standard output" if output == STANDARD else output,
+        "output": "standard output" if output == options.STANDARD else output,
         "counter": counting.name,
         "exact": counting.exact,
         "note": note,
@@ -113,21 +93,21 @@ def plan_compaction(
     models: Path | None,
 ) -> CompactionPlan:
     """Return the plan that the options describe."""
-    not_both("--preset", preset, "--config", pipeline)
-    known = find_preset(preset or ("token_budget" if window is None else "context_window"))
+    options.not_both("--preset", preset, "--config", pipeline)
+    known = options.find_preset(preset or ("token_budget" if window is None else "context_window"))
     if pipeline is not None or known.size is None:
         if reserve_output is not None:
             raise ConfigurationError("--reserve-output is for presets of a window; name a lower --budget")
-        limit = None if window is None else window_tokens(window, models)
+        limit = None if window is None else options.window_tokens(window, models)
         strategy = known.make() if pipeline is None else config.load(pipeline)
         return CompactionPlan(strategy, limit if budget is None else budget, limit, awaits=pipeline is not None)
-    not_both("--window", window, "--budget", budget)
+    options.not_both("--window", window, "--budget", budget)
     if window is None and budget is None:
         raise ConfigurationError("give one of --window and --budget, for example --window 32k")
     if (budget is None) != (known.size == "window"):
         raise ConfigurationError(f"--preset {preset} takes --{known.size}, for example --{known.size} 32k")
     if window is not None:
-        limit = window_tokens(window, models, reserve_output)
+        limit = options.window_tokens(window, models, reserve_output)
         return CompactionPlan(known.make(limit), limit)
     if reserve_output is not None:
         raise ConfigurationError("--reserve-output is a part of --window; with --budget, name a lower budget")
@@ -139,16 +119,16 @@ def _compacted(
 ) -> tuple[str, dict[str, Any]]:
     """Return the conversation's new text, and the report on it."""
     steps: list[Step] = []
-    options: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "counter": counter,
         "format": format,
-        "context": RunContext(window=plan.window, keys=signing_keys()),
+        "context": RunContext(window=plan.window, keys=options.signing_keys()),
         "budget": plan.budget,
         "on_step": steps.append,
     }
     if plan.awaits:
-        result = anyio.run(partial(compact, conversation.messages, plan.strategy, **options))
+        result = anyio.run(partial(compact, conversation.messages, plan.strategy, **arguments))
     else:
-        result = compact_sync(conversation.messages, plan.strategy, **options)
+        result = compact_sync(conversation.messages, plan.strategy, **arguments)
     report = conversation_report(conversation, result, steps, budget=plan.budget, format=format)
     return conversation.with_messages(result.messages), report

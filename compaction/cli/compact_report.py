@@ -16,7 +16,7 @@ from ..formats import MessageFormat
 from ..index import Metrics, named
 from ..result import CompactionResult, Step
 from ..strategies import QUOTES_A_PART
-from .printing import Column, number_columns, open_console, percent, plural, print_table, printable, short_location
+from .printing import Column, number_columns, open_console, percent, plural, print_lines, print_table, printable, short_location
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -173,8 +173,7 @@ def _show_one(console: Console, one: dict[str, Any]) -> None:
         words = [Column("step"), Column("why", if_narrow="wrapped"), Column("groups", if_narrow="wrapped")]
         columns = [*words, *number_columns("tokens before", "after")]
         print_table(console, columns, [row for step in one["steps"] for row in _step_rows(step)])
-    for rule, times in one["refused"].items():
-        console.print(printable(f"not done, {plural(times, 'time')}: {rule}"))
+    print_lines(console, [f"not done, {plural(times, 'time')}: {rule}" for rule, times in one["refused"].items()])
     _show_remarks(console, one)
 
 
@@ -183,8 +182,7 @@ def _show_remarks(console: Console, one: dict[str, Any]) -> None:
     failures = [f"failed: {failure}" for failure in one["failures"]]
     reasons = [f"{step['strategy']}: {each['reason']}" for step in one["steps"] for each in step["did"]]
     quoted = dict.fromkeys([reason for reason in reasons if QUOTES_A_PART in reason])
-    for line in (*quoted, *failures, *one["notes"], *map(str, one["problems"])):
-        console.print(printable(line))
+    print_lines(console, [*quoted, *failures, *one["notes"], *map(str, one["problems"])])
 
 
 def _step_rows(step: dict[str, Any]) -> Iterator[Sequence[str]]:

@@ -14,7 +14,7 @@ from ..installation import DISTRIBUTION, install_line, version_text
 from ..models import UnknownModel, input_limit
 from .exit_codes import ExitCode
 from .options import AsJson, ModelTableFile, find_counter
-from .printing import Column, open_console, print_json, print_table, printable
+from .printing import Column, open_console, print_json, print_lines, print_table
 
 _REQUIREMENT: Final = re.compile(r"([\w.-]++)[^;]*+; extra == ['\"]([\w-]+)['\"]")
 
@@ -82,9 +82,7 @@ def _show(report: dict[str, Any]) -> None:
         limit = model["error"] or f"requests of at most {model['input_limit']:,} tokens"
         lines.append(f"model {model['name']}: {limit}")
     with open_console(sys.stdout) as console:
-        for line in lines:
-            console.print(printable(line))
-        console.print()
+        print_lines(console, [*lines, ""])
         if report["extras"]:
             rows = [(extra, *_state(extra, packages)) for extra, packages in report["extras"].items()]
             print_table(console, [Column("extra"), Column("state"), Column("packages", if_narrow="wrapped")], rows)

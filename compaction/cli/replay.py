@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -24,7 +23,7 @@ from ..replay import (
 )
 from .exit_codes import ExitCode
 from .options import AsJson, CounterName, FormatName, ModelTableFile, completed, find_counter, parse_size, window_tokens
-from .printing import print_json
+from .printing import print_json, progress_line
 from .replay_report import advice_lines, show_replay
 
 _STRATEGIES: Final = ("adaptive", "context_window")
@@ -96,6 +95,8 @@ def replay_command(
     Every assistant message is one call. Figures are means over the sessions that exceed the window, with 95 % intervals; the
     other sessions are counted. Exit code 1: a session could not be read or replayed, or a strategy raised an exception.
     """
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
     limit = window_tokens(window, models)
     counting, note = find_counter(counter)
     recordings, wrong = _read(sessions)
@@ -104,7 +105,8 @@ def replay_command(
     except UnknownModel as error:
         priced = unpriced(model)
         wrong.append(f"{error}; costs are in input tokens, and a cached token costs a tenth")
-    with _progress() as on_progress:
+    columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TextColumn("calls"), TimeRemainingColumn())
+    with progress_line(*columns) as update:
         result = replay(
             recordings,
             list(dict.fromkeys(strategy or _STRATEGIES)),
@@ -116,7 +118,7 @@ def replay_command(
             charge_summaries=charge_summaries,
             jobs=jobs,
             seed=seed,
-            on_progress=on_progress,
+            on_progress=lambda done, total: update(completed=done, total=total),
         )
     if report is not None:
         write_report(result, report, minimum_recall=min_recall, calls_per_month=calls_per_month)
@@ -142,16 +144,3 @@ def _read(sessions: Sequence[Path]) -> tuple[list[Recording], list[str]]:
     if not recordings:
         raise UnreadableFile("; ".join(unread))
     return recordings, unread
-
-
-@contextmanager
-def _progress() -> Generator[Callable[[int, int], object]]:
-    """Show a progress bar on standard error if it is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TextColumn("calls"), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("")
-        yield lambda done, total: bar.update(task, completed=done, total=total)

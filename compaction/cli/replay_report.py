@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..replay import CandidateSummary, IntervalEstimate, Recommendation, ReplayResult
-from .printing import Column, number_columns, open_console, plural, print_table, printable
+from .printing import Column, number_columns, open_console, plural, print_lines, print_table
 
 _MAX_NOTES: Final = 20
 _WIDE: Final = 100
@@ -30,14 +30,7 @@ _LEGEND: Final = (
 
 
 def show_replay(result: ReplayResult, wrong: Sequence[str], advice: Sequence[str], note: str | None) -> None:
-    """Print the table of a replay, the advice, and notes.
-
-    Args:
-        result: The result of the replay.
-        wrong: What could not be read.
-        advice: Lines to print after the table.
-        note: A warning of the token counter, if it has one.
-    """
+    """Print the table of a replay, the advice, what could not be read, and the token counter's warning (``note``)."""
     setting = result.setting
     calls = sum(len(each.needs) for each in result.exceeding)
     lines = [
@@ -59,8 +52,7 @@ def show_replay(result: ReplayResult, wrong: Sequence[str], advice: Sequence[str
             rows = [_row(each, intervals=intervals)[shown] for each in result.summaries.values()]
             print_table(console, _COLUMNS[shown], rows)
             lines = [*_LEGEND, *lines]
-        for line in [*advice, *([""] if advice else []), *lines]:
-            console.print(printable(line))
+        print_lines(console, [*advice, *([""] if advice else []), *lines])
 
 
 def advice_lines(result: ReplayResult, advice: Recommendation, calls_per_month: int) -> list[str]:

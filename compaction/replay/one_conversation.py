@@ -104,13 +104,15 @@ class _CandidateReplay:
         if compacted:
             self._note_survival(ordinal)
         missing_facts, shares = self._found(number)
+        # some caches end only between messages, others at any block of tokens
+        shared = diff.shared_tokens if self._setting.prices.block_tokens else diff.shared_whole_tokens
         return ReplayedCall(
             ordinal=ordinal,
             tokens=diff.tokens,
             messages=len(view),
             over=diff.tokens > self._setting.window,
             broken_rules=self._broken_rules(ordinal, view),
-            cache=self._cached(diff, now),
+            cache=self._cache.send(diff.tokens, shared_tokens=shared, now=now),
             broken=PrefixBreak(diff.lost_tokens, diff.shared_messages, _cause(actions, diff)) if diff.broken else None,
             compacted=compacted,
             seconds=seconds,
@@ -144,11 +146,6 @@ class _CandidateReplay:
             actions = self._attempt(ordinal, session.actions) or ()
         self._sent, self._sent_at = view, ordinal
         return view, actions, seconds
-
-    def _cached(self, diff: RequestDiff, now: float | None) -> CacheUse:
-        """Send the request to the prompt cache; some caches end only between messages, others at any block of tokens."""
-        shared = diff.shared_tokens if self._setting.prices.block_tokens else diff.shared_whole_tokens
-        return self._cache.send(diff.tokens, shared_tokens=shared, now=now)
 
     def _broken_rules(self, ordinal: int, view: list[Any]) -> tuple[str, ...]:
         """Return the rules that a request breaks more often than the whole history; O(request), unless it is the history."""

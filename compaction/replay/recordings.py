@@ -16,10 +16,6 @@ _TIME_FIELDS: Final = ("timestamp", "created_at", "created", "time")
 _MILLISECONDS: Final = 1e11
 
 
-def _times_of(recording: Recording) -> tuple[float | None, ...]:
-    return tuple(map(_time_of, recording.messages))
-
-
 def _time_of(message: Any) -> float | None:
     if not isinstance(message, Mapping):
         return None
@@ -27,7 +23,7 @@ def _time_of(message: Any) -> float | None:
     return next((seconds for name in _TIME_FIELDS if (seconds := seconds_of(fields.get(name))) is not None), None)
 
 
-_AS_WRITTEN: Any = attrs.Factory(_times_of, takes_self=True)
+_AS_WRITTEN: Any = attrs.Factory(lambda recording: tuple(map(_time_of, recording.messages)), takes_self=True)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -66,7 +66,10 @@ class RequestChain:
         broken = shared < len(before)
         shared_whole_tokens = shared_tokens = previous[shared]
         if broken:
-            self._restart(shared, view)
+            self._cumulative = previous[: shared + 1]
+            self.visible, self._inserted = set(), []
+            for raw in view[:shared]:
+                self._place(raw)
             if shared < len(view):
                 shared_tokens += self._common_start(before[shared], view[shared])
         count = len(self._inserted)
@@ -85,13 +88,6 @@ class RequestChain:
             broken=broken,
             lost_tokens=previous[-1] - shared_tokens if broken else 0,
         )
-
-    def _restart(self, shared: int, view: list[Any]) -> None:
-        """Forget the last request after its first difference from this view."""
-        self._cumulative = self._cumulative[: shared + 1]
-        self.visible, self._inserted = set(), []
-        for raw in view[:shared]:
-            self._place(raw)
 
     def _place(self, raw: Any) -> int:
         """Record a message's contents and return its tokens; an unreadable one counts 0."""

@@ -80,16 +80,11 @@ def answers_in(messages: Sequence[Message]) -> list[range]:
     """
     answers: list[range] = []
     for at, message in enumerate(messages):
-        if at and _continues_answer(messages, at):
+        if at and message.continues and message.role == messages[at - 1].role == "assistant":
             answers[-1] = range(answers[-1].start, at + 1)
         elif message.role == "assistant":
             answers.append(range(at, at + 1))
     return [answer for answer in answers if answer.start]
-
-
-def _continues_answer(messages: Sequence[Message], at: int) -> bool:
-    """Return whether a message belongs to the answer before it."""
-    return messages[at].continues and messages[at].role == messages[at - 1].role == "assistant"
 
 
 class Transcript:
@@ -176,6 +171,7 @@ class Transcript:
             if (last := self._last_old(places, at)) is not None:
                 facts.append((NeededFact(kind, text, last, at - last, last < cut), places))
         words = {word: search.places_of_word(word) for word in sorted(long_words_in(said))}
+        rare = {word: places for word, places in words.items() if bisect_left(places, at) <= RARE_IN_MESSAGES}
         spans = {span: places for place in answer for span, places in self.spans.spans_of_answer(place).items()}
         needs = Needs(
             ordinal=at,
@@ -185,7 +181,7 @@ class Transcript:
         )
         return needs, NeededPlaces(
             facts=tuple([places for _, places in facts]),
-            words={word: places for word, places in words.items() if self._is_rare(places, at)},
+            words={word: places for word, places in rare.items() if self._last_old(places, at) is not None},
             spans={span: places for span, places in spans.items() if self._last_old(places, at) is not None},
         )
 
@@ -193,9 +189,6 @@ class Transcript:
         """Return the tokens of the system messages and the last user message before a place."""
         last_user = next((place for place in range(at - 1, -1, -1) if self.messages[place].role == "user"), at)
         return self.overhead_tokens + sum(self.tokens[place] for place in {*self._systems, last_user} if place < at)
-
-    def _is_rare(self, places: Places, at: int) -> bool:
-        return self._last_old(places, at) is not None and bisect_left(places, at) <= RARE_IN_MESSAGES
 
     def _last_old(self, places: Places, at: int) -> int | None:
         """Return the last of ``places`` before ``at``; ``None`` if there is none, or if every candidate keeps one of them.
