@@ -33,11 +33,7 @@ class Manifest:
     The file has the job, the inputs with sizes and times, and the outputs. Two runs with the same plan write the same bytes. A
     run that finds the file of another plan raises an error. At the end, the file also has the counts and the outputs' sizes.
 
-    Args:
-        path: The file.
-        parts: The folder of the parts; it is created if missing, and emptied for a new batch.
-        plan: The plan of this run, as JSON data.
-        restart: Whether to discard the work of an earlier run.
+    The folder of parts is created if missing, and emptied for a new batch or with ``restart``.
 
     Attributes:
         joined: The size of each finished output, by number.

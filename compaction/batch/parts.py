@@ -98,14 +98,8 @@ class PartFiles:
     def open_rows(self, kind: str, source: str) -> Generator[Callable[[Any], object]]:
         """Open the rows file; yields a function that takes a chunk's text, or its table for Parquet.
 
-        JSONL is written at once. Arrow compresses a text, and joins tables, as a whole: both are written at the end.
-
-        Args:
-            kind: How the output is stored.
-            source: The file that errors about its lines name.
-
-        Raises:
-            UnwritableFile: If it cannot be written, or a column of a table would have values of two types.
+        JSONL is written at once. Arrow compresses a text, and joins tables, as a whole: both are written at the end. An error
+        about a column with values of two types names the ``source``.
         """
         with atomic_writer(self.rows) as stream:
             if kind == "jsonl":
@@ -158,17 +152,16 @@ def _state(source: InputFile) -> list[int]:
 
 
 def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
-    """Join parts into an output; O(bytes), in constant memory, or with one part of a table in memory.
+    """Join parts into an output, and return its size; O(bytes), in constant memory, or with one part of a table in memory.
 
     A single part of a text becomes the output.
-
-    Returns:
-        Its size in bytes.
     """
     path = Path(target.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if not parts:
-        parts = [_empty_part(target, folder)]
+        empty = PartFiles(folder, (target.number, 0))
+        with empty.open_rows(target.kind, target.path):
+            parts = [empty.rows]
     if len(parts) == 1 and target.kind != "parquet":
         whole = parts[0]
     else:
@@ -191,14 +184,6 @@ def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
                 shutil.copyfileobj(read, stream)
             whole.unlink()
     return size
-
-
-def _empty_part(target: OutputFile, folder: Path) -> Path:
-    """Write the part of an output without slices."""
-    files = PartFiles(folder, (target.number, 0))
-    with files.open_rows(target.kind, target.path):
-        pass
-    return files.rows
 
 
 def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:

@@ -194,8 +194,11 @@ class _DatasetMapper:
     def __call__(self, table: Any) -> Any:
         if self._checkpoints is None:
             return table_of(self._job, table, on_error=self._on_error, limiter=self._limiter)
-        name = _digest(table, [self._job.described(), self._on_error])
-        part = self._checkpoints / f"{name}.part"
+        rows = io.BytesIO()
+        write_table(table.combine_chunks(), rows, compression=None)
+        digest = hashlib.blake2b(rows.getbuffer(), digest_size=16)
+        digest.update(json.dumps([self._job.described(), self._on_error], sort_keys=True).encode())
+        part = self._checkpoints / f"{digest.hexdigest()}.part"
         if part.exists():
             with open_tables(part) as tables:
                 return tables.read_all()
@@ -204,12 +207,3 @@ class _DatasetMapper:
         with atomic_writer(part) as stream:
             write_table(compacted, stream)
         return compacted
-
-
-def _digest(table: Any, settings: Any) -> str:
-    """Return a digest of a table's rows and of settings."""
-    stream = io.BytesIO()
-    write_table(table.combine_chunks(), stream, compression=None)
-    digest = hashlib.blake2b(stream.getbuffer(), digest_size=16)
-    digest.update(json.dumps(settings, sort_keys=True).encode())
-    return digest.hexdigest()

@@ -33,7 +33,8 @@ def count_unchanged(job: Job, row: Row, messages: list[Any], counts: BatchCounts
     counter, size = resolve_counter(job.counter), len(row.text)
     per_token = least_bytes_per_token(counter)
     if per_token is not None and _is_left_alone(job, messages, tokens=size // per_token, size=size):
-        if is_known := _has_only_texts(messages):
+        others = [message for message in messages if openai_chat.outline(message) is None]
+        if is_known := all(map(openai_chat.has_only_texts, others)):
             counts.count_unchanged(len(messages), None)
         return is_known
     if not _is_left_alone(job, messages, tokens=size // _BYTES_PER_TOKEN, size=size):
@@ -47,11 +48,6 @@ def count_unchanged(job: Job, row: Row, messages: list[Any], counts: BatchCounts
     return is_known
 
 
-def _has_only_texts(messages: list[Any]) -> bool:
-    outline = openai_chat.outline
-    return all(map(openai_chat.has_only_texts, [message for message in messages if outline(message) is None]))
-
-
 def _is_left_alone(job: Job, messages: list[Any], *, tokens: int, size: int) -> bool:
     """Return whether the strategy does nothing to conversations of at most this size, and the budget holds."""
     if job.budget is not None and tokens > job.budget:
@@ -62,13 +58,9 @@ def _is_left_alone(job: Job, messages: list[Any], *, tokens: int, size: int) -> 
 # -------------------------------------------------------------------- upper bounds
 
 
-class _Undecided(Exception):
-    """The comparison is true for some sizes up to a bound, and false for others."""
-
-
 @attrs.frozen(eq=False)
 class _AtMost:
-    """An unknown size of at most ``most``, and at least 0."""
+    """An unknown size of at most ``most``, and at least 0. A comparison that depends on it is an error."""
 
     most: int
 
@@ -87,7 +79,7 @@ class _AtMost:
     @staticmethod
     def _decided(always: bool, never: bool) -> bool:
         if always == never:
-            raise _Undecided
+            raise ValueError("it depends on the size")
         return always
 
 

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Generator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
@@ -20,8 +20,6 @@ from .compact import plan_compaction
 from .exit_codes import ExitCode, print_error
 from .printing import printable
 
-_ENGINES: Final = ("local", "ray")
-_KINDS: Final = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
 _GRACE_SECONDS: Final = 1.0
 
 
@@ -44,12 +42,8 @@ def batch_command(
         ),
     ],
     to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            autocompletion=options.completed(_KINDS),
-            help="The kind of output: jsonl, jsonl.gz, jsonl.zst, parquet.",
-        ),
+        Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"] | None,
+        typer.Option(metavar="KIND", help="The kind of output: jsonl, jsonl.gz, jsonl.zst, parquet."),
     ] = None,
     preset: options.PresetName = None,
     pipeline: options.PipelineFile = None,
@@ -63,10 +57,7 @@ def batch_command(
         int | None, typer.Option(min=1, help="Number of processes; by default one per processor.", show_default=False)
     ] = None,
     engine: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", autocompletion=options.completed(_ENGINES), help="local, or ray: actors on a Ray cluster."
-        ),
+        Literal["local", "ray"], typer.Option(metavar="NAME", help="local, or ray: actors on a Ray cluster.")
     ] = "local",
     address: Annotated[
         str | None,
@@ -114,8 +105,6 @@ def batch_command(
     OUT.errors.jsonl lists the bad conversations with line and reason. Exit code 1: a conversation was bad, an input could
     not be read, or there were too many errors; the rest of the output is written.
     """
-    if engine not in _ENGINES:
-        raise ConfigurationError(f"--engine {engine}: unknown engine; use one of {', '.join(_ENGINES)}")
     if address is not None and engine != "ray":
         raise ConfigurationError(f"--address {address}: only --engine ray uses a cluster; pass it too, or leave --address out")
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)

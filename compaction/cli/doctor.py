@@ -84,11 +84,10 @@ def _show(report: dict[str, Any]) -> None:
     with open_console(sys.stdout) as console:
         print_lines(console, [*lines, ""])
         if report["extras"]:
-            rows = [(extra, *_state(extra, packages)) for extra, packages in report["extras"].items()]
+            rows = [
+                (extra, "missing", install_line(extra))
+                if None in packages.values()
+                else (extra, "installed", ", ".join([f"{name} {installed}" for name, installed in packages.items()]))
+                for extra, packages in report["extras"].items()
+            ]
             print_table(console, [Column("extra"), Column("state"), Column("packages", if_narrow="wrapped")], rows)
-
-
-def _state(extra: str, packages: dict[str, str | None]) -> tuple[str, str]:
-    if None in packages.values():
-        return "missing", install_line(extra)
-    return "installed", ", ".join([f"{name} {installed}" for name, installed in packages.items()])

@@ -24,11 +24,7 @@ _UNKNOWN_WIDTH = 120
 
 
 def printable(text: str, chars: int | None = None) -> str:
-    r"""Return a text that is safe to print: on one line, white space as one space, invisible characters as escapes.
-
-    Args:
-        text: Any text.
-        chars: The maximum length, > 0; ``None`` for no limit.
+    r"""Return a text, or its first ``chars``, safe to print: on one line, white space as one space, invisible as escapes.
 
     >>> printable("\x1b[2Jgone\r\n\tnext \u202eltr")
     '\\x1b[2Jgone next \\u202eltr'

@@ -36,13 +36,7 @@ _STOP_SECONDS: Final = 10.0
 
 
 def make_server(settings: GatewaySettings, log: TextIO | None, workers: Workers | None = None) -> uvicorn.Server:
-    """Return a server of the gateway, which runs at a `listening_socket`.
-
-    Args:
-        settings: The gateway's settings.
-        log: Where to write the log; ``None`` for nowhere.
-        workers: The processes that serve the same address, if there are several.
-    """
+    """Return a server of the gateway, which runs at a `listening_socket`; ``workers`` if several serve the same address."""
     import uvicorn
 
     tune_process()
@@ -79,15 +73,8 @@ def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.so
     """Return a listening socket whose connections send every chunk at once; port 0 is any that is free.
 
     Accepted connections inherit TCP_NODELAY. asyncio does not set it for the sockets that uvicorn makes, and a chunk then waits
-    up to 40 ms for the client to acknowledge the one before.
-
-    Args:
-        host: The address.
-        port: The port.
-        shared: Whether other processes of this user listen there too; the system then gives each connection to one of them.
-
-    Raises:
-        ConfigurationError: If the address cannot be used.
+    up to 40 ms for the client to acknowledge the one before. If it is ``shared``, other processes of this user may listen
+    there too; the system then gives each connection to one of them.
     """
     try:
         found = socket.create_server((host, port), family=_family(host), backlog=2_048, reuse_port=shared)
@@ -101,9 +88,6 @@ def reserved_socket(host: str, port: int) -> socket.socket:
     """Return a socket that keeps an address for the workers, which listen there; it does not listen itself.
 
     It can be had at once after another process that served there has ended, but not beside one that still does.
-
-    Raises:
-        ConfigurationError: If the address cannot be used.
     """
     if not hasattr(socket, "SO_REUSEPORT"):
         raise ConfigurationError("--workers needs a system on which processes can share a port; leave it out")

@@ -207,12 +207,9 @@ class PromptCache:
         self._used_at: float | None = None
 
     def send(self, tokens: int, *, shared_tokens: int, now: float | None = None) -> CacheUse:
-        """Send the next request and return how its tokens are billed.
+        """Send the next request, which starts like the previous one, and return how its tokens are billed.
 
-        Args:
-            tokens: Tokens of the request.
-            shared_tokens: Tokens at its start that are equal to those of the previous request.
-            now: The time in seconds; ``None`` if it was not recorded, and nothing expires then.
+        If the time (``now``) was not recorded, nothing expires.
         """
         rules = self._rules
         if tokens < rules.minimum_tokens:

@@ -70,9 +70,7 @@ def seconds_of(value: Any) -> float | None:
 def without_unreadable(recording: Recording, format: MessageFormat | str | None = None) -> Recording:
     """Return the recording without unreadable messages and with times that never go back; both are noted.
 
-    Args:
-        recording: The recording of a log.
-        format: The wire format if the recording has none; ``None`` to detect it, see `compaction.formats.resolve`.
+    If neither it nor the replay has a format, it is detected, see `compaction.formats.resolve`.
     """
     format = resolve(recording.format or format, recording.messages)
     read = format.read

@@ -195,12 +195,7 @@ def macro_average(shares: Sequence[Share]) -> float | None:
 
 
 class BootstrapDraws:
-    """Conversations drawn with replacement. Holds the draws.
-
-    Args:
-        conversations: Number of conversations.
-        random: The random generator; the same seed gives the same intervals.
-    """
+    """Conversations drawn with replacement. Holds the draws; the same seed gives the same ones."""
 
     def __init__(self, conversations: int, random: Random) -> None:
         places = range(conversations)
@@ -208,12 +203,7 @@ class BootstrapDraws:
         self._draws = [random.choices(places, k=conversations) for _ in range(draws)]
 
     def estimate(self, shares: Sequence[Share], *, minus: Sequence[Share] | None = None) -> IntervalEstimate:
-        """Return the macro average of the conversations' shares with its interval, or its difference to that of others.
-
-        Args:
-            shares: The share of each conversation.
-            minus: Other shares of the same conversations; their macro average is subtracted, on the same draws.
-        """
+        """Return the macro average of the conversations' shares, with its interval; less that of others on the same draws."""
 
         def figure(places: Sequence[int]) -> float | None:
             one = macro_average([shares[at] for at in places])

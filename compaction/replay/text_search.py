@@ -95,12 +95,7 @@ def spans_in(text: str) -> list[str]:
 
 
 class SpanIndex:
-    """An index of the spans that occur in answers: which texts contain each. Holds state; O(characters) to build.
-
-    Args:
-        texts: All texts, in order.
-        answers: The places of the texts whose spans are indexed.
-    """
+    """An index of the spans that occur in the answers among texts: which texts contain each. O(characters) to build."""
 
     def __init__(self, texts: Iterable[str], answers: Iterable[int]) -> None:
         every = list(texts)

@@ -88,14 +88,9 @@ def answers_in(messages: Sequence[Message]) -> list[range]:
 
 
 class Transcript:
-    """One conversation, read, measured and indexed. Holds caches; building it costs O(characters).
+    """One conversation, of which the format can read each message, measured and indexed.
 
-    Args:
-        recording: The recording; the format can read each of its messages.
-        format: Its wire format.
-        meter: Counts the tokens of messages.
-        window: Tokens a request may have.
-        overhead_tokens: Tokens of every request outside the messages.
+    Holds caches; building it costs O(characters).
     """
 
     def __init__(

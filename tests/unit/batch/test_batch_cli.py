@@ -58,7 +58,7 @@ def test_bad_conversations_are_exit_code_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--budget", "300", "--engine", "spark"), "unknown engine"),
+        (("--budget", "300", "--engine", "spark"), "'spark' is not one of"),
         (("--budget", "300", "--model", "nobody"), "no table has prices"),
         (("--budget", "300", "--max-errors", "-1"), "--max-errors"),
     ],
