@@ -131,7 +131,7 @@ def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> fl
     if chunk is None:
         return 0.0
     unawaited(compact_chunk(job, chunk, counts))
-    size = sum(row.size for row in chunk.rows)
+    size = sum(len(row) if isinstance(row, bytes) else row.size for row in chunk.rows)
     counts.bytes_read += size
     if slice.source.kind != "parquet":
         return size / (slice.end - slice.start)

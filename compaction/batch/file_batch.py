@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -150,7 +151,7 @@ class _Output:
     is_cut: bool = False  # whether all its inputs are cut to their ends, so that ``results`` has all slices
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, slots=False)
 class BatchRun:
     """Holds state: one run of a batch. It gives slices to workers, and joins an output when its last slice is finished.
 
@@ -168,27 +169,25 @@ class BatchRun:
     on_progress: Callable[[BatchProgress], object] | None
     stop: Callable[[], bool]
     clock: Callable[[], float]
-    _outputs: list[_Output] = attrs.field(factory=list[_Output])
-    _pending: dict[Future[SliceResult], tuple[_Output, Slice]] = attrs.field(
-        factory=dict[Future[SliceResult], tuple[_Output, Slice]]
-    )
-    _failed: dict[int, str] = attrs.field(factory=dict[int, str])  # by input
-    _counts: BatchCounts = attrs.field(factory=BatchCounts)
-    _bytes_done: int = 0
-    _bytes_of_earlier_runs: int = 0
-    _interrupted: bool = False
-    _began: float = 0.0
-    _seconds_at_last_slice: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         self._began = self.clock()
         self._outputs = [_Output(target) for target in self.targets]
+        self._pending: dict[Future[SliceResult], tuple[_Output, Slice]] = {}
+        self._failed: dict[int, str] = {}  # by input
+        self._interrupted = False
+        self._counts = BatchCounts()
+        total = sum(source.size for source in self.sources)
+        self._progress = BatchProgress(
+            tally=self._counts, bytes_done=0, bytes_total=total, bytes_before=0, seconds=0.0, seconds_counted=0.0
+        )
 
     def run(self) -> BatchOutcome:
         """Process the slices that are not finished yet, and return the outcome."""
         if self.manifest.total is not None:
             self._counts.add(self.manifest.total)
-            self._bytes_done = self._bytes_of_earlier_runs = self._total_bytes
+            total = self._progress.bytes_total
+            self._progress = attrs.evolve(self._progress, bytes_done=total, bytes_before=total)
             return "finished"
         try:
             with self.pool:
@@ -212,10 +211,6 @@ class BatchRun:
         if outcome == "finished" and not self._failed:  # otherwise a later run resumes from the parts
             self.manifest.record_finished(self._counts)
         return outcome
-
-    @property
-    def _total_bytes(self) -> int:
-        return sum(source.size for source in self.sources)
 
     def _outcome(self) -> BatchOutcome:
         """Return how the run would end now: ``"finished"``, unless something stops it before its work is done."""
@@ -277,7 +272,7 @@ class BatchRun:
             except SliceInterrupted:
                 self._interrupted = True
             else:
-                self._seconds_at_last_slice = self.clock() - self._began
+                self._progress = attrs.evolve(self._progress, seconds_counted=self.clock() - self._began)
                 self._join_if_finished(output)
         self._report_progress()
 
@@ -285,9 +280,8 @@ class BatchRun:
         """Count a finished slice; ``earlier`` if a run before this one finished it."""
         output.results[result.key] = result
         self._counts.add(result.tally)
-        self._bytes_done += result.weight
-        if earlier:
-            self._bytes_of_earlier_runs += result.weight
+        done, before = self._progress.bytes_done + result.weight, self._progress.bytes_before + earlier * result.weight
+        self._progress = attrs.evolve(self._progress, bytes_done=done, bytes_before=before)
 
     def _report_progress(self) -> None:
         if self.on_progress is None:
@@ -295,16 +289,7 @@ class BatchRun:
         counts = attrs.evolve(self._counts)
         if self.pool.limiter is not None:
             counts.add(self.pool.limiter.usage)
-        self.on_progress(
-            BatchProgress(
-                tally=counts,
-                bytes_done=self._bytes_done,
-                bytes_total=self._total_bytes,
-                bytes_before=self._bytes_of_earlier_runs,
-                seconds=self.clock() - self._began,
-                seconds_counted=self._seconds_at_last_slice,
-            )
-        )
+        self.on_progress(attrs.evolve(self._progress, tally=counts, seconds=self.clock() - self._began))
 
     # ---------------------------------------------------------------- outputs
 
@@ -328,15 +313,12 @@ class BatchRun:
 
     def _error_entries(self) -> Iterator[dict[str, Any]]:
         """Yield the entries of the finished slices in order, with the number of the line in its input."""
-        for number, results in itertools.groupby(
-            (result for output in self._outputs for result in output.results.values() if result is not None),
-            key=lambda result: result.key[0],
-        ):
-            before = 0
-            for result in results:
-                for entry in PartFiles(self.manifest.parts, result.key).errors if result.tally.bad else ():
-                    yield {"file": self.sources[number].path, **entry, "line": before + entry["line"]}
-                before += result.tally.lines
+        lines = Counter[int]()  # of each input, before the slice
+        for result in [each for output in self._outputs for each in output.results.values() if each is not None]:
+            number = result.key[0]
+            for entry in PartFiles(self.manifest.parts, result.key).errors if result.tally.bad else ():
+                yield {"file": self.sources[number].path, **entry, "line": lines[number] + entry["line"]}
+            lines[number] += result.tally.lines
 
     def report(self, outcome: BatchOutcome, foreign: Sequence[str]) -> BatchReport:
         """Return the report of this run."""

@@ -73,27 +73,17 @@ class Limits:
         )
 
 
-class _TokenBucket:
-    """Holds state: an allowance that refills over time, up to that of one second; below zero it is a debt."""
+class _Rate:
+    """Holds state: the time at which all that was sent is within a rate. What one second allows can be sent at once."""
 
     def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
-        self._rate = None if per_minute is None else per_minute / 60
+        self._seconds = 60 / per_minute if per_minute else 0.0  # that one request or token takes
         self._clock = clock
-        self._left = self._rate or 0.0
-        self._at = clock()
+        self.free_at = clock() - 1.0
 
     def take(self, amount: float) -> None:
-        if self._rate is None:
-            return
-        now = self._clock()
-        self._left = min(max(self._rate, 1.0), self._left + (now - self._at) * self._rate) - amount
-        self._at = now
-
-    @property
-    def wait_seconds(self) -> float:
-        """The time until the debt is paid."""
-        self.take(0)
-        return 0.0 if self._rate is None else max(0.0, -self._left / self._rate)
+        saved = max(1.0, self._seconds)  # a longer pause saves up no more
+        self.free_at = max(self.free_at, self._clock() - saved) + amount * self._seconds
 
 
 class RateLimiter:
@@ -108,8 +98,8 @@ class RateLimiter:
     ) -> None:
         self.limits = limits
         self.usage = BatchCounts()  # the usage that `take_usage` has not returned yet
-        self._requests = _TokenBucket(limits.requests_per_minute, clock)
-        self._tokens = _TokenBucket(limits.tokens_per_minute, clock)
+        self._requests = _Rate(limits.requests_per_minute, clock)
+        self._tokens = _Rate(limits.tokens_per_minute, clock)
         self._clock = clock
         self._sleep = sleep
         self._open_at = clock()
@@ -122,7 +112,7 @@ class RateLimiter:
 
     async def acquire(self, tokens: int) -> None:
         """Wait until a request may be sent, and count it."""
-        while (wait := max(self._open_at - self._clock(), self._requests.wait_seconds, self._tokens.wait_seconds)) > 0:
+        while (wait := max(self._open_at, self._requests.free_at, self._tokens.free_at) - self._clock()) > 0:
             await self._sleep(wait)
         self._requests.take(1)
         self._tokens.take(tokens)

@@ -73,18 +73,6 @@ class OversizedLine:
     size: int  # in bytes
 
 
-@attrs.frozen
-class BlankLine:
-    """A line of white space. It is not a conversation, and is written unchanged."""
-
-    text: bytes
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-        return len(self.text)
-
-
 def bounded_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes | OversizedLine]:
     r"""Yield the lines of a stream without loading those that are longer than ``max_bytes``.
 
@@ -162,7 +150,7 @@ class JsonLine:
 class LineChunk:
     """Consecutive lines."""
 
-    rows: list[JsonLine | OversizedLine | BlankLine]
+    rows: list[JsonLine | OversizedLine | bytes]  # bytes: a line of white space, which is no conversation and stays as it is
 
     def text(self, written: Sequence[Written]) -> bytes:
         """Return the written rows as lines, without each `BadConversation`."""
@@ -188,10 +176,11 @@ class LineChunk:
         row = self.rows[place]
         if isinstance(row, OversizedLine):
             return {"original": None, "bytes": row.size}
+        text = row if isinstance(row, bytes) else row.text
         try:
-            return {"original": row.text.decode().removesuffix("\n")}
+            return {"original": text.decode().removesuffix("\n")}
         except UnicodeDecodeError:
-            return {"original": None, "original_base64": base64.b64encode(row.text).decode()}
+            return {"original": None, "original_base64": base64.b64encode(text).decode()}
 
 
 def _record(value: Any) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from .input_files import FileKind, InputFile
 from .job import Job
 from .rows import (
     BUFFER_BYTES,
-    BlankLine,
     Chunk,
     JsonLine,
     LineChunk,
@@ -141,14 +140,13 @@ def read_chunks(slice: Slice, job: Job, max_rows: int) -> Iterator[Chunk]:
             yield from _table_chunks(slice, job.column, max_rows)
         else:
             lines = _lines(slice, job.max_bytes)
-            while rows := [_row(line, slice) for line in itertools.islice(lines, max_rows)]:
-                yield LineChunk(rows)
-
-
-def _row(line: bytes | OversizedLine, slice: Slice) -> JsonLine | OversizedLine | BlankLine:
-    if isinstance(line, OversizedLine):
-        return line
-    return BlankLine(line) if line.isspace() else JsonLine(line, slice.add_line_end)
+            while taken := list(itertools.islice(lines, max_rows)):
+                yield LineChunk(
+                    [
+                        line if isinstance(line, OversizedLine) or line.isspace() else JsonLine(line, slice.add_line_end)
+                        for line in taken
+                    ]
+                )
 
 
 def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:

@@ -20,7 +20,7 @@ from .job import Job
 from .parts import PartFiles, SliceResult
 from .rate_limits import RateLimiter, rate_limited
 from .report import BatchCounts
-from .rows import BadConversation, BlankLine, Chunk, JsonLine, OversizedLine, Row, Written
+from .rows import BadConversation, Chunk, JsonLine, OversizedLine, Row, Written
 from .slices import Slice, read_chunks
 from .unchanged import count_unchanged
 
@@ -87,15 +87,15 @@ async def compact_chunk(
     written: dict[int, Written] = {}  # by place in the chunk
     conversations: list[tuple[int, Row]] = []
     for place, row in enumerate(chunk.rows):
-        if isinstance(row, BlankLine):
-            written[place] = row.text
+        if isinstance(row, bytes):
+            written[place] = row
         elif isinstance(row, OversizedLine) or (isinstance(row, JsonLine) and row.is_over(job.max_bytes)):
             reason = f"it has {row.size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes"
             written[place] = BadConversation(reason, "Oversized")
         else:
             conversations.append((place, row))
     counts.lines += len(chunk.rows)
-    counts.conversations += sum(not isinstance(row, BlankLine) for row in chunk.rows)
+    counts.conversations += sum(not isinstance(row, bytes) for row in chunk.rows)
     if limiter is None:
         for place, row in itertools.takewhile(lambda _: not stop(), conversations):
             written[place] = await compact_row(job, row, counts, sync=True)

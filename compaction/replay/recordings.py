@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, cast
@@ -77,22 +78,19 @@ def without_unreadable(recording: Recording, format: MessageFormat | str | None 
     messages: list[Any] = []
     times: list[float | None] = []
     notes = list(recording.notes)
-    latest: float | None = None
-    backwards = 0
+    latest, backwards = -math.inf, 0
     for place, message in enumerate(recording.messages):
         try:
             read(message, place)
-        except InvalidMessage as error:
-            notes.append(f"{error.where}: {error.rule}; the message is skipped")
-            continue
-        except RecursionError:
-            notes.append(f"messages[{place}]: nested too deeply to be read; the message is skipped")
+        except (InvalidMessage, RecursionError) as error:
+            deep = f"messages[{place}]: nested too deeply to be read"
+            why = f"{error.where}: {error.rule}" if isinstance(error, InvalidMessage) else deep
+            notes.append(f"{why}; the message is skipped")
             continue
         time = recording.times[place] if place < len(recording.times) else None
-        if time is not None and latest is not None and time < latest:
-            backwards += 1
-            time = latest
-        latest = latest if time is None else time
+        if time is not None:
+            backwards += time < latest
+            latest = time = max(time, latest)
         messages.append(message)
         times.append(time)
     if backwards:
