@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from compaction.batch import BatchCounts, BatchProgress
 from compaction.cli.app import app
-from compaction.cli.batch_report import progress_bar
+from compaction.cli.batch import progress_bar
 from tests.support.corpora import BUDGET, CHATS, expected, lines, read_rows, store
 
 SHARED = ("--counter", "chars/4", "--workers", "1")
