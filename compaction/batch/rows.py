@@ -120,10 +120,6 @@ class JsonLine:
         """Its bytes."""
         return len(self.text)
 
-    def is_over(self, max_bytes: int) -> bool:
-        """Whether it has more bytes, without its line end."""
-        return self.size - self.text.endswith(b"\n") > max_bytes
-
     def read(self) -> list[Any]:
         """Return its messages; each call parses the line."""
         try:
@@ -304,11 +300,12 @@ class MessageColumn:
             argument="column",
         )
 
-    def rows(self, values: Any) -> list[JsonLine | NestedMessages]:
+    def rows(self, values: Any, max_bytes: int) -> list[JsonLine | OversizedLine | NestedMessages]:
         """Return the conversations in the column's values."""
         if self.kind == "nested":
             return [NestedMessages(value, self.type) for value in values.to_pylist()]
-        return [JsonLine(b"null" if value is None else value.encode()) for value in values.to_pylist()]
+        texts = [b"null" if value is None else value.encode() for value in values.to_pylist()]
+        return [JsonLine(text) if len(text) <= max_bytes else OversizedLine(len(text)) for text in texts]
 
     def array(self, written: Sequence[Any]) -> Any:
         """Return written rows as a column of the same type."""
@@ -325,7 +322,7 @@ class TableChunk:
 
     batch: Any  # the rows with every column
     column: MessageColumn  # the column with the messages
-    rows: list[JsonLine | NestedMessages]  # the conversations
+    rows: list[JsonLine | OversizedLine | NestedMessages]  # the conversations
 
     def text(self, written: Sequence[Written]) -> bytes:
         """Return the written rows as lines."""

@@ -137,7 +137,7 @@ def read_chunks(slice: Slice, job: Job, max_rows: int) -> Iterator[Chunk]:
     """Yield a slice some rows at a time; an error that the consumer raises is not taken for an error of the input."""
     with unreadable_errors(slice.source.path):
         if slice.source.kind == "parquet":
-            yield from _table_chunks(slice, job.column, max_rows)
+            yield from _table_chunks(slice, job, max_rows)
         else:
             lines = _lines(slice, job.max_bytes)
             while taken := list(itertools.islice(lines, max_rows)):
@@ -165,11 +165,11 @@ def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
                     return
 
 
-def _table_chunks(slice: Slice, column: str, max_rows: int) -> Iterator[Chunk]:
+def _table_chunks(slice: Slice, job: Job, max_rows: int) -> Iterator[Chunk]:
     arrow = arrow_module()
     with open_parquet(slice.source.path) as table:
         try:
-            found = MessageColumn.of(table.schema_arrow, column)
+            found = MessageColumn.of(table.schema_arrow, job.column)
         except ConfigurationError as error:
             raise UnreadableFile(f"{slice.source.path}: {error}") from error
         if not table.metadata.num_rows:
@@ -178,4 +178,4 @@ def _table_chunks(slice: Slice, column: str, max_rows: int) -> Iterator[Chunk]:
             return
         for batch in table.iter_batches(max_rows, row_groups=range(slice.start, slice.end), use_threads=False):
             rows = arrow.Table.from_batches([batch])
-            yield TableChunk(rows, found, found.rows(rows.column(found.name)))
+            yield TableChunk(rows, found, found.rows(rows.column(found.name), job.max_bytes))

@@ -73,7 +73,7 @@ def table_of(
     """Compact a table; with a rate limiter, in a new event loop, and ``cache`` keeps each answer of the summarizers."""
     arrow = arrow_module()
     column = MessageColumn.of(table.schema, job.column)
-    chunk, counts = TableChunk(table, column, column.rows(table.column(job.column))), BatchCounts()
+    chunk, counts = TableChunk(table, column, column.rows(table.column(job.column), job.max_bytes)), BatchCounts()
     if limiter is None:
         written = unawaited(compact_chunk(job, chunk, counts))
     else:

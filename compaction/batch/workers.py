@@ -20,7 +20,7 @@ from .job import Job
 from .parts import PartFiles, SliceResult
 from .rate_limits import RateLimiter, rate_limited
 from .report import BatchCounts
-from .rows import BadConversation, Chunk, JsonLine, OversizedLine, Row, Written
+from .rows import BadConversation, Chunk, OversizedLine, Row, Written
 from .slices import Slice, read_chunks
 from .unchanged import count_unchanged
 
@@ -89,7 +89,7 @@ async def compact_chunk(
     for place, row in enumerate(chunk.rows):
         if isinstance(row, bytes):
             written[place] = row
-        elif isinstance(row, OversizedLine) or (isinstance(row, JsonLine) and row.is_over(job.max_bytes)):
+        elif isinstance(row, OversizedLine):
             reason = f"it has {row.size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes"
             written[place] = BadConversation(reason, "Oversized")
         else:
