@@ -20,13 +20,13 @@ from .facts import NeededFactKind
 from .records import CandidateRun, ReplayedCall, ReplayedConversation, Share
 from .transcript import NeededFact, Needs
 
-AGES: Final = ((20, "up to 20"), (60, "21 to 60"), (200, "61 to 200"))
-"""Classes of age, in messages between a fact and its use; older ones are ``"over 200"``."""
+AGES: Final = ((20, "up to 20"), (60, "21 to 60"), (200, "61 to 200"), (math.inf, "over 200"))
+"""Classes of age: the most messages between a fact and its use, and the name."""
 
 
 def age_of(fact: NeededFact) -> str:
     """Return the class of a fact's age."""
-    return next((name for most, name in AGES if fact.age <= most), "over 200")
+    return next(name for most, name in AGES if fact.age <= most)
 
 
 SCORE_SHARES: Final = ("facts", "usable", "old", "words", "spans", "said", "sentences")
@@ -146,7 +146,7 @@ def _shares_of(calls: Sequence[ReplayedCall], needs_of_calls: Sequence[Needs]) -
     """Return the fields ``shares``, ``kinds`` and ``ages`` of a score."""
     shares = _no_shares()
     kinds = dict.fromkeys((kind.value for kind in NeededFactKind), Share())
-    ages = dict.fromkeys((*(name for _, name in AGES), "over 200"), Share())
+    ages = dict.fromkeys((name for _, name in AGES), Share())
     for call, needs in zip(calls, needs_of_calls, strict=False):
         usable, missing = not call.would_fail, set(call.missing_facts)
         for name, share in call.shares.items():
