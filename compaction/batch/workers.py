@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -100,33 +99,35 @@ async def compact_chunk(
         for place, row in itertools.takewhile(lambda _: not stop(), conversations):
             written[place] = await compact_row(job, row, counts, sync=True)
     else:
-        capacity = limiter.capacity
-
-        async def compact_one(place: int, row: Row) -> None:
-            async with capacity:  # first come, first served
-                if not stop():
-                    written[place] = await compact_row(job, row, counts)
-
-        with _first_error():
-            async with anyio.create_task_group() as tasks:
-                for place, row in conversations:
-                    tasks.start_soon(compact_one, place, row)
+        written |= await _compact_together(job, conversations, counts, limiter, stop)
     if len(written) < len(chunk.rows):
         raise SliceInterrupted("the batch was stopped")
     counts.bad += sum(isinstance(each, BadConversation) for each in written.values())
     return [written[place] for place in range(len(chunk.rows))]
 
 
-@contextlib.contextmanager
-def _first_error() -> Generator[None]:
-    """Raise the first error of a task group instead of the group."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        error: Any = group
-        while isinstance(error, BaseExceptionGroup):
-            error = cast("Any", error).exceptions[0]
-        raise error from None
+async def _compact_together(
+    job: Job, rows: list[tuple[int, Row]], counts: BatchCounts, limiter: RateLimiter, stop: Callable[[], bool]
+) -> dict[int, Written]:
+    """Compact as many conversations at a time as the limits allow; the first error ends all."""
+    written: dict[int, Written] = {}
+    failed: list[Exception] = []
+
+    async def compact_one(place: int, row: Row) -> None:
+        async with limiter.capacity:  # first come, first served
+            if not stop():
+                try:
+                    written[place] = await compact_row(job, row, counts)
+                except Exception as error:  # raised below: a task group would raise it in an exception group
+                    failed.append(error)
+                    tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for place, row in rows:
+            tasks.start_soon(compact_one, place, row)
+    if failed:
+        raise failed[0]
+    return written
 
 
 @attrs.define
