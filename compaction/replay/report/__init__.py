@@ -27,7 +27,7 @@ from ..records import CandidateRun, ReplayedCall, ReplayedConversation
 from ..result import CandidateSummary, ReplayResult
 from ..scores import AGES, Score
 
-__all__ = ["CALLS_PER_MONTH", "report_html", "write_report"]
+__all__ = ["CALLS_PER_MONTH", "conversation_data", "report_html", "write_report"]
 
 _SCRIPTS: Final = ("draw.js", "advice.js", "frontier.js", "charts.js", "sizes.js", "fates.js", "transcript.js", "main.js")
 
@@ -62,7 +62,7 @@ def report_html(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL,
 def _pieces(result: ReplayResult, minimum_recall: float, calls_per_month: int) -> Iterator[str]:
     """Yield the page in order; each conversation is compressed, and decompressed in the browser when it is opened."""
     head, _, tail = _asset("page.html").partition("<!-- data -->")
-    overview = overview_data(result, minimum_recall, calls_per_month)
+    overview = _overview_data(result, minimum_recall, calls_per_month)
     advice = overview["recommended"]
     sentences = [text for text in (advice["headline"], advice["rule"], *advice["reasons"]) if text]
     plain = "".join(f"<p>{html.escape(text)}</p>\n" for text in sentences).encode(errors="replace").decode()
@@ -86,7 +86,7 @@ def _json(value: Any) -> str:
 # -------------------------------------------------------------------- data, JSON-ready
 
 
-def overview_data(result: ReplayResult, minimum_recall: float, calls_per_month: int) -> dict[str, Any]:
+def _overview_data(result: ReplayResult, minimum_recall: float, calls_per_month: int) -> dict[str, Any]:
     """Return the figures over all conversations, the recommendation, and one entry per conversation; JSON-ready."""
     setting = result.setting
     return {
