@@ -29,10 +29,10 @@ from langchain_core.messages import convert_to_messages, convert_to_openai_messa
 from langchain_core.messages.utils import trim_messages
 
 from compaction import MessageIndex, compact_sync, last
-from compaction.batch.conversation import compact_row
 from compaction.batch.job import Job
 from compaction.batch.report import BatchCounts
 from compaction.batch.rows import JsonLine
+from compaction.batch.workers import compact_row
 from compaction.run import unawaited
 from compaction.strategies import Truncation
 from compaction.tokens import CharsPerToken, Memoized, ToktokCounter

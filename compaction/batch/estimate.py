@@ -12,18 +12,16 @@ import attrs
 
 from ..checks import checked_count
 from ..errors import UnreadableFile
-from ..files import unreadable_errors
 from ..index import Request
 from ..run import unawaited
 from ..strategies import Rehearsed, StrategyLike
 from ..summarizers import SummaryRequest, asks_model
 from ..summarizers.extractive import answer_offline
-from .chunks import read_chunks
 from .input_files import InputFile, Inputs, find_input_files, paths_of
 from .job import Job
 from .report import BatchCounts
 from .rows import open_parquet
-from .slices import Slice, cut_slices
+from .slices import Slice, cut_slices, read_chunks
 from .workers import compact_chunk
 
 _PLACES: Final = 20
@@ -121,26 +119,23 @@ def _spread(items: Sequence[Any], most: int) -> list[Any]:
 def _sampled_slices(source: InputFile, rows: int, max_bytes: int) -> Iterator[tuple[Slice, int]]:
     """Yield slices of an input, and how many conversations to take from each."""
     slices = cut_slices(source, _SLICE_BYTES, max_bytes)
-    if source.kind not in ("jsonl", "parquet"):
-        yield from ((slice, rows) for slice in islice(slices, 1))
-        return
-    chosen = _spread(list(slices), max(1, min(_PLACES, rows // 5)))
+    if source.kind in ("jsonl", "parquet"):
+        chosen = _spread(list(slices), max(1, min(_PLACES, rows // 5)))
+    else:
+        chosen = list(islice(slices, 1))
     yield from ((slice, -(-rows // len(chosen))) for slice in chosen)
 
 
 def _compact_first(job: Job, slice: Slice, rows: int, counts: BatchCounts) -> float:
     """Compact the first conversations of a slice, and return their share of the slice."""
-    with unreadable_errors(slice.source.path):
-        chunk = next(read_chunks(slice, job.column, rows, job.max_bytes), None)
-        if chunk is None:
-            return 0.0
-        unawaited(compact_chunk(job, chunk, counts))
-        size, taken = sum(row.size for row in chunk.rows), len(chunk.rows)
-        if slice.source.kind != "parquet":
-            share = size / (slice.end - slice.start)
-        else:
-            with open_parquet(slice.source.path) as table:
-                groups = range(slice.start, slice.end)
-                share = taken / max(1, sum(table.metadata.row_group(group).num_rows for group in groups))
+    chunk = next(read_chunks(slice, job, rows), None)
+    if chunk is None:
+        return 0.0
+    unawaited(compact_chunk(job, chunk, counts))
+    size = sum(len(row) if isinstance(row, bytes) else row.size for row in chunk.rows)
     counts.bytes_read += size
-    return share
+    if slice.source.kind != "parquet":
+        return size / (slice.end - slice.start)
+    with open_parquet(slice.source.path) as table:
+        in_slice: int = sum(table.metadata.row_group(group).num_rows for group in range(slice.start, slice.end))
+        return len(chunk.rows) / max(1, in_slice)

@@ -6,9 +6,11 @@ are joined in the order of the input, so the output does not depend on the numbe
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -25,7 +27,7 @@ from ..tokens import counter as resolve_counter
 from .input_files import InputFile, Inputs, OutputFile, find_input_files, paths_of, plan_output_files
 from .job import Job
 from .manifest import Manifest
-from .parts import PartFiles, SliceResult, atomic_writer, join_parts, size_or_none
+from .parts import PartFiles, SliceResult, atomic_writer, join_parts, size_or_none, unwritable_errors
 from .pools import AsyncPool, InlinePool, ProcessPool, WorkerPool, WorkerPoolFactory
 from .rate_limits import Limits, find_summarizers
 from .report import BatchCounts, BatchOutcome, BatchProgress, BatchReport
@@ -104,10 +106,11 @@ def compact_files(
         "targets": [attrs.asdict(target) for target in targets],
     }
     path, errors = _beside(output, "manifest.json"), _beside(output, "errors.jsonl")
-    if not restart and not path.exists():
-        _refuse_existing([*(Path(target.path) for target in targets), errors])
-    manifest = Manifest.open(path, _beside(output, "parts"), plan, restart=restart)
-    try:
+    for existing in () if restart or path.exists() else (*(Path(target.path) for target in targets), errors):
+        if existing.exists():
+            raise UnwritableFile(f"{existing}: it exists already; choose another output, or restart to replace it (--restart)")
+    manifest = Manifest(path, _beside(output, "parts"), plan, restart=restart)
+    with contextlib.closing(manifest), unwritable_errors(output, "check the folder"):
         run = BatchRun(
             job=job,
             pool=_worker_pool(WorkerConfig(job, manifest.parts), workers, limits or Limits(), stop),
@@ -122,10 +125,6 @@ def compact_files(
             clock=clock,
         )
         return run.report(run.run(), foreign)
-    except OSError as error:
-        raise UnwritableFile(f"{output}: it cannot be written ({error.strerror or error}); check the folder") from error
-    finally:
-        manifest.close()
 
 
 def _beside(output: Path, suffix: str) -> Path:
@@ -143,12 +142,6 @@ def _worker_pool(
     return InlinePool(config, stop) if processes == 1 else ProcessPool(config, processes)
 
 
-def _refuse_existing(paths: Sequence[Path]) -> None:
-    for path in paths:
-        if path.exists():
-            raise UnwritableFile(f"{path}: it exists already; choose another output, or restart to replace it (--restart)")
-
-
 @attrs.define
 class _Output:
     """Holds state: an output, and the result of each of its slices in order; ``None`` until it is finished."""
@@ -158,7 +151,7 @@ class _Output:
     is_cut: bool = False  # whether all its inputs are cut to their ends, so that ``results`` has all slices
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, slots=False)
 class BatchRun:
     """Holds state: one run of a batch. It gives slices to workers, and joins an output when its last slice is finished.
 
@@ -176,27 +169,25 @@ class BatchRun:
     on_progress: Callable[[BatchProgress], object] | None
     stop: Callable[[], bool]
     clock: Callable[[], float]
-    _outputs: list[_Output] = attrs.field(factory=list[_Output])
-    _pending: dict[Future[SliceResult], tuple[_Output, Slice]] = attrs.field(
-        factory=dict[Future[SliceResult], tuple[_Output, Slice]]
-    )
-    _failed: dict[int, str] = attrs.field(factory=dict[int, str])  # by input
-    _counts: BatchCounts = attrs.field(factory=BatchCounts)
-    _bytes_done: int = 0
-    _bytes_of_earlier_runs: int = 0
-    _interrupted: bool = False
-    _began: float = 0.0
-    _seconds_at_last_slice: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         self._began = self.clock()
         self._outputs = [_Output(target) for target in self.targets]
+        self._pending: dict[Future[SliceResult], tuple[_Output, Slice]] = {}
+        self._failed: dict[int, str] = {}  # by input
+        self._interrupted = False
+        self._counts = BatchCounts()
+        total = sum(source.size for source in self.sources)
+        self._progress = BatchProgress(
+            tally=self._counts, bytes_done=0, bytes_total=total, bytes_before=0, seconds=0.0, seconds_counted=0.0
+        )
 
     def run(self) -> BatchOutcome:
         """Process the slices that are not finished yet, and return the outcome."""
         if self.manifest.total is not None:
             self._counts.add(self.manifest.total)
-            self._bytes_done = self._bytes_of_earlier_runs = self._total_bytes
+            total = self._progress.bytes_total
+            self._progress = attrs.evolve(self._progress, bytes_done=total, bytes_before=total)
             return "finished"
         try:
             with self.pool:
@@ -220,10 +211,6 @@ class BatchRun:
         if outcome == "finished" and not self._failed:  # otherwise a later run resumes from the parts
             self.manifest.record_finished(self._counts)
         return outcome
-
-    @property
-    def _total_bytes(self) -> int:
-        return sum(source.size for source in self.sources)
 
     def _outcome(self) -> BatchOutcome:
         """Return how the run would end now: ``"finished"``, unless something stops it before its work is done."""
@@ -256,7 +243,10 @@ class BatchRun:
                         self._collect()
                     if source.number in self._failed or self._outcome() != "finished":
                         return
-                    self._submit(output, slice)
+                    output.results[slice.key] = None
+                    target = output.target
+                    task = attrs.evolve(slice, part_kind=target.kind, add_line_end=len(target.sources) > 1)
+                    self._pending[self.pool.submit(task)] = output, slice
             except UnreadableFile as error:
                 self._failed.setdefault(source.number, str(error))
         output.is_cut = not any(source.number in self._failed for source in self._sources_of(output))
@@ -270,12 +260,6 @@ class BatchRun:
         result = files.result(slice.source)
         return result if result is not None and size_or_none(files.rows) == result.size else None
 
-    def _submit(self, output: _Output, slice: Slice) -> None:
-        target = output.target
-        slice = attrs.evolve(slice, part_kind=target.kind, add_line_end=len(target.sources) > 1)
-        output.results[slice.key] = None
-        self._pending[self.pool.submit(slice)] = output, slice
-
     def _collect(self) -> None:
         """Count the pending slices that are finished; wait for one, but not for long."""
         finished, _ = wait(self._pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -288,7 +272,7 @@ class BatchRun:
             except SliceInterrupted:
                 self._interrupted = True
             else:
-                self._seconds_at_last_slice = self.clock() - self._began
+                self._progress = attrs.evolve(self._progress, seconds_counted=self.clock() - self._began)
                 self._join_if_finished(output)
         self._report_progress()
 
@@ -296,9 +280,8 @@ class BatchRun:
         """Count a finished slice; ``earlier`` if a run before this one finished it."""
         output.results[result.key] = result
         self._counts.add(result.tally)
-        self._bytes_done += result.weight
-        if earlier:
-            self._bytes_of_earlier_runs += result.weight
+        done, before = self._progress.bytes_done + result.weight, self._progress.bytes_before + earlier * result.weight
+        self._progress = attrs.evolve(self._progress, bytes_done=done, bytes_before=before)
 
     def _report_progress(self) -> None:
         if self.on_progress is None:
@@ -306,16 +289,7 @@ class BatchRun:
         counts = attrs.evolve(self._counts)
         if self.pool.limiter is not None:
             counts.add(self.pool.limiter.usage)
-        self.on_progress(
-            BatchProgress(
-                tally=counts,
-                bytes_done=self._bytes_done,
-                bytes_total=self._total_bytes,
-                bytes_before=self._bytes_of_earlier_runs,
-                seconds=self.clock() - self._began,
-                seconds_counted=self._seconds_at_last_slice,
-            )
-        )
+        self.on_progress(attrs.evolve(self._progress, tally=counts, seconds=self.clock() - self._began))
 
     # ---------------------------------------------------------------- outputs
 
@@ -339,15 +313,12 @@ class BatchRun:
 
     def _error_entries(self) -> Iterator[dict[str, Any]]:
         """Yield the entries of the finished slices in order, with the number of the line in its input."""
-        for number, results in itertools.groupby(
-            (result for output in self._outputs for result in output.results.values() if result is not None),
-            key=lambda result: result.key[0],
-        ):
-            before = 0
-            for result in results:
-                for entry in PartFiles(self.manifest.parts, result.key).errors if result.tally.bad else ():
-                    yield {"file": self.sources[number].path, **entry, "line": before + entry["line"]}
-                before += result.tally.lines
+        lines = Counter[int]()  # of each input, before the slice
+        for result in [each for output in self._outputs for each in output.results.values() if each is not None]:
+            number = result.key[0]
+            for entry in PartFiles(self.manifest.parts, result.key).errors if result.tally.bad else ():
+                yield {"file": self.sources[number].path, **entry, "line": lines[number] + entry["line"]}
+            lines[number] += result.tally.lines
 
     def report(self, outcome: BatchOutcome, foreign: Sequence[str]) -> BatchReport:
         """Return the report of this run."""

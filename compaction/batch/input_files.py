@@ -137,11 +137,7 @@ def plan_output_files(
 ) -> list[OutputFile]:
     """Return the output files: one file if the output's name has a known ending, else a file per input in that directory.
 
-    Args:
-        sources: The inputs.
-        output: A file or a directory.
-        to: How to store the outputs; ``None`` for the kind in the output's name, else the kind of each input.
-        inputs: The files and directories given as inputs; an output must not be inside one of these directories.
+    Without ``to``, they are stored as the output's name says, else as each input. None may be in one of the ``inputs``.
     """
     if to is not None and to not in get_args(FileKind):
         raise ConfigurationError(f"to={to!r}: one of {', '.join(get_args(FileKind))}", argument="to")

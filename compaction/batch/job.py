@@ -7,7 +7,6 @@ resumed with the same settings.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
@@ -22,10 +21,6 @@ from ..tokens import TokenCounter
 from ..tokens import counter as resolve_counter
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
-
-
-def _as_keys(keys: Iterable[str]) -> tuple[str, ...]:
-    return tuple(keys)
 
 
 def _counter(spec: str | TokenCounter) -> str | TokenCounter:
@@ -62,7 +57,7 @@ class Job:
     column: str = attrs.field(default="messages", kw_only=True)
     max_bytes: int = attrs.field(default=256_000_000, validator=count(1), kw_only=True)
     strict: bool = attrs.field(default=False, kw_only=True)
-    keys: tuple[str, ...] = attrs.field(default=(), converter=_as_keys, repr=False, kw_only=True)
+    keys: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...], repr=False, kw_only=True)
 
     @classmethod
     def of(cls, job: Job | StrategyLike) -> Job:

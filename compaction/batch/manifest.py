@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 
 from ..errors import StateError, UnwritableFile
 from ..json_data import data_of, json_of, natural_number
-from .parts import atomic_writer, size_or_none, state_json
+from .parts import atomic_writer, size_or_none, state_json, unwritable_errors
 from .report import BatchCounts
 
 _VERSION: Final = 3
@@ -33,51 +33,38 @@ class Manifest:
     The file has the job, the inputs with sizes and times, and the outputs. Two runs with the same plan write the same bytes. A
     run that finds the file of another plan raises an error. At the end, the file also has the counts and the outputs' sizes.
 
+    The folder of parts is created if missing, and emptied for a new batch or with ``restart``.
+
     Attributes:
-        path: The file.
-        parts: The folder of the parts.
         joined: The size of each finished output, by number.
         total: The counts of the batch, if it is finished.
         resumed: Whether an earlier run left unfinished work.
+
+    Raises:
+        StateError: If another process is running this batch, or the file has another plan or is not a manifest.
+        UnwritableFile: If it cannot be written.
     """
 
-    def __init__(self, path: Path, parts: Path, plan: dict[str, Any], lock: IO[bytes]) -> None:
+    def __init__(self, path: Path, parts: Path, plan: Mapping[str, Any], *, restart: bool) -> None:
         self.path = path
         self.parts = parts
         self.joined: dict[int, int] = {}
         self.total: BatchCounts | None = None
         self.resumed = False
-        self._plan = plan
-        self._lock = lock
-
-    @classmethod
-    def open(cls, path: Path, parts: Path, plan: Mapping[str, Any], *, restart: bool) -> Manifest:
-        """Lock the batch, read what an earlier run has finished of it, and write the plan unless all is finished.
-
-        Args:
-            path: The file.
-            parts: The folder of the parts; it is created if missing, and emptied for a new batch.
-            plan: The plan of this run, as JSON data.
-            restart: Whether to discard the work of an earlier run.
-
-        Raises:
-            StateError: If another process is running this batch, or the file has another plan or is not a manifest.
-            UnwritableFile: If it cannot be written.
-        """
-        manifest = cls(path, parts, data_of(json_of(plan, "the plan"), "the plan", dict), _lock_folder(path, parts))
+        self._plan = data_of(json_of(plan, "the plan"), "the plan", dict)
+        self._lock = _lock_folder(path, parts)
         try:
             if path.exists() and not restart:
-                manifest._read()
-                manifest.resumed = manifest.total is None
+                self._read()
+                self.resumed = self.total is None
             else:
                 for stale in _leftovers(parts):
                     stale.unlink()
-            if manifest.total is None:
-                manifest._write()
+            if self.total is None:
+                self._write()
         except BaseException:
-            manifest.close()
+            self.close()
             raise
-        return manifest
 
     def _write(self, **result: Any) -> None:
         with atomic_writer(self.path) as stream:
@@ -168,13 +155,9 @@ def _leftovers(parts: Path) -> list[Path]:
 def _lock_folder(path: Path, parts: Path) -> IO[bytes]:
     """Lock the folder of parts while the returned stream is open."""
     for _ in range(_LOCK_ATTEMPTS):
-        try:
+        with unwritable_errors(parts, "choose a folder you may write to"):
             parts.mkdir(parents=True, exist_ok=True)
             stream = (parts / _LOCK).open("ab")
-        except OSError as error:
-            raise UnwritableFile(
-                f"{parts}: it cannot be written ({error.strerror}); choose a folder you may write to"
-            ) from error
         if _is_locked(stream):
             return stream
         stream.close()

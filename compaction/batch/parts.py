@@ -29,20 +29,22 @@ from .slices import Slice
 _GZIP_LEVEL: Final = 6
 
 
+_KEPT: Final = "free some space or allow writing to the folder, then run the same again; finished work is kept"
+
+
 @contextlib.contextmanager
-def _unwritable_errors(path: Path) -> Generator[None]:
-    """Raise the errors that writing a file causes as `UnwritableFile`, with the remedy."""
+def unwritable_errors(path: Path, remedy: str = _KEPT) -> Generator[None]:
+    """Raise the errors that writing causes as `UnwritableFile`, with the remedy."""
     try:
         yield
     except OSError as error:
-        remedy = "free some space or allow writing to the folder, then run the same again; finished work is kept"
         raise UnwritableFile(f"{path}: it cannot be written ({error.strerror or error}); {remedy}") from error
 
 
 @contextlib.contextmanager
 def atomic_writer(path: Path) -> Generator[IO[bytes]]:
     """Open a file that replaces another when it is complete, as `open_replacement` does."""
-    with _unwritable_errors(path), open_replacement(path) as stream:
+    with unwritable_errors(path), open_replacement(path) as stream:
         yield stream
 
 
@@ -96,14 +98,8 @@ class PartFiles:
     def open_rows(self, kind: str, source: str) -> Generator[Callable[[Any], object]]:
         """Open the rows file; yields a function that takes a chunk's text, or its table for Parquet.
 
-        JSONL is written at once. Arrow compresses a text, and joins tables, as a whole: both are written at the end.
-
-        Args:
-            kind: How the output is stored.
-            source: The file that errors about its lines name.
-
-        Raises:
-            UnwritableFile: If it cannot be written, or a column of a table would have values of two types.
+        JSONL is written at once. Arrow compresses a text, and joins tables, as a whole: both are written at the end. An error
+        about a column with values of two types names the ``source``.
         """
         with atomic_writer(self.rows) as stream:
             if kind == "jsonl":
@@ -133,7 +129,7 @@ class PartFiles:
             "errors": errors,
         }
         path = self._path("record")
-        with _unwritable_errors(path):  # a record that a crash cut short cannot be read, so the slice is done again
+        with unwritable_errors(path):  # a record that a crash cut short cannot be read, so the slice is done again
             path.write_bytes(state_json(record))
         return result
 
@@ -156,66 +152,54 @@ def _state(source: InputFile) -> list[int]:
 
 
 def join_parts(target: OutputFile, parts: Sequence[Path], folder: Path) -> int:
-    """Join parts into an output; O(bytes), in constant memory, or with one part of a table in memory.
+    """Join parts into an output, and return its size; O(bytes), in constant memory, or with one part of a table in memory.
 
     A single part of a text becomes the output.
-
-    Returns:
-        Its size in bytes.
     """
     path = Path(target.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if not parts:
-        parts = [_empty_part(target, folder)]
+        empty = PartFiles(folder, (target.number, 0))
+        with empty.open_rows(target.kind, target.path):
+            parts = [empty.rows]
     if len(parts) == 1 and target.kind != "parquet":
         whole = parts[0]
     else:
         whole = folder / f"{target.number:06}.whole"
         with atomic_writer(whole) as stream:
-            _write_parts(target, parts, stream)
+            if target.kind == "parquet":
+                _join_tables(path, parts, stream)
+            else:
+                for part in parts:
+                    with part.open("rb") as read:
+                        shutil.copyfileobj(read, stream)
     size = whole.stat().st_size
-    try:
-        whole.replace(path)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise UnwritableFile(f"{path}: it cannot be moved here ({error.strerror or error}); check the folder") from error
-        with whole.open("rb") as read, atomic_writer(path) as stream:  # the folder of parts is a link to another disk
-            shutil.copyfileobj(read, stream)
-        whole.unlink()
+    with unwritable_errors(path, "check the folder"):
+        try:
+            whole.replace(path)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            with whole.open("rb") as read, atomic_writer(path) as stream:  # the folder of parts is a link to another disk
+                shutil.copyfileobj(read, stream)
+            whole.unlink()
     return size
-
-
-def _empty_part(target: OutputFile, folder: Path) -> Path:
-    """Write the part of an output without slices."""
-    files = PartFiles(folder, (target.number, 0))
-    with contextlib.ExitStack() as without_rows:
-        without_rows.enter_context(files.open_rows(target.kind, target.path))
-    return files.rows
-
-
-def _write_parts(target: OutputFile, parts: Sequence[Path], stream: IO[bytes]) -> None:
-    if target.kind == "parquet":
-        _join_tables(Path(target.path), parts, stream)
-        return
-    for part in parts:
-        with part.open("rb") as read:
-            shutil.copyfileobj(read, stream)
 
 
 def _join_tables(path: Path, parts: Sequence[Path], stream: IO[bytes]) -> None:
     arrow, parquet = arrow_module(), cast("Any", import_module("pyarrow.parquet"))
     filled = [part for part in parts if part.stat().st_size]
+    schemas: list[Any] = []
+    for part in filled:
+        with open_tables(part) as tables:
+            schemas.append(tables.schema)
     with _type_errors(path):
-        schemas: list[Any] = []
-        for part in filled:
-            with open_tables(part) as tables:
-                schemas.append(tables.schema)
-        empty = arrow.schema({"messages": arrow.string()})
-        schema = arrow.unify_schemas(schemas or [empty], promote_options="permissive")
+        schema = arrow.unify_schemas(schemas or [arrow.schema({"messages": arrow.string()})], promote_options="permissive")
         with parquet.ParquetWriter(stream, schema, compression="zstd") as out:
             for part in filled:
                 with open_tables(part) as tables:
-                    out.write_table(_with_schema(tables.read_all(), schema))
+                    both = [schema.empty_table(), tables.read_all()]  # the first one has all columns, in order
+                    out.write_table(arrow.concat_tables(both, promote_options="permissive"))
 
 
 @contextlib.contextmanager
@@ -244,11 +228,3 @@ def open_tables(part: Path) -> Generator[Any]:
     arrow = arrow_module()
     with arrow.OSFile(str(part)) as read, arrow.ipc.open_stream(read) as tables:
         yield tables
-
-
-def _with_schema(table: Any, schema: Any) -> Any:
-    arrow = arrow_module()
-    for field in schema:
-        if field.name not in table.schema.names:
-            table = table.append_column(field, arrow.nulls(table.num_rows, field.type))
-    return table.select(schema.names).cast(schema)

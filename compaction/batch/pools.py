@@ -23,12 +23,11 @@ from typing import Any, Self, TypeAlias
 
 import anyio
 import anyio.from_thread
-import attrs
 
 from ..errors import ConfigurationError
 from ..run import unawaited
 from .parts import SliceResult
-from .rate_limits import Limits, RateLimiter, rate_limited
+from .rate_limits import Limits, RateLimiter
 from .slices import Slice
 from .workers import WorkerConfig, compact_slice
 
@@ -154,10 +153,7 @@ def _compact_in_process(slice: Slice) -> SliceResult:
 class AsyncPool(WorkerPool):
     """Holds state: an event loop in a thread, in which many conversations await their summaries at a time.
 
-    Args:
-        config: The configuration of the workers.
-        limits: The limits for the summarizers.
-        stop: Called before each conversation; when it returns true, no more conversations are started.
+    When ``stop`` returns true, no more conversations are started.
     """
 
     max_pending = 2
@@ -171,14 +167,11 @@ class AsyncPool(WorkerPool):
 
     def __enter__(self) -> Self:
         self._portal = self._exit_stack.enter_context(anyio.from_thread.start_blocking_portal())
-        self._capacity = self._portal.call(anyio.CapacityLimiter, self.count)
-        job, cache = self._config.job, self._config.parts / "summaries.sqlite"
-        limited = attrs.evolve(job, strategy=rate_limited(job.strategy, self._limiter, cache))
-        self._config = attrs.evolve(self._config, job=limited)
+        self._config = self._config.limited(self._limiter, "summaries.sqlite")
         return self
 
     def submit(self, slice: Slice) -> Future[SliceResult]:
-        task = partial(compact_slice, limiter=self._limiter, capacity=self._capacity, stop=self._stop)
+        task = partial(compact_slice, limiter=self._limiter, stop=self._stop)
         return self._portal.start_task_soon(task, self._config, slice)
 
     def __exit__(self, *raised: object) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from operator import is_
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast
@@ -30,6 +31,7 @@ from ..summarizers import (
     usable_text,
 )
 from ..tokens import Usage
+from .job import Job
 from .report import BatchCounts
 
 _WAITS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
@@ -63,39 +65,25 @@ class Limits:
 
     def divided(self, workers: int) -> Limits:
         """Return each worker's share, for workers that cannot share a rate limiter."""
-
-        def share(limit: float | None) -> float | None:
-            return None if limit is None else limit / workers
-
         return attrs.evolve(
             self,
             concurrency=max(1, self.concurrency // workers),
-            requests_per_minute=share(self.requests_per_minute),
-            tokens_per_minute=share(self.tokens_per_minute),
+            requests_per_minute=self.requests_per_minute and self.requests_per_minute / workers,
+            tokens_per_minute=self.tokens_per_minute and self.tokens_per_minute / workers,
         )
 
 
-class _TokenBucket:
-    """Holds state: an allowance that refills over time, up to that of one second; below zero it is a debt."""
+class _Rate:
+    """Holds state: the time at which all that was sent is within a rate. What one second allows can be sent at once."""
 
     def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
-        self._rate = None if per_minute is None else per_minute / 60
+        self._seconds = 60 / per_minute if per_minute else 0.0  # that one request or token takes
         self._clock = clock
-        self._left = self._rate or 0.0
-        self._at = clock()
+        self.free_at = clock() - 1.0
 
     def take(self, amount: float) -> None:
-        if self._rate is None:
-            return
-        now = self._clock()
-        self._left = min(max(self._rate, 1.0), self._left + (now - self._at) * self._rate) - amount
-        self._at = now
-
-    @property
-    def wait_seconds(self) -> float:
-        """The time until the debt is paid."""
-        self.take(0)
-        return 0.0 if self._rate is None else max(0.0, -self._left / self._rate)
+        saved = max(1.0, self._seconds)  # a longer pause saves up no more
+        self.free_at = max(self.free_at, self._clock() - saved) + amount * self._seconds
 
 
 class RateLimiter:
@@ -110,16 +98,21 @@ class RateLimiter:
     ) -> None:
         self.limits = limits
         self.usage = BatchCounts()  # the usage that `take_usage` has not returned yet
-        self._requests = _TokenBucket(limits.requests_per_minute, clock)
-        self._tokens = _TokenBucket(limits.tokens_per_minute, clock)
+        self._requests = _Rate(limits.requests_per_minute, clock)
+        self._tokens = _Rate(limits.tokens_per_minute, clock)
         self._clock = clock
         self._sleep = sleep
         self._open_at = clock()
         self._failures = 0
 
+    @cached_property
+    def capacity(self) -> anyio.CapacityLimiter:
+        """Limits the conversations in progress; it is made when the event loop runs."""
+        return anyio.CapacityLimiter(self.limits.concurrency)
+
     async def acquire(self, tokens: int) -> None:
         """Wait until a request may be sent, and count it."""
-        while (wait := max(self._open_at - self._clock(), self._requests.wait_seconds, self._tokens.wait_seconds)) > 0:
+        while (wait := max(self._open_at, self._requests.free_at, self._tokens.free_at) - self._clock()) > 0:
             await self._sleep(wait)
         self._requests.take(1)
         self._tokens.take(tokens)
@@ -232,14 +225,14 @@ def _retry_after(error: BaseException | None, default: float) -> float | None:
 # -------------------------------------------------------------------- the summarizers inside a strategy
 
 
-def rate_limited(strategy: Strategy, rate_limiter: RateLimiter, cache: Path | None = None) -> Strategy:
-    """Return a strategy whose summarizers wait for a rate limiter; with a cache, that file keeps each answer."""
+def rate_limited(job: Job, rate_limiter: RateLimiter, cache: Path | None = None) -> Job:
+    """Return a job whose strategy's summarizers wait for a rate limiter; with a cache, that file keeps each answer."""
 
     def limited(summarizer: Summarizer) -> Summarizer:
         inner = LimitedSummarizer(summarizer, rate_limiter)
         return inner if cache is None else CachedSummarizer(inner, cache)
 
-    return replace_summarizers(strategy, limited)
+    return attrs.evolve(job, strategy=replace_summarizers(job.strategy, limited))
 
 
 def limiter_for(strategy: Strategy, limits: Limits | None) -> RateLimiter | None:

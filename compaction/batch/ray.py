@@ -28,7 +28,7 @@ from ..strategies import StrategyLike
 from .job import Job
 from .parts import SliceResult, atomic_writer, open_tables, write_table
 from .pools import WorkerPool, WorkerPoolFactory
-from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
+from .rate_limits import Limits, limiter_for
 from .slices import Slice
 from .table import check_on_error, table_of
 from .workers import WorkerConfig, compact_slice
@@ -121,20 +121,11 @@ class _RayWorker:
         try:
             if self._limiter is None:
                 return unawaited(compact_slice(self._config, slice))
-            return anyio.run(_compact_limited, self._config, self._limiter, slice)
+            cache = f"{slice.source.number:06}-{slice.number:08}.sqlite"
+            config = self._config.limited(self._limiter, cache)
+            return anyio.run(partial(compact_slice, config, slice, limiter=self._limiter))
         except Exception as error:
             return error
-
-
-async def _compact_limited(config: WorkerConfig, limiter: RateLimiter, slice: Slice) -> SliceResult:
-    """Compact a slice with a strategy that awaits summaries.
-
-    It is not a method, because Ray runs all methods of a class in an event loop if one of them is async.
-    """
-    cache = config.parts / f"{slice.source.number:06}-{slice.number:08}.sqlite"
-    job = attrs.evolve(config.job, strategy=rate_limited(config.job.strategy, limiter, cache))
-    capacity = anyio.CapacityLimiter(limiter.limits.concurrency)
-    return await compact_slice(attrs.evolve(config, job=job), slice, limiter=limiter, capacity=capacity)
 
 
 def compact_dataset(
@@ -203,8 +194,11 @@ class _DatasetMapper:
     def __call__(self, table: Any) -> Any:
         if self._checkpoints is None:
             return table_of(self._job, table, on_error=self._on_error, limiter=self._limiter)
-        name = _digest(table, [self._job.described(), self._on_error])
-        part = self._checkpoints / f"{name}.part"
+        rows = io.BytesIO()
+        write_table(table.combine_chunks(), rows, compression=None)
+        digest = hashlib.blake2b(rows.getbuffer(), digest_size=16)
+        digest.update(json.dumps([self._job.described(), self._on_error], sort_keys=True).encode())
+        part = self._checkpoints / f"{digest.hexdigest()}.part"
         if part.exists():
             with open_tables(part) as tables:
                 return tables.read_all()
@@ -213,12 +207,3 @@ class _DatasetMapper:
         with atomic_writer(part) as stream:
             write_table(compacted, stream)
         return compacted
-
-
-def _digest(table: Any, settings: Any) -> str:
-    """Return a digest of a table's rows and of settings."""
-    stream = io.BytesIO()
-    write_table(table.combine_chunks(), stream, compression=None)
-    digest = hashlib.blake2b(stream.getbuffer(), digest_size=16)
-    digest.update(json.dumps(settings, sort_keys=True).encode())
-    return digest.hexdigest()

@@ -13,46 +13,27 @@ from ..result import CompactionResult
 
 @attrs.define(kw_only=True)
 class BatchCounts:
-    """Holds state: sums over the conversations processed so far.
+    """Holds state: sums over the conversations processed so far."""
 
-    Args:
-        conversations: Conversations read, the bad ones included.
-        changed: Conversations that were edited.
-        uncounted: Conversations written unchanged without counting their tokens, because the strategy never runs for
-            conversations of this size.
-        bad: Conversations left out of the output, each with a reason.
-        degraded: Conversations in which a step failed and its failure policy was applied.
-        over_target: Conversations that are still over their target.
-        messages_before: Messages read, without those of bad conversations.
-        messages_after: Messages written.
-        tokens_before: Tokens of the messages read, without those of uncounted conversations.
-        tokens_after: Tokens of the messages written, without those of uncounted conversations.
-        bytes_read: Bytes of text read, uncompressed.
-        bytes_written: Bytes of text written, before compression.
-        lines: Lines or rows of the input.
-        seconds: CPU seconds; 0 where conversations wait for a summarizer.
-        requests: Requests to a summarizer.
-        prompt_tokens: Tokens sent to it, as the server reports them, else estimated.
-        completion_tokens: Tokens it returned.
-    """
-
-    conversations: int = 0
-    changed: int = 0
+    conversations: int = 0  # conversations read, the bad ones included
+    changed: int = 0  # conversations that were edited
+    # conversations written unchanged without counting their tokens, because the strategy never runs for conversations of
+    # this size
     uncounted: int = 0
-    bad: int = 0
-    degraded: int = 0
-    over_target: int = 0
-    messages_before: int = 0
-    messages_after: int = 0
-    tokens_before: int = 0
-    tokens_after: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-    lines: int = 0
-    seconds: float = 0.0
-    requests: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    bad: int = 0  # conversations left out of the output, each with a reason
+    degraded: int = 0  # conversations in which a step failed and its failure policy was applied
+    over_target: int = 0  # conversations that are still over their target
+    messages_before: int = 0  # messages read, without those of bad conversations
+    messages_after: int = 0  # messages written
+    tokens_before: int = 0  # tokens of the messages read, without those of uncounted conversations
+    tokens_after: int = 0  # tokens of the messages written, without those of uncounted conversations
+    bytes_read: int = 0  # bytes of text read, uncompressed
+    bytes_written: int = 0  # bytes of text written, before compression
+    lines: int = 0  # lines or rows of the input
+    seconds: float = 0.0  # CPU seconds; 0 where conversations wait for a summarizer
+    requests: int = 0  # requests to a summarizer
+    prompt_tokens: int = 0  # tokens sent to it, as the server reports them, else estimated
+    completion_tokens: int = 0  # tokens it returned
 
     def count(self, result: CompactionResult) -> None:
         """Count one compacted conversation."""

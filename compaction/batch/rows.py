@@ -4,10 +4,15 @@ orjson parses the lines if it is installed. Only a line that changed is read aga
 the text around the messages stays the same. A column has JSON text, or nested lists of structs with nulls for the keys that a
 message lacks: they are removed before a message is read, and an unchanged message is written with them. pyarrow is imported
 when it is first needed.
+
+A chunk is the lines or rows that a worker has in memory at a time. Lines written as lines and rows written as rows lose
+nothing. If a row becomes a line, its columns become fields. If a line becomes a row, its messages become JSON text, plain
+fields become columns, and other fields become JSON text.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import json
@@ -23,8 +28,8 @@ from ..installation import install_line
 
 BUFFER_BYTES: Final = 1_048_576
 """The size of the pieces in which files are read."""
+_MESSAGES: Final = "messages"
 _FIELD: Final = b'"messages"'
-
 
 _orjson: Any = None
 with contextlib.suppress(ImportError):
@@ -50,22 +55,22 @@ def dump_json(value: Any) -> bytes:
 
 
 @attrs.frozen
+class BadConversation:
+    """A conversation that is left out of the output."""
+
+    reason: str
+    error: str  # the name of the error's class, or of the rule
+
+
+Written: TypeAlias = bytes | list[Any] | BadConversation
+"""The outcome of a row: the line to write, or the value of a nested column, or why there is none."""
+
+
+@attrs.frozen
 class OversizedLine:
     """A line that is too long to be read."""
 
     size: int  # in bytes
-
-
-@attrs.frozen
-class BlankLine:
-    """A line of white space. It is not a conversation, and is written unchanged."""
-
-    text: bytes
-
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-        return len(self.text)
 
 
 def bounded_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes | OversizedLine]:
@@ -135,6 +140,59 @@ class JsonLine:
             _read_strictly(self.text)  # raises an error with the reason
             raise
         return text + b"\n" if self.add_line_end and not text.endswith(b"\n") else text
+
+
+@attrs.frozen
+class LineChunk:
+    """Consecutive lines."""
+
+    rows: list[JsonLine | OversizedLine | bytes]  # bytes: a line of white space, which is no conversation and stays as it is
+
+    def text(self, written: Sequence[Written]) -> bytes:
+        """Return the written rows as lines, without each `BadConversation`."""
+        return b"".join([each for each in written if isinstance(each, bytes)])
+
+    def table(self, written: Sequence[Written]) -> Any:
+        """Return the written rows as an Arrow table."""
+        arrow = arrow_module()
+        records = [
+            _record(parse_json(each))
+            for row, each in zip(self.rows, written, strict=True)
+            if isinstance(row, JsonLine) and isinstance(each, bytes)
+        ]
+        names = list(dict.fromkeys(name for record in records for name in record)) or [_MESSAGES]
+        columns = {name: [record.get(name) for record in records] for name in names}
+        arrays = [
+            arrow.array(values if _is_plain(values) else [_json(value) for value in values]) for values in columns.values()
+        ]
+        return arrow.table(arrays, names=names)
+
+    def original(self, place: int) -> dict[str, Any]:
+        """Return the fields of an error entry that show a bad conversation."""
+        row = self.rows[place]
+        if isinstance(row, OversizedLine):
+            return {"original": None, "bytes": row.size}
+        text = row if isinstance(row, bytes) else row.text
+        try:
+            return {"original": text.decode().removesuffix("\n")}
+        except UnicodeDecodeError:
+            return {"original": None, "original_base64": base64.b64encode(text).decode()}
+
+
+def _record(value: Any) -> dict[str, Any]:
+    """Return a line's fields as the columns of a row, its messages as JSON text."""
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {_MESSAGES: value}
+    plain = {escaped(name): escaped(each) if isinstance(each, str) else each for name, each in fields.items()}
+    return {**plain, _MESSAGES: dump_json(fields[_MESSAGES]).decode()}
+
+
+def _is_plain(values: Sequence[Any]) -> bool:
+    kinds: set[Any] = {type(value) for value in values if value is not None}
+    return len(kinds) <= 1 and not kinds & {dict, list} and all(not isinstance(v, int) or abs(v) < 1 << 63 for v in values)
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else dump_json(value).decode()
 
 
 # -------------------------------------------------------------------- tables
@@ -242,11 +300,12 @@ class MessageColumn:
             argument="column",
         )
 
-    def rows(self, values: Any) -> list[JsonLine | NestedMessages]:
+    def rows(self, values: Any, max_bytes: int) -> list[JsonLine | OversizedLine | NestedMessages]:
         """Return the conversations in the column's values."""
         if self.kind == "nested":
             return [NestedMessages(value, self.type) for value in values.to_pylist()]
-        return [JsonLine(b"null" if value is None else value.encode()) for value in values.to_pylist()]
+        texts = [b"null" if value is None else value.encode() for value in values.to_pylist()]
+        return [JsonLine(text) if len(text) <= max_bytes else OversizedLine(len(text)) for text in texts]
 
     def array(self, written: Sequence[Any]) -> Any:
         """Return written rows as a column of the same type."""
@@ -255,6 +314,62 @@ class MessageColumn:
             return arrow.array(list(written), type=self.type)
         text = arrow.array([None if each is None else each.decode() for each in written], type=arrow.large_string())
         return text.cast(self.type)
+
+
+@attrs.frozen
+class TableChunk:
+    """Consecutive rows of a table."""
+
+    batch: Any  # the rows with every column
+    column: MessageColumn  # the column with the messages
+    rows: list[JsonLine | OversizedLine | NestedMessages]  # the conversations
+
+    def text(self, written: Sequence[Written]) -> bytes:
+        """Return the written rows as lines."""
+        others: list[dict[str, Any]] = self.batch.drop_columns([self.column.name]).to_pylist() or [{}] * len(written)
+        return b"".join(
+            [_line(fields, each) for fields, each in zip(others, written, strict=True) if not isinstance(each, BadConversation)]
+        )
+
+    def table(self, written: Sequence[Written]) -> Any:
+        """Return the written rows as an Arrow table."""
+        arrow = arrow_module()
+        good = [place for place, each in enumerate(written) if not isinstance(each, BadConversation)]
+        kept = self.batch if len(good) == len(written) else self.batch.take(arrow.array(good, arrow.int64()))
+        place = self.batch.schema.get_field_index(self.column.name)
+        field = self.batch.schema.field(place)
+        return kept.set_column(place, field, self.column.array([written[each] for each in good]))
+
+    def unchanged(self, place: int) -> bytes | list[Any]:
+        """Return the original value of a row, in the form that `table` takes."""
+        value = self.batch.column(self.column.name)[place].as_py()
+        return value.encode() if isinstance(value, str) else value
+
+    def original(self, place: int) -> dict[str, Any]:
+        """Return the fields of an error entry that show a bad conversation."""
+        [fields] = self.batch.slice(place, 1).to_pylist()
+        return {"original": json.dumps(fields, ensure_ascii=False, default=str)}
+
+
+Chunk: TypeAlias = LineChunk | TableChunk
+"""Consecutive conversations of a slice."""
+
+
+def _line(fields: dict[str, Any], messages: bytes | list[Any]) -> bytes:
+    """Return a row as a line with its columns as fields and its messages under ``messages``."""
+    if _MESSAGES in fields:
+        raise ConfigurationError(f"another column is called {_MESSAGES!r}, like the messages of a line; rename it")
+    if isinstance(messages, list):
+        text = dump_json(NestedMessages(messages, None).read())
+    else:
+        text = messages if b"\n" not in messages else dump_json(parse_json(messages))
+    try:
+        start = dump_json(fields)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"JSON cannot represent a column's value ({error}); write Parquet, or drop the column"
+        ) from error
+    return b'%b%b"messages":%b}\n' % (start[:-1], b"," if fields else b"", text)
 
 
 Row: TypeAlias = JsonLine | NestedMessages

@@ -9,15 +9,29 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import itertools
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import attrs
 
+from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
 from .input_files import FileKind, InputFile
-from .rows import BUFFER_BYTES, OversizedLine, arrow_module, bounded_lines, open_parquet
+from .job import Job
+from .rows import (
+    BUFFER_BYTES,
+    Chunk,
+    JsonLine,
+    LineChunk,
+    MessageColumn,
+    OversizedLine,
+    TableChunk,
+    arrow_module,
+    bounded_lines,
+    open_parquet,
+)
 
 
 @attrs.frozen
@@ -114,3 +128,54 @@ def _table_slices(source: InputFile, size: int) -> Iterator[Slice]:
                 position = source.size * end // groups
                 yield Slice(source, number, start, end, weight=position - read)
                 start, held, read, number = end, 0, position, number + 1
+
+
+# -------------------------------------------------------------------- reading
+
+
+def read_chunks(slice: Slice, job: Job, max_rows: int) -> Iterator[Chunk]:
+    """Yield a slice some rows at a time; an error that the consumer raises is not taken for an error of the input."""
+    with unreadable_errors(slice.source.path):
+        if slice.source.kind == "parquet":
+            yield from _table_chunks(slice, job, max_rows)
+        else:
+            lines = _lines(slice, job.max_bytes)
+            while taken := list(itertools.islice(lines, max_rows)):
+                yield LineChunk(
+                    [
+                        line if isinstance(line, OversizedLine) or line.isspace() else JsonLine(line, slice.add_line_end)
+                        for line in taken
+                    ]
+                )
+
+
+def _lines(slice: Slice, max_bytes: int) -> Iterator[bytes | OversizedLine]:
+    if slice.oversized:
+        yield OversizedLine(slice.oversized)
+    elif slice.text is not None:
+        yield from io.BytesIO(slice.text)  # one line at a time: a slice may have millions of empty ones
+    else:
+        with Path(slice.source.path).open("rb", buffering=BUFFER_BYTES) as stream:
+            stream.seek(slice.start)
+            left = slice.end - slice.start
+            for line in bounded_lines(stream, max_bytes):
+                yield line
+                left -= line.size if isinstance(line, OversizedLine) else len(line)
+                if left <= 0:
+                    return
+
+
+def _table_chunks(slice: Slice, job: Job, max_rows: int) -> Iterator[Chunk]:
+    arrow = arrow_module()
+    with open_parquet(slice.source.path) as table:
+        try:
+            found = MessageColumn.of(table.schema_arrow, job.column)
+        except ConfigurationError as error:
+            raise UnreadableFile(f"{slice.source.path}: {error}") from error
+        if not table.metadata.num_rows:
+            empty = table.schema_arrow.empty_table()
+            yield TableChunk(empty, found, [])
+            return
+        for batch in table.iter_batches(max_rows, row_groups=range(slice.start, slice.end), use_threads=False):
+            rows = arrow.Table.from_batches([batch])
+            yield TableChunk(rows, found, found.rows(rows.column(found.name), job.max_bytes))

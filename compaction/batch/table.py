@@ -6,21 +6,19 @@ each of their batches.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
-import attrs
 
 from ..errors import ConfigurationError, InputError
 from ..run import unawaited
 from ..strategies import StrategyLike
-from .chunks import TableChunk
-from .conversation import BadConversation, Written
 from .job import Job
 from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited
 from .report import BatchCounts
-from .rows import MessageColumn, arrow_module, escaped
+from .rows import BadConversation, MessageColumn, TableChunk, arrow_module, escaped
 from .workers import compact_chunk
 
 ERROR_COLUMN = "compaction_error"
@@ -75,11 +73,11 @@ def table_of(
     """Compact a table; with a rate limiter, in a new event loop, and ``cache`` keeps each answer of the summarizers."""
     arrow = arrow_module()
     column = MessageColumn.of(table.schema, job.column)
-    chunk, counts = TableChunk(table, column, column.rows(table.column(job.column))), BatchCounts()
+    chunk, counts = TableChunk(table, column, column.rows(table.column(job.column), job.max_bytes)), BatchCounts()
     if limiter is None:
         written = unawaited(compact_chunk(job, chunk, counts))
     else:
-        written = anyio.run(_compacted, attrs.evolve(job, strategy=rate_limited(job.strategy, limiter, cache)), chunk, limiter)
+        written = anyio.run(partial(compact_chunk, rate_limited(job, limiter, cache), chunk, counts, limiter=limiter))
     bad = {place: each for place, each in enumerate(written) if isinstance(each, BadConversation)}
     if bad and on_error == "raise":
         place, first = next(iter(bad.items()))
@@ -91,8 +89,3 @@ def table_of(
         return compacted
     reasons = [escaped(bad[place].reason) if place in bad else None for place in range(len(written))]
     return compacted.append_column(ERROR_COLUMN, arrow.array(reasons, arrow.string()))
-
-
-async def _compacted(job: Job, chunk: TableChunk, limiter: RateLimiter) -> list[Written]:
-    capacity = anyio.CapacityLimiter(limiter.limits.concurrency)
-    return await compact_chunk(job, chunk, BatchCounts(), capacity=capacity)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import anyio
 import attrs
 
-from ..errors import CompactionError
-from ..files import unreadable_errors
-from .chunks import Chunk, read_chunks
-from .conversation import BadConversation, Written, compact_row
+from ..errors import CompactionError, ConfigurationError, InputError, StateError, SyncDriverError
+from ..run import compact, compact_sync
 from .input_files import FileKind
 from .job import Job
 from .parts import PartFiles, SliceResult
-from .rate_limits import RateLimiter
+from .rate_limits import RateLimiter, rate_limited
 from .report import BatchCounts
-from .rows import BlankLine, JsonLine, OversizedLine, Row
-from .slices import Slice
+from .rows import BadConversation, Chunk, OversizedLine, Row, Written
+from .slices import Slice, read_chunks
+from .unchanged import count_unchanged
 
 _ROWS: Final = 128  # in memory at a time
 _WAITING_ROWS: Final = 4_096  # the same, where conversations wait for a summarizer
@@ -49,26 +47,21 @@ class WorkerConfig:
     job: Job
     parts: Path
 
+    def limited(self, limiter: RateLimiter, cache: str) -> WorkerConfig:
+        """Return it with summarizers that wait for a rate limiter; a file of that name, among the parts, keeps each answer."""
+        return attrs.evolve(self, job=rate_limited(self.job, limiter, self.parts / cache))
+
 
 async def compact_slice(
-    config: WorkerConfig,
-    slice: Slice,
-    *,
-    limiter: RateLimiter | None = None,
-    capacity: anyio.CapacityLimiter | None = None,
-    stop: Callable[[], bool] = _never,
+    config: WorkerConfig, slice: Slice, *, limiter: RateLimiter | None = None, stop: Callable[[], bool] = _never
 ) -> SliceResult:
     """Compact a slice, and write its part and its record.
 
-    Args:
-        config: The configuration of the worker.
-        slice: The slice.
-        limiter: The rate limiter of the summarizers, whose usage is counted.
-        capacity: Limits the conversations in progress at a time; ``None`` for one after the other, without awaiting.
-        stop: Returns true to start no other conversation, and leave the slice unfinished.
+    With the rate limiter of the job's summarizers, several conversations are in progress at a time, and its usage is counted.
+    Without, they come one after the other, and nothing is awaited.
 
     Raises:
-        SliceInterrupted: If ``stop`` returned true.
+        SliceInterrupted: If ``stop`` returned true: no other conversation is started, and the slice is left unfinished.
         UnreadableFile: If the slice cannot be read.
         UnwritableFile: If its part cannot be written.
         ConfigurationError: If the job fails for every conversation.
@@ -76,8 +69,8 @@ async def compact_slice(
     began, counts, files = time.process_time(), BatchCounts(), PartFiles(config.parts, slice.key)
     with files.open_rows(slice.part_kind, slice.source.path) as out:
         part = _PartWriter(out, slice.part_kind, counts, slice.weight)
-        for chunk in _chunks_of(slice, config.job, _ROWS if limiter is None else _WAITING_ROWS):
-            part.write(chunk, await compact_chunk(config.job, chunk, counts, capacity=capacity, stop=stop))
+        for chunk in read_chunks(slice, config.job, _ROWS if limiter is None else _WAITING_ROWS):
+            part.write(chunk, await compact_chunk(config.job, chunk, counts, limiter=limiter, stop=stop))
     counts.bytes_read = slice.weight if slice.source.kind == "parquet" else slice.end - slice.start
     if limiter is None:
         counts.seconds = time.process_time() - began
@@ -86,72 +79,55 @@ async def compact_slice(
     return files.finish(slice, part.entries(), counts)
 
 
-def _chunks_of(slice: Slice, job: Job, rows: int) -> Iterator[Chunk]:
-    """Yield a slice some rows at a time; an error that the consumer raises is not taken for an error of the input."""
-    with unreadable_errors(slice.source.path):
-        yield from read_chunks(slice, job.column, rows, job.max_bytes)
-
-
 async def compact_chunk(
-    job: Job,
-    chunk: Chunk,
-    counts: BatchCounts,
-    *,
-    capacity: anyio.CapacityLimiter | None = None,
-    stop: Callable[[], bool] = _never,
+    job: Job, chunk: Chunk, counts: BatchCounts, *, limiter: RateLimiter | None = None, stop: Callable[[], bool] = _never
 ) -> list[Written]:
     """Compact the conversations of a chunk as `compact_slice` does, and return in order what to write for each."""
-    counts.lines += len(chunk.rows)
     written: dict[int, Written] = {}  # by place in the chunk
     conversations: list[tuple[int, Row]] = []
     for place, row in enumerate(chunk.rows):
-        if isinstance(row, BlankLine):
-            written[place] = row.text
-        elif isinstance(row, OversizedLine) or _is_oversized(row, job):
-            written[place] = _oversized(row, job, counts)
+        if isinstance(row, bytes):
+            written[place] = row
+        elif isinstance(row, OversizedLine):
+            reason = f"it has {row.size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes"
+            written[place] = BadConversation(reason, "Oversized")
         else:
             conversations.append((place, row))
-    if capacity is None:
+    counts.lines += len(chunk.rows)
+    counts.conversations += sum(not isinstance(row, bytes) for row in chunk.rows)
+    if limiter is None:
         for place, row in itertools.takewhile(lambda _: not stop(), conversations):
             written[place] = await compact_row(job, row, counts, sync=True)
     else:
-
-        async def compact_one(place: int, row: Row, capacity: anyio.CapacityLimiter) -> None:
-            async with capacity:  # first come, first served
-                if not stop():
-                    written[place] = await compact_row(job, row, counts)
-
-        with _first_error():
-            async with anyio.create_task_group() as tasks:
-                for place, row in conversations:
-                    tasks.start_soon(compact_one, place, row, capacity)
+        written |= await _compact_together(job, conversations, counts, limiter, stop)
     if len(written) < len(chunk.rows):
         raise SliceInterrupted("the batch was stopped")
+    counts.bad += sum(isinstance(each, BadConversation) for each in written.values())
     return [written[place] for place in range(len(chunk.rows))]
 
 
-@contextlib.contextmanager
-def _first_error() -> Generator[None]:
-    """Raise the first error of a task group instead of the group."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        error: Any = group
-        while isinstance(error, BaseExceptionGroup):
-            error = cast("Any", error).exceptions[0]
-        raise error from None
+async def _compact_together(
+    job: Job, rows: list[tuple[int, Row]], counts: BatchCounts, limiter: RateLimiter, stop: Callable[[], bool]
+) -> dict[int, Written]:
+    """Compact as many conversations at a time as the limits allow; the first error ends all."""
+    written: dict[int, Written] = {}
+    failed: list[Exception] = []
 
+    async def compact_one(place: int, row: Row) -> None:
+        async with limiter.capacity:  # first come, first served
+            if not stop():
+                try:
+                    written[place] = await compact_row(job, row, counts)
+                except Exception as error:  # raised below: a task group would raise it in an exception group
+                    failed.append(error)
+                    tasks.cancel_scope.cancel()
 
-def _is_oversized(row: Row, job: Job) -> bool:
-    return isinstance(row, JsonLine) and row.size - row.text.endswith(b"\n") > job.max_bytes
-
-
-def _oversized(row: OversizedLine | Row, job: Job, counts: BatchCounts) -> BadConversation:
-    """Count and return an oversized line."""
-    counts.conversations += 1
-    counts.bad += 1
-    reason = f"it has {row.size:,} bytes, more than the {job.max_bytes:,} that are read; raise max_bytes"
-    return BadConversation(reason, "Oversized")
+    async with anyio.create_task_group() as tasks:
+        for place, row in rows:
+            tasks.start_soon(compact_one, place, row)
+    if failed:
+        raise failed[0]
+    return written
 
 
 @attrs.define
@@ -189,3 +165,36 @@ class _PartWriter:
         reason = f"{unlisted:,} bad conversations from this line on are not listed; there are too many for their size"
         last = {"line": self._first_unlisted, "reason": reason, "error": "NotListed", "original": None, "count": unlisted}
         return [*self._errors, last]
+
+
+# -------------------------------------------------------------------- one conversation
+
+
+async def compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool = False) -> Written:
+    """Compact one conversation, and count it unless it is bad.
+
+    If the strategy awaits nothing (``sync``), this coroutine does not either, see `compaction.run.unawaited`.
+
+    Raises:
+        ConfigurationError: If the job fails for every conversation.
+        SyncDriverError: If the strategy awaits something in spite of ``sync``.
+        StateError: If a file that the strategy uses cannot be read or written.
+    """
+    try:
+        messages = row.read()
+        if count_unchanged(job, row, messages, counts):
+            return row.write(messages, messages)
+        options = job.options
+        result = compact_sync(messages, job.strategy, **options) if sync else await compact(messages, job.strategy, **options)
+        if (reason := job.objection(messages, result)) is not None:
+            return BadConversation(reason, "strict")
+        written = row.write(messages, result.messages)
+    except (ConfigurationError, SyncDriverError, StateError):
+        raise  # every other conversation would raise it too
+    except RecursionError:
+        return BadConversation("it is nested too deeply; write the inner part as a string", "RecursionError")
+    except Exception as error:
+        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        return BadConversation(reason, type(error).__name__)
+    counts.count(result)
+    return written

@@ -1,10 +1,15 @@
-"""``compaction compact``: make the conversations of a file fit a context window or a budget."""
+"""``compaction compact``: make the conversations of a file fit a context window or a budget.
+
+The report is a verdict of three lines, and on request the details; as a dictionary, ``--json`` writes it as it is.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import anyio
 import attrs
@@ -14,35 +19,36 @@ from .. import config
 from ..errors import ConfigurationError
 from ..files import FileConversation, write_text
 from ..formats import MessageFormat, resolve
-from ..index import RunContext
-from ..result import Step
+from ..index import Metrics, RunContext, named
+from ..result import CompactionResult, Step
 from ..run import compact, compact_sync
-from ..strategies import Strategy
+from ..strategies import QUOTES_A_PART, Strategy
 from ..tokens import TokenCounter
-from .compact_report import ConversationReport, FileReport, Totals, show_compaction
+from . import options
 from .exit_codes import ExitCode, error_context
-from .options import (
-    STANDARD,
-    AsJson,
-    CounterName,
-    FormatName,
-    Input,
-    ModelTableFile,
-    Output,
-    PipelineFile,
-    PresetName,
-    ReserveOutput,
-    Window,
-    find_counter,
-    find_preset,
-    not_both,
-    open_output,
-    parse_size,
-    read_input,
-    signing_keys,
-    window_tokens,
+from .printing import (
+    Column,
+    number_columns,
+    open_console,
+    percent,
+    plural,
+    print_json,
+    print_lines,
+    print_table,
+    printable,
+    short_location,
 )
-from .printing import print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_VERBS: Final = {
+    "Drop": "dropped",
+    "Replace": "replaced",
+    "Restore": "brought back",
+    "Rewrite": "shortened",
+    "Together": "changed together",
+}
 
 
 @attrs.frozen
@@ -56,27 +62,19 @@ class CompactionPlan:
 
 
 def compact_command(
-    source: Input,
+    source: options.Input,
     *,
-    output: Output = STANDARD,
-    preset: PresetName = None,
-    pipeline: PipelineFile = None,
-    window: Window = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            parser=parse_size,
-            metavar="SIZE",
-            help="Instead of --window: tokens the result may have. Gentle steps come first; if they do not suffice, the oldest "
-            "messages are dropped.",
-        ),
-    ] = None,
-    reserve_output: ReserveOutput = None,
-    models: ModelTableFile = None,
-    counter: CounterName = "auto",
-    format: FormatName = None,
+    output: options.Output = options.STANDARD,
+    preset: options.PresetName = None,
+    pipeline: options.PipelineFile = None,
+    window: options.Window = None,
+    budget: options.Budget = None,
+    reserve_output: options.ReserveOutput = None,
+    models: options.ModelTableFile = None,
+    counter: options.CounterName = "auto",
+    format: options.FormatName = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each step with its reason.")] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> int:
     """Make conversations fit a context window or a budget.
 
@@ -84,31 +82,31 @@ def compact_command(
     rule of its format that it did not break before; the output is written all the same.
     """
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
-    counting, note = find_counter(counter)
-    target, stream = open_output(output)
-    compacted: list[ConversationReport] = []
+    counting, note = options.find_counter(counter)
+    target, stream = options.open_output(output)
+    compacted: list[dict[str, Any]] = []
     with write_text(target) as write:
-        for conversation in read_input(source):
+        for conversation in options.read_input(source):
             with error_context(conversation.where):
                 text, report_on_one = _compacted(conversation, plan, counting, resolve(format, conversation.messages))
             write(text)
             compacted.append(report_on_one)
-    report = FileReport(
-        file=source,
-        output="standard output" if output == STANDARD else output,
-        counter=counting.name,
-        exact=counting.exact,
-        note=note,
-        strategy=repr(plan.strategy),
-        budget=plan.budget,
-        conversations=compacted,
-        totals=Totals.of(compacted),
-    )
+    report = {
+        "file": source,
+        "output": "standard output" if output == options.STANDARD else output,
+        "counter": counting.name,
+        "exact": counting.exact,
+        "note": note,
+        "strategy": repr(plan.strategy),
+        "budget": plan.budget,
+        "conversations": compacted,
+        "totals": _totals_of(compacted),
+    }
     if as_json:
         print_json(report, stream)
     else:
-        show_compaction(report, stream, verbose=verbose)
-    return ExitCode.DONE if report.is_well else ExitCode.FOUND
+        _show_compaction(report, stream, verbose=verbose)
+    return ExitCode.DONE if _is_well(report) else ExitCode.FOUND
 
 
 def plan_compaction(
@@ -121,21 +119,21 @@ def plan_compaction(
     models: Path | None,
 ) -> CompactionPlan:
     """Return the plan that the options describe."""
-    not_both("--preset", preset, "--config", pipeline)
-    known = find_preset(preset or ("token_budget" if window is None else "context_window"))
+    options.not_both("--preset", preset, "--config", pipeline)
+    known = options.find_preset(preset or ("token_budget" if window is None else "context_window"))
     if pipeline is not None or known.size is None:
         if reserve_output is not None:
             raise ConfigurationError("--reserve-output is for presets of a window; name a lower --budget")
-        limit = None if window is None else window_tokens(window, models)
+        limit = None if window is None else options.window_tokens(window, models)
         strategy = known.make() if pipeline is None else config.load(pipeline)
         return CompactionPlan(strategy, limit if budget is None else budget, limit, awaits=pipeline is not None)
-    not_both("--window", window, "--budget", budget)
+    options.not_both("--window", window, "--budget", budget)
     if window is None and budget is None:
         raise ConfigurationError("give one of --window and --budget, for example --window 32k")
     if (budget is None) != (known.size == "window"):
         raise ConfigurationError(f"--preset {preset} takes --{known.size}, for example --{known.size} 32k")
     if window is not None:
-        limit = window_tokens(window, models, reserve_output)
+        limit = options.window_tokens(window, models, reserve_output)
         return CompactionPlan(known.make(limit), limit)
     if reserve_output is not None:
         raise ConfigurationError("--reserve-output is a part of --window; with --budget, name a lower budget")
@@ -144,19 +142,183 @@ def plan_compaction(
 
 def _compacted(
     conversation: FileConversation, plan: CompactionPlan, counter: TokenCounter, format: MessageFormat
-) -> tuple[str, ConversationReport]:
+) -> tuple[str, dict[str, Any]]:
     """Return the conversation's new text, and the report on it."""
     steps: list[Step] = []
-    options: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "counter": counter,
         "format": format,
-        "context": RunContext(window=plan.window, keys=signing_keys()),
+        "context": RunContext(window=plan.window, keys=options.signing_keys()),
         "budget": plan.budget,
         "on_step": steps.append,
     }
     if plan.awaits:
-        result = anyio.run(partial(compact, conversation.messages, plan.strategy, **options))
+        result = anyio.run(partial(compact, conversation.messages, plan.strategy, **arguments))
     else:
-        result = compact_sync(conversation.messages, plan.strategy, **options)
-    report = ConversationReport.of(conversation, result, steps, budget=plan.budget, format=format)
+        result = compact_sync(conversation.messages, plan.strategy, **arguments)
+    report = _conversation_report(conversation, result, steps, budget=plan.budget, format=format)
     return conversation.with_messages(result.messages), report
+
+
+def _conversation_report(
+    conversation: FileConversation,
+    result: CompactionResult,
+    steps: Sequence[Step],
+    *,
+    budget: int | None,
+    format: MessageFormat,
+) -> dict[str, Any]:
+    """Return the report on one conversation.
+
+    With a budget, it ``fits`` if its tokens are within that; else if no target was missed. ``new_problems`` are the rules that
+    the result breaks more often than the input.
+    """
+    problems = format.validate(result.messages)
+    known = Counter(problem.rule for problem in format.validate(conversation.messages))
+    return {
+        "where": conversation.where,
+        "id": conversation.id,
+        "outcome": result.outcome,
+        "fits": result.outcome != "over_target" if budget is None else result.after.tokens <= budget,
+        "before": result.before,
+        "after": result.after,
+        "steps": [_step_report(step) for step in steps],
+        "refused": Counter(refusal.rule for refusal in result.refused),
+        "failures": [f"{failed.strategy}: {failed.error!r}; {failed.policy}" for failed in result.failures],
+        "notes": result.notes,
+        "problems": problems,
+        "new_problems": sorted(Counter(problem.rule for problem in problems) - known),
+    }
+
+
+def _step_report(step: Step) -> dict[str, Any]:
+    """Return the fields of a step; of its edits, how many groups those of one kind and reason name."""
+    groups: Counter[tuple[str, str]] = Counter()
+    for edit in step.edits:
+        groups[type(edit).__name__, edit.reason] += len(named(edit))
+    return {
+        "strategy": step.strategy,
+        "configured": step.configured,
+        "why": step.why,
+        "did": [{"edit": kind, "reason": reason, "groups": count} for (kind, reason), count in groups.items()],
+        "before": step.before,
+        "after": step.after,
+        "reached": step.reached,
+    }
+
+
+def _totals_of(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sums over the reports on conversations."""
+    return {
+        "conversations": len(reports),
+        "before": _sum(each["before"] for each in reports),
+        "after": _sum(each["after"] for each in reports),
+        "outcomes": Counter(each["outcome"] for each in reports),
+        "over_budget": sum(not each["fits"] for each in reports),
+        "with_problems": sum(bool(each["problems"]) for each in reports),
+        "with_new_problems": sum(bool(each["new_problems"]) for each in reports),
+    }
+
+
+def _sum(sizes: Iterable[Metrics]) -> Metrics:
+    return Metrics(*map(sum, zip(attrs.astuple(Metrics()), *map(attrs.astuple, sizes), strict=True)))
+
+
+def _is_well(report: dict[str, Any]) -> bool:
+    """Return whether the results of all conversations of a file fit and break no new rule."""
+    return not report["totals"]["over_budget"] and not report["totals"]["with_new_problems"]
+
+
+def _show_compaction(report: dict[str, Any], stream: TextIO, *, verbose: bool) -> None:
+    """Print the verdict on a file: the sizes before and after, and the outcome. Failures and problems follow.
+
+    With ``verbose``, one conversation is then shown in detail, and several with a line for each.
+    """
+    conversations = report["conversations"]
+    with open_console(stream) as console:
+        _show_verdict(console, report)
+        if verbose and len(conversations) == 1:
+            _show_one(console, conversations[0])
+        elif verbose:
+            names = [Column("conversation", if_narrow="wrapped"), Column("id", if_narrow="wrapped")]
+            columns = [*names, *number_columns("tokens", "after"), Column("result", if_narrow="wrapped")]
+            print_table(console, columns, [_row(report["file"], one) for one in conversations])
+        elif len(conversations) == 1:
+            _show_remarks(console, conversations[0])
+        elif not _is_well(report):
+            console.print("-v shows a line for each conversation")
+        if report["note"]:
+            console.print(printable(report["note"]))
+
+
+def _show_verdict(console: Console, report: dict[str, Any]) -> None:
+    conversations, totals = report["conversations"], report["totals"]
+    before, after = totals["before"], totals["after"]
+    many = "" if len(conversations) == 1 else f" of {plural(len(conversations), 'conversation')}"
+    left = f" ({percent(after.tokens / before.tokens)})" if before.tokens else ""
+    limit = "" if report["budget"] is None else f"; the limit is {report['budget']:,}{' for each' if many else ''}"
+    counter = report["counter"] if report["exact"] else f"{report['counter']}, an estimate"
+    verdict = _verdict(conversations[0]) if not many else _verdict_on_all(totals)
+    messages = plural(before.messages, "message")
+    console.print(printable(f"before: {before.tokens:,} tokens in {messages}{many}, counted by {counter}"))
+    console.print(printable(f"after: {after.tokens:,} tokens in {plural(after.messages, 'message')}{left}{limit}"))
+    style = "green" if _is_well(report) else "red"
+    console.print(printable(f"result: {verdict}; written to {report['output']}"), style=style)
+
+
+def _verdict_on_all(totals: dict[str, Any]) -> str:
+    problems = f"{totals['with_problems']:,} with problems" if totals["with_problems"] else "valid"
+    over = f"{totals['over_budget']:,} over budget; " if totals["over_budget"] else ""
+    compacted = totals["conversations"] - totals["outcomes"]["unchanged"]
+    return f"{compacted:,} of {totals['conversations']:,} compacted; {over}{problems}"
+
+
+def _row(file: str, one: dict[str, Any]) -> Sequence[str]:
+    sizes = f"{one['before'].tokens:,}", f"{one['after'].tokens:,}"
+    return short_location(file, one["where"]), one["id"], *sizes, _verdict(one)
+
+
+def _verdict(one: dict[str, Any]) -> str:
+    """Return the outcome, and whether the result is valid, in words."""
+    ended = "compacted" if any(step["did"] for step in one["steps"]) else "unchanged"
+    if not one["fits"]:
+        ended = f"{ended}, over budget"
+    if one["failures"]:
+        ended = f"{ended}, {plural(len(one['failures']), 'failure')}"
+    if not one["problems"]:
+        return f"{ended}; valid"
+    new = f"new: {', '.join(one['new_problems'])}" if one["new_problems"] else "none new"
+    return f"{ended}; {plural(len(one['problems']), 'problem')}, {new}"
+
+
+def _show_one(console: Console, one: dict[str, Any]) -> None:
+    sizes = zip(attrs.asdict(one["before"]).items(), attrs.astuple(one["after"]), strict=True)
+    rows = [
+        (name.replace("_", " "), f"{before:,}", f"{after:,}", percent(after / before) if before else "")
+        for (name, before), after in sizes
+    ]
+    console.print()
+    print_table(console, [Column(printable(one["where"])), *number_columns("before", "after", "left")], rows)
+    if one["steps"]:
+        words = [Column("step"), Column("why", if_narrow="wrapped"), Column("groups", if_narrow="wrapped")]
+        columns = [*words, *number_columns("tokens before", "after")]
+        print_table(console, columns, [row for step in one["steps"] for row in _step_rows(step)])
+    print_lines(console, [f"not done, {plural(times, 'time')}: {rule}" for rule, times in one["refused"].items()])
+    _show_remarks(console, one)
+
+
+def _show_remarks(console: Console, one: dict[str, Any]) -> None:
+    """Print the failures, notes and problems of a conversation, and how much of the user's words its summaries quote."""
+    failures = [f"failed: {failure}" for failure in one["failures"]]
+    reasons = [f"{step['strategy']}: {each['reason']}" for step in one["steps"] for each in step["did"]]
+    quoted = dict.fromkeys([reason for reason in reasons if QUOTES_A_PART in reason])
+    print_lines(console, [*quoted, *failures, *one["notes"], *map(str, one["problems"])])
+
+
+def _step_rows(step: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Yield a line for each summary of a step's edits; the step's name and sizes are on the first."""
+    before, after = step["before"], step["after"]
+    did = [f"{each['groups']:,} {_VERBS[each['edit']]}: {each['reason']}" for each in step["did"]]
+    did = did or ["nothing to do" if before == after else "all of the above"]
+    yield step["strategy"], step["why"], did[0], f"{before.tokens:,}", f"{after.tokens:,}"
+    yield from (("", "", more, "", "") for more in did[1:])

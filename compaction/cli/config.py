@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Literal
 
 import typer
 
 from ..config import dumps, load
 from ..errors import ConfigurationError
 from .exit_codes import ExitCode, print_error
-from .options import completed
 from .printing import printable
-
-_FORMATS: Final = ("toml", "yaml", "python")
 
 config_commands = typer.Typer(
     name="config",
@@ -43,18 +40,11 @@ def _check(
 def _show(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="A pipeline in TOML or YAML.")],
     form: Annotated[
-        str,
-        typer.Option(
-            "--as",
-            metavar="FORM",
-            autocompletion=completed(_FORMATS),
-            help=f"{', '.join(_FORMATS)}; python is the expression that builds it.",
-        ),
+        Literal["toml", "yaml", "python"],
+        typer.Option("--as", metavar="FORM", help="toml, yaml, python; python is the expression that builds it."),
     ] = "toml",
 ) -> None:
     """Show a file with presets expanded and default options omitted."""
-    if form not in _FORMATS:
-        raise ConfigurationError(f"--as {form}: use one of {', '.join(_FORMATS)}")
     strategy = load(file)
-    text = repr(strategy) if form == "python" else dumps(strategy, format="yaml" if form == "yaml" else "toml")
+    text = repr(strategy) if form == "python" else dumps(strategy, format=form)
     typer.echo(text.rstrip("\n"))

@@ -14,7 +14,7 @@ from ..installation import DISTRIBUTION, install_line, version_text
 from ..models import UnknownModel, input_limit
 from .exit_codes import ExitCode
 from .options import AsJson, ModelTableFile, find_counter
-from .printing import Column, open_console, print_json, print_table, printable
+from .printing import Column, open_console, print_json, print_lines, print_table
 
 _REQUIREMENT: Final = re.compile(r"([\w.-]++)[^;]*+; extra == ['\"]([\w-]+)['\"]")
 
@@ -82,15 +82,12 @@ def _show(report: dict[str, Any]) -> None:
         limit = model["error"] or f"requests of at most {model['input_limit']:,} tokens"
         lines.append(f"model {model['name']}: {limit}")
     with open_console(sys.stdout) as console:
-        for line in lines:
-            console.print(printable(line))
-        console.print()
+        print_lines(console, [*lines, ""])
         if report["extras"]:
-            rows = [(extra, *_state(extra, packages)) for extra, packages in report["extras"].items()]
+            rows = [
+                (extra, "missing", install_line(extra))
+                if None in packages.values()
+                else (extra, "installed", ", ".join([f"{name} {installed}" for name, installed in packages.items()]))
+                for extra, packages in report["extras"].items()
+            ]
             print_table(console, [Column("extra"), Column("state"), Column("packages", if_narrow="wrapped")], rows)
-
-
-def _state(extra: str, packages: dict[str, str | None]) -> tuple[str, str]:
-    if None in packages.values():
-        return "missing", install_line(extra)
-    return "installed", ", ".join([f"{name} {installed}" for name, installed in packages.items()])

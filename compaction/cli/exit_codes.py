@@ -81,7 +81,8 @@ def _code_of(run: Callable[[], Any], given: Sequence[str]) -> int:
     except BrokenPipeError:
         _end_unread()
     except _UsageError as error:
-        print_error(f"{error.format_message().removeprefix('Invalid value for ').rstrip('.')}; see compaction --help")
+        said = error.format_message().removeprefix("Invalid value for ").replace(": Value error, ", ": ")
+        print_error(f"{said.rstrip('.')}; see compaction --help")
     except OSError as error:
         if error.filename is None:
             print_error(f"standard output: it cannot be written ({error.strerror or error}); make room, or redirect it")
@@ -131,14 +132,7 @@ def print_error(text: str) -> None:
 
 @contextlib.contextmanager
 def error_context(where: str) -> Generator[None]:
-    """Name the conversation in errors about its messages.
-
-    Args:
-        where: Its file and line.
-
-    Raises:
-        UnreadableFile: In place of an error about a message.
-    """
+    """Raise an error about a message as an `UnreadableFile` that names its file and line."""
     try:
         yield
     except InputError as error:

@@ -152,6 +152,16 @@ def _quantity(text: str, pattern: re.Pattern[str], units: Mapping[str, int]) -> 
     return None if found is None else float(found[1]) * units[found[2].lower()]
 
 
+Budget: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        parser=parse_size,
+        metavar="SIZE",
+        help="Instead of --window: tokens a result may have. Gentle steps come first; if they do not suffice, the oldest "
+        "messages are dropped.",
+    ),
+]
 ReserveOutput: TypeAlias = Annotated[
     int | None,
     typer.Option("--reserve-output", parser=parse_size, metavar="SIZE", help="Tokens of --window to keep free for the answer."),
@@ -160,11 +170,6 @@ ReserveOutput: TypeAlias = Annotated[
 
 def window_tokens(window: str, models: Path | None, reserve_output: int | None = None) -> int:
     """Return the tokens of ``--window``: a number minus the reserve, or the input limit of a model.
-
-    Raises:
-        UnknownModel: If it is the name of an unknown model.
-        BadParameter: If it is not a number; typer's error, as the parsers of options raise it.
-        ConfigurationError: If the reserve leaves nothing of it.
 
     >>> window_tokens("32k", None, 2_000), window_tokens("gpt-5", None)
     (30000, 272000)
@@ -185,11 +190,7 @@ def window_tokens(window: str, models: Path | None, reserve_output: int | None =
 
 
 def not_both(first: str, one: object, second: str, other: object) -> None:
-    """Check that at most one of two options was given.
-
-    Raises:
-        ConfigurationError: If both were.
-    """
+    """Check that at most one of two options was given."""
     if one is not None and other is not None:
         raise ConfigurationError(f"{first} and {second}: give one of them, not both")
 

@@ -9,24 +9,22 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Generator, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, TextIO
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import attrs
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import ProgressColumn
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _UNKNOWN_WIDTH = 120
 
 
 def printable(text: str, chars: int | None = None) -> str:
-    r"""Return a text that is safe to print: on one line, white space as one space, invisible characters as escapes.
-
-    Args:
-        text: Any text.
-        chars: The maximum length, > 0; ``None`` for no limit.
+    r"""Return a text, or its first ``chars``, safe to print: on one line, white space as one space, invisible as escapes.
 
     >>> printable("\x1b[2Jgone\r\n\tnext \u202eltr")
     '\\x1b[2Jgone next \\u202eltr'
@@ -95,18 +93,30 @@ def open_console(stream: TextIO) -> Generator[Console]:
     stream.write(shown.get())
 
 
+def print_lines(console: Console, lines: Iterable[str]) -> None:
+    """Print lines, made safe to print."""
+    for line in lines:
+        console.print(printable(line))
+
+
+@contextlib.contextmanager
+def progress_line(*columns: ProgressColumn, **options: Any) -> Generator[Callable[..., None]]:
+    """Show one line of progress on standard error if it is a terminal; yields rich's function that updates it."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal, **options) as shown:
+        yield partial(shown.update, shown.add_task("starting", total=None))
+
+
 @attrs.frozen
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    Args:
-        heading: Its heading, safe to print; it may have several lines.
-        align: The side that its cells touch.
-        if_narrow: What happens to its cells if the table is too wide: they stay ``"whole"``, are ``"wrapped"`` or ``"cut"``.
-    """
-
-    heading: str
-    align: Literal["left", "right"] = attrs.field(default="left", kw_only=True)
+    heading: str  # safe to print; it may have several lines
+    align: Literal["left", "right"] = attrs.field(default="left", kw_only=True)  # the side that its cells touch
+    # what happens to its cells if the table is too wide
     if_narrow: Literal["whole", "wrapped", "cut"] = attrs.field(default="whole", kw_only=True)
 
 

@@ -17,21 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from ..errors import ConfigurationError
+from . import serve
 from .options import CounterName
-from .serve import (
-    AnthropicUrl,
-    BedrockUrl,
-    GoogleUrl,
-    OpenaiUrl,
-    RecallFile,
-    RecordFolder,
-    ServedPipeline,
-    ServedPreset,
-    ServedWindow,
-    Shadow,
-    StoreFile,
-    settings_of,
-)
 from .server import listening_socket, make_server
 
 if TYPE_CHECKING:
@@ -46,17 +33,17 @@ _LARGE: Final = 10_000_000  # tokens past which an agent may summarize by itself
 def run_command(
     agent: Annotated[list[str], typer.Argument(metavar="AGENT...", help="The agent and its arguments, after --.")],
     *,
-    preset: ServedPreset = None,
-    pipeline: ServedPipeline = None,
-    window: ServedWindow = "auto",
-    openai_url: OpenaiUrl = None,
-    anthropic_url: AnthropicUrl = None,
-    google_url: GoogleUrl = None,
-    bedrock_url: BedrockUrl = None,
-    store: StoreFile = None,
-    shadow: Shadow = False,
-    recall: RecallFile = None,
-    record: RecordFolder = None,
+    preset: serve.ServedPreset = None,
+    pipeline: serve.ServedPipeline = None,
+    window: serve.ServedWindow = "auto",
+    openai_url: serve.OpenaiUrl = None,
+    anthropic_url: serve.AnthropicUrl = None,
+    google_url: serve.GoogleUrl = None,
+    bedrock_url: serve.BedrockUrl = None,
+    store: serve.StoreFile = None,
+    shadow: serve.Shadow = False,
+    recall: serve.RecallFile = None,
+    record: serve.RecordFolder = None,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append the gateway's log to this file.", show_default=False)
     ] = None,
@@ -68,7 +55,7 @@ def run_command(
     LiteLLM read; Codex gets options. An address that one of these variables has already becomes the upstream, unless an option
     names another. The exit code is the agent's.
     """
-    settings = settings_of(
+    settings = serve.settings_of(
         preset,
         pipeline,
         window=window,

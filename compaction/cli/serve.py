@@ -20,8 +20,7 @@ from ..installation import install_line
 from ..presets import PRESETS
 from ..strategies import Strategy
 from .options import CounterName, completed, find_preset, not_both, parse_seconds, signing_keys, window_tokens
-from .processes import run_processes
-from .server import listening_socket, make_server, reserved_socket
+from .server import listening_socket, make_server, reserved_socket, run_processes
 
 _PRESETS: Final = [name for name, preset in PRESETS.items() if preset.size == "window"]
 _NEEDED: Final = ("starlette", "uvicorn", "aiohttp", "msgspec")

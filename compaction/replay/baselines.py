@@ -25,11 +25,7 @@ class KeepNewest(CandidateSession):
 
     Holds state: the groups so far, and those kept. A call costs O(kept and new messages).
 
-    Args:
-        threshold: Share of the window above which it cuts; below it, it only appends.
-        target: Share of the window it cuts to.
-        setting: The settings of the conversation.
-
+    Above ``threshold``, a share of the window, it cuts to ``target``, another share; below, it only appends.
     With both shares at 1 it does what most applications do first: it keeps the newest messages that fit and cuts again at
     almost every call. With .8 and .5 it is the baseline to beat: about half the cost of sending everything, never over the
     window, always valid.

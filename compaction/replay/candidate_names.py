@@ -31,11 +31,7 @@ def _for_window(make: Callable[[int], StrategyLike], setting: CandidateSetting) 
 
 
 def _in_file(path: Path) -> Candidate:
-    """Return the candidate of a pipeline file, or of a Python file, which is run again for each conversation.
-
-    Raises:
-        ConfigurationError: If the file cannot be run or defines no ``strategy``, or contains no pipeline.
-    """
+    """Return the candidate of a pipeline file, or of a Python file, which is run again for each conversation."""
     if path.suffix != ".py":
         return Candidate(path.stem, partial(_same, config.load(path)), file=path)
     _strategy_in(path, 1_000_000)  # so that a bad file fails before anything is replayed

@@ -41,27 +41,18 @@ class CandidateSetting:
 
 @attrs.frozen
 class CandidateAction:
-    """A change that a candidate made to the messages at one call.
+    """A change that a candidate made to the messages at one call."""
 
-    Args:
-        by: The strategy's name.
-        kind: ``"drop"``, ``"summarize"`` (a replacement by a strategy with a summarizer, or by a plain function, which may ask
-            a model), ``"collapse"`` (a tool call shortened to a line), ``"replace"`` (any other replacement), ``"rewrite"`` or
-            ``"restore"``.
-        reason: The reason the strategy gave.
-        ordinals: The recorded messages it changed, from 0.
-        texts: The texts of the messages that replace them, if any.
-        read_tokens: Tokens of the messages that a summary replaces; 0 for other kinds.
-        written_tokens: Tokens of the summary; 0 for other kinds.
-    """
-
-    by: str
+    by: str  # the strategy's name
+    # ``"drop"``, ``"summarize"`` (a replacement by a strategy with a summarizer, or by a plain function, which may ask a
+    # model), ``"collapse"`` (a tool call shortened to a line), ``"replace"`` (any other replacement), ``"rewrite"`` or
+    # ``"restore"``
     kind: str
-    reason: str
-    ordinals: tuple[int, ...]
-    texts: tuple[str, ...] = ()
-    read_tokens: int = 0
-    written_tokens: int = 0
+    reason: str  # the reason the strategy gave
+    ordinals: tuple[int, ...]  # the recorded messages it changed, from 0
+    texts: tuple[str, ...] = ()  # the texts of the messages that replace them, if any
+    read_tokens: int = 0  # tokens of the messages that a summary replaces; 0 for other kinds
+    written_tokens: int = 0  # tokens of the summary; 0 for other kinds
 
 
 class CandidateSession(abc.ABC):

@@ -86,7 +86,7 @@ def replay(
     checked_count("jobs", jobs, 1)
     candidates = candidates_of(strategies)
     skipped: list[str] = []
-    recordings = list(_readable(_with_unique_ids(conversations), setting.format, skipped))
+    recordings = list(_readable(conversations, setting.format, skipped))
     calls = [_calls(each) * len(candidates) for each in recordings]
     told: ReplayProgress = on_progress or (lambda done, total: None)
     done = 0
@@ -111,14 +111,6 @@ def replay(
     )
 
 
-def _with_unique_ids(conversations: Iterable[RecordingLike]) -> Iterator[Recording]:
-    """Yield the recordings, each under a unique id."""
-    seen: set[str] = set()
-    for number, conversation in enumerate(conversations, 1):
-        recording = _recording(conversation, number)
-        yield attrs.evolve(recording, id=unique_name(recording.id, seen))
-
-
 def _recording(conversation: RecordingLike, number: int) -> Recording:
     if isinstance(conversation, Recording):
         return conversation
@@ -129,9 +121,12 @@ def _recording(conversation: RecordingLike, number: int) -> Recording:
     return Recording(id=str(fields.get("id", number)), messages=cast("list[Any]", messages))
 
 
-def _readable(recordings: Iterable[Recording], format: MessageFormat | None, skipped: list[str]) -> Iterator[Recording]:
-    """Yield the recordings whose format is known; add the reason for each of the others to ``skipped``."""
-    for recording in recordings:
+def _readable(conversations: Iterable[RecordingLike], format: MessageFormat | None, skipped: list[str]) -> Iterator[Recording]:
+    """Yield the recordings whose format is known, each under a unique id; for the others, add the reason to ``skipped``."""
+    seen: set[str] = set()
+    for number, conversation in enumerate(conversations, 1):
+        recording = _recording(conversation, number)
+        recording = attrs.evolve(recording, id=unique_name(recording.id, seen))
         try:
             yield without_unreadable(recording, format)
         except UnknownFormat as error:

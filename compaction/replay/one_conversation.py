@@ -11,11 +11,11 @@ from typing import Any
 import attrs
 
 from ..formats import resolve
+from ..models import ModelPrices
 from ..tokens import MessageMeter
 from .candidates import Candidate, CandidateAction, CandidateSession, CandidateSetting
-from .prompt_cache import CacheUse, PromptCache
 from .recordings import Recording
-from .records import CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
+from .records import CacheUse, CandidateRun, PrefixBreak, ReplayedCall, ReplayedConversation, ReplaySetting, Share
 from .request_chain import RequestChain, RequestDiff
 from .transcript import Transcript
 
@@ -62,8 +62,7 @@ class _CandidateReplay:
         self._requests = RequestChain(transcript)
         self._cache = PromptCache(setting.prices)
         self._now = 0.0
-        self._failed: Counter[str] = Counter()
-        self._first_failed: dict[str, int] = {}
+        self._failed: dict[str, list[int]] = {}  # by error: the messages at which it was raised
         self._sent: list[Any] = []  # the last request
         self._sent_at = 0  # the number of recorded messages before it
         self._compacted_at: list[int] = []
@@ -83,20 +82,15 @@ class _CandidateReplay:
             candidate=self._candidate.name,
             calls=tuple(calls),
             survival=dict(sorted(self._survival.items())),
-            failures=tuple([self._failure(error, times) for error, times in self._failed.items()]),
+            failures=tuple([f"{error}, {len(at)} times, first at message {at[0]}" for error, at in self._failed.items()]),
         )
-
-    def _failure(self, error: str, times: int) -> str:
-        return f"{error}, {times} times, first at message {self._first_failed[error]}"
 
     def _attempt(self, ordinal: int, call: Callable[[], Any]) -> Any:
         """Return what a candidate's code returns; ``None`` if it raised, which is noted."""
         try:
             return call()
         except Exception as error:  # reported in the output; the replay continues
-            words = f"{type(error).__name__}: {error}"
-            self._failed[words] += 1
-            self._first_failed.setdefault(words, ordinal)
+            self._failed.setdefault(f"{type(error).__name__}: {error}", []).append(ordinal)
             return None
 
     def _call(self, number: int, session: CandidateSession) -> ReplayedCall:
@@ -110,13 +104,15 @@ class _CandidateReplay:
         if compacted:
             self._note_survival(ordinal)
         missing_facts, shares = self._found(number)
+        # some caches end only between messages, others at any block of tokens
+        shared = diff.shared_tokens if self._setting.prices.block_tokens else diff.shared_whole_tokens
         return ReplayedCall(
             ordinal=ordinal,
             tokens=diff.tokens,
             messages=len(view),
             over=diff.tokens > self._setting.window,
             broken_rules=self._broken_rules(ordinal, view),
-            cache=self._cached(diff, now),
+            cache=self._cache.send(diff.tokens, shared_tokens=shared, now=now),
             broken=PrefixBreak(diff.lost_tokens, diff.shared_messages, _cause(actions, diff)) if diff.broken else None,
             compacted=compacted,
             seconds=seconds,
@@ -150,11 +146,6 @@ class _CandidateReplay:
             actions = self._attempt(ordinal, session.actions) or ()
         self._sent, self._sent_at = view, ordinal
         return view, actions, seconds
-
-    def _cached(self, diff: RequestDiff, now: float | None) -> CacheUse:
-        """Send the request to the prompt cache; some caches end only between messages, others at any block of tokens."""
-        shared = diff.shared_tokens if self._setting.prices.block_tokens else diff.shared_whole_tokens
-        return self._cache.send(diff.tokens, shared_tokens=shared, now=now)
 
     def _broken_rules(self, ordinal: int, view: list[Any]) -> tuple[str, ...]:
         """Return the rules that a request breaks more often than the whole history; O(request), unless it is the history."""
@@ -203,3 +194,31 @@ def _cause(actions: Sequence[CandidateAction], diff: RequestDiff) -> str:
         return "the request was rebuilt"
     first = min(actions, key=lambda action: action.ordinals[:1] or (diff.shared_messages,))
     return f"{first.by}: {first.reason or first.kind}"
+
+
+class PromptCache:
+    """A model of a provider's prompt cache. Holds state: the time of the last request.
+
+    Only the previous request is compared: providers match exact prefixes, and a conversation is one chain of requests.
+    """
+
+    def __init__(self, rules: ModelPrices) -> None:
+        self._rules = rules
+        self._used_at: float | None = None
+
+    def send(self, tokens: int, *, shared_tokens: int, now: float | None = None) -> CacheUse:
+        """Send the next request, which starts like the previous one, and return how its tokens are billed.
+
+        If the time (``now``) was not recorded, nothing expires.
+        """
+        rules = self._rules
+        if tokens < rules.minimum_tokens:
+            return CacheUse(0, 0, tokens)
+        read = shared_tokens - shared_tokens % rules.block_tokens if rules.block_tokens else shared_tokens
+        if read < rules.minimum_tokens:
+            read = 0
+        expired = bool(read) and now is not None and self._used_at is not None and now - self._used_at > rules.ttl_seconds
+        self._used_at = now
+        if expired:
+            read = 0
+        return CacheUse(read, tokens - read, 0, expired)

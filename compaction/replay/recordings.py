@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, cast
@@ -16,10 +17,6 @@ _TIME_FIELDS: Final = ("timestamp", "created_at", "created", "time")
 _MILLISECONDS: Final = 1e11
 
 
-def _times_of(recording: Recording) -> tuple[float | None, ...]:
-    return tuple(map(_time_of, recording.messages))
-
-
 def _time_of(message: Any) -> float | None:
     if not isinstance(message, Mapping):
         return None
@@ -27,7 +24,7 @@ def _time_of(message: Any) -> float | None:
     return next((seconds for name in _TIME_FIELDS if (seconds := seconds_of(fields.get(name))) is not None), None)
 
 
-_AS_WRITTEN: Any = attrs.Factory(_times_of, takes_self=True)
+_AS_WRITTEN: Any = attrs.Factory(lambda recording: tuple(map(_time_of, recording.messages)), takes_self=True)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -74,31 +71,26 @@ def seconds_of(value: Any) -> float | None:
 def without_unreadable(recording: Recording, format: MessageFormat | str | None = None) -> Recording:
     """Return the recording without unreadable messages and with times that never go back; both are noted.
 
-    Args:
-        recording: The recording of a log.
-        format: The wire format if the recording has none; ``None`` to detect it, see `compaction.formats.resolve`.
+    If neither it nor the replay has a format, it is detected, see `compaction.formats.resolve`.
     """
     format = resolve(recording.format or format, recording.messages)
     read = format.read
     messages: list[Any] = []
     times: list[float | None] = []
     notes = list(recording.notes)
-    latest: float | None = None
-    backwards = 0
+    latest, backwards = -math.inf, 0
     for place, message in enumerate(recording.messages):
         try:
             read(message, place)
-        except InvalidMessage as error:
-            notes.append(f"{error.where}: {error.rule}; the message is skipped")
-            continue
-        except RecursionError:
-            notes.append(f"messages[{place}]: nested too deeply to be read; the message is skipped")
+        except (InvalidMessage, RecursionError) as error:
+            deep = f"messages[{place}]: nested too deeply to be read"
+            why = f"{error.where}: {error.rule}" if isinstance(error, InvalidMessage) else deep
+            notes.append(f"{why}; the message is skipped")
             continue
         time = recording.times[place] if place < len(recording.times) else None
-        if time is not None and latest is not None and time < latest:
-            backwards += 1
-            time = latest
-        latest = latest if time is None else time
+        if time is not None:
+            backwards += time < latest
+            latest = time = max(time, latest)
         messages.append(message)
         times.append(time)
     if backwards:

@@ -11,7 +11,6 @@ from ..formats import MessageFormat
 from ..models import ModelPrices
 from ..tokens import TokenCounter
 from .candidates import CandidateAction
-from .prompt_cache import CacheUse
 from .recordings import Recording
 from .transcript import Needs
 
@@ -20,24 +19,16 @@ from .transcript import Needs
 class ReplaySetting:
     """Settings for a whole replay.
 
-    Args:
-        window: Tokens a request may have.
-        prices: The model's prices and cache rules.
-        counter: Counts tokens.
-        format: The wire format of all messages; ``None`` to detect it for each conversation.
-        overhead_tokens: Tokens of every request outside the messages.
-        charge_summaries: Whether summaries cost as if the model had written them.
-
     Raises:
         ConfigurationError: If a number is out of range.
     """
 
-    window: int = attrs.field(validator=count(1))
-    prices: ModelPrices
-    counter: TokenCounter
-    format: MessageFormat | None = None
-    overhead_tokens: int = attrs.field(default=0, validator=count())
-    charge_summaries: bool = False
+    window: int = attrs.field(validator=count(1))  # tokens a request may have
+    prices: ModelPrices  # the model's prices and cache rules
+    counter: TokenCounter  # counts tokens
+    format: MessageFormat | None = None  # the wire format of all messages; ``None`` to detect it for each conversation
+    overhead_tokens: int = attrs.field(default=0, validator=count())  # tokens of every request outside the messages
+    charge_summaries: bool = False  # whether summaries cost as if the model had written them
 
 
 @attrs.frozen
@@ -61,56 +52,45 @@ class Share:
 
 
 @attrs.frozen
+class CacheUse:
+    """The tokens of a request by how they are billed."""
+
+    read: int  # tokens read from the cache
+    written: int  # tokens written to it
+    fresh: int  # tokens neither read nor written
+    expired: bool = False  # whether a prefix could not be read only because it had expired
+
+
+@attrs.frozen
 class PrefixBreak:
-    """A request that differs from the previous one before its end, so that cached tokens are lost.
+    """A request that differs from the previous one before its end, so that cached tokens are lost."""
 
-    Args:
-        lost_tokens: Tokens of the previous request after the first difference.
-        message: The message of the request with the first difference, from 0.
-        cause: The strategy and its reason, or what else is known.
-    """
-
-    lost_tokens: int
-    message: int
-    cause: str
+    lost_tokens: int  # tokens of the previous request after the first difference
+    message: int  # the message of the request with the first difference, from 0
+    cause: str  # the strategy and its reason, or what else is known
 
 
 @attrs.frozen(kw_only=True)
 class ReplayedCall:
-    """One model call with the request that would have been sent.
+    """One model call with the request that would have been sent."""
 
-    Args:
-        ordinal: The recorded message that answered it, from 0.
-        tokens: Tokens of the request, including the overhead.
-        messages: Number of messages in the request.
-        over: Whether the request exceeds the window.
-        broken_rules: Rules of the format that it breaks more often than the whole history does.
-        cache: Its tokens by how they are billed.
-        broken: The first difference from the previous request, if it does not continue it.
-        compacted: Whether the strategy changed anything at this call.
-        seconds: CPU time of the strategy.
-        missing_facts: Positions in `Needs.facts` of the needed facts that the request does not contain.
-        shares: The shares that it contains of what the answer needed and the user said before: those of a score
-            (``SCORE_SHARES`` in ``scores``), without ``"usable"`` and ``"old"``.
-        actions: The changes the strategy made, with the recorded messages they concern.
-        left: Recorded messages that are new, or were in the previous request, and that this request does not contain unchanged.
-        back: Recorded messages that the previous request did not contain and this one does.
-    """
-
-    ordinal: int
-    tokens: int
-    messages: int
-    over: bool
-    broken_rules: tuple[str, ...]
-    cache: CacheUse
-    broken: PrefixBreak | None
-    compacted: bool
-    seconds: float
-    missing_facts: tuple[int, ...]
+    ordinal: int  # the recorded message that answered it, from 0
+    tokens: int  # tokens of the request, including the overhead
+    messages: int  # number of messages in the request
+    over: bool  # whether the request exceeds the window
+    broken_rules: tuple[str, ...]  # rules of the format that it breaks more often than the whole history does
+    cache: CacheUse  # its tokens by how they are billed
+    broken: PrefixBreak | None  # the first difference from the previous request, if it does not continue it
+    compacted: bool  # whether the strategy changed anything at this call
+    seconds: float  # CPU time of the strategy
+    missing_facts: tuple[int, ...]  # positions in `Needs.facts` of the needed facts that the request does not contain
+    # the shares that it contains of what the answer needed and the user said before: those of a score (``SCORE_SHARES`` in
+    # ``scores``), without ``"usable"`` and ``"old"``
     shares: Mapping[str, Share]
-    actions: tuple[CandidateAction, ...] = ()
+    actions: tuple[CandidateAction, ...] = ()  # the changes the strategy made, with the recorded messages they concern
+    # recorded messages that are new, or were in the previous request, and that this request does not contain unchanged
     left: tuple[int, ...] = ()
-    back: tuple[int, ...] = ()
+    back: tuple[int, ...] = ()  # recorded messages that the previous request did not contain and this one does
 
     @property
     def would_fail(self) -> bool:
@@ -120,37 +100,24 @@ class ReplayedCall:
 
 @attrs.frozen(kw_only=True)
 class CandidateRun:
-    """One conversation replayed under one candidate.
+    """One conversation replayed under one candidate."""
 
-    Args:
-        candidate: Its name.
-        calls: Each call, in order.
-        survival: The share of the user's instructions that are still verbatim in the request after a compaction, by the number
-            of compactions since they were stated, this one included; 4 means four or more.
-        failures: The exceptions the candidate raised, each with the first call and the count.
-    """
-
-    candidate: str
-    calls: tuple[ReplayedCall, ...]
+    candidate: str  # its name
+    calls: tuple[ReplayedCall, ...]  # each call, in order
+    # the share of the user's instructions that are still verbatim in the request after a compaction, by the number of
+    # compactions since they were stated, this one included; 4 means four or more
     survival: Mapping[int, Share]
-    failures: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()  # the exceptions the candidate raised, each with the first call and the count
 
 
 @attrs.frozen(kw_only=True)
 class ReplayedConversation:
-    """One conversation: what its recorded answers needed, and the run of each candidate.
+    """One conversation: what its recorded answers needed, and the run of each candidate."""
 
-    Args:
-        recording: The recording, without messages that could not be read.
-        tokens: Tokens of all its messages, including the overhead.
-        exceeds: Whether the whole history exceeds the window at some call. If not, there is nothing to compact: the
-            conversation is reported, but not included in the averages.
-        needs: What each recorded answer needed from its history.
-        runs: The runs, by candidate.
-    """
-
-    recording: Recording
-    tokens: int
+    recording: Recording  # the recording, without messages that could not be read
+    tokens: int  # tokens of all its messages, including the overhead
+    # whether the whole history exceeds the window at some call. If not, there is nothing to compact: the conversation is
+    # reported, but not included in the averages
     exceeds: bool
-    needs: tuple[Needs, ...]
-    runs: dict[str, CandidateRun]
+    needs: tuple[Needs, ...]  # what each recorded answer needed from its history
+    runs: dict[str, CandidateRun]  # the runs, by candidate

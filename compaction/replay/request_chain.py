@@ -35,40 +35,6 @@ class RequestDiff:
     lost_tokens: int  # tokens of the previous request after the first difference; 0 if it is continued
 
 
-class _Inserted:
-    """Holds state: the inserted messages of the last request, and what they contain."""
-
-    def __init__(self) -> None:
-        self.messages: list[InsertedMessage] = []
-        self._keys: frozenset[str] = frozenset()
-        self._spans: frozenset[str] = frozenset()
-        self._quoted: dict[int, tuple[int, int]] = {}  # by the ordinal of the user's message
-
-    def update(self) -> None:
-        """Read the messages, after some were added."""
-        self._keys = frozenset().union(*(each.keys for each in self.messages))
-        self._spans = frozenset().union(*(each.spans for each in self.messages))
-        self._quoted = {}
-
-    def contains(self, string: str) -> bool:
-        if not self.messages:
-            return False
-        keys = search_keys(string)
-        return any(keys <= each.keys and occurs_in(string, each.text) for each in self.messages)
-
-    def contains_span(self, span: str) -> bool:
-        return span in self._spans
-
-    def quotes(self, sentence: str) -> bool:
-        return any(sentence in each.text for each in self.messages)
-
-    def quoted_of(self, said: UserMessage) -> tuple[int, int]:
-        """Return how many of a user message's words and sentences they contain."""
-        if said.ordinal not in self._quoted:
-            self._quoted[said.ordinal] = len(said.words & self._keys), sum(map(self.quotes, said.sentences))
-        return self._quoted[said.ordinal]
-
-
 class RequestChain:
     """The requests of one conversation under one candidate. Holds state: the last request.
 
@@ -85,7 +51,10 @@ class RequestChain:
         self._raws: list[Any] = []
         self._cumulative = [transcript.overhead_tokens]
         self.visible: set[int] = set()
-        self._inserted = _Inserted()
+        self._inserted: list[InsertedMessage] = []  # of the last request
+        self._inserted_keys: frozenset[str] = frozenset()
+        self._inserted_spans: frozenset[str] = frozenset()
+        self._quoted: dict[int, tuple[int, int]] = {}  # by user message: how much of it the inserted messages contain
         self._read_before: dict[tuple[str, str], InsertedMessage] = {}  # inserted messages of all requests, by role and text
 
     # ---------------------------------------------------------------- adding requests
@@ -97,14 +66,19 @@ class RequestChain:
         broken = shared < len(before)
         shared_whole_tokens = shared_tokens = previous[shared]
         if broken:
-            self._restart(shared, view)
+            self._cumulative = previous[: shared + 1]
+            self.visible, self._inserted = set(), []
+            for raw in view[:shared]:
+                self._place(raw)
             if shared < len(view):
                 shared_tokens += self._common_start(before[shared], view[shared])
-        count = len(self._inserted.messages)
+        count = len(self._inserted)
         for raw in view[shared:]:
             self._cumulative.append(self._cumulative[-1] + self._place(raw))
-        if broken or len(self._inserted.messages) > count:
-            self._inserted.update()
+        if broken or len(self._inserted) > count:
+            self._inserted_keys = frozenset().union(*(each.keys for each in self._inserted))
+            self._inserted_spans = frozenset().union(*(each.spans for each in self._inserted))
+            self._quoted = {}
         self._raws = view
         return RequestDiff(
             tokens=self._cumulative[-1],
@@ -114,13 +88,6 @@ class RequestChain:
             broken=broken,
             lost_tokens=previous[-1] - shared_tokens if broken else 0,
         )
-
-    def _restart(self, shared: int, view: list[Any]) -> None:
-        """Forget the last request after its first difference from this view."""
-        self._cumulative = self._cumulative[: shared + 1]
-        self.visible, self._inserted = set(), _Inserted()
-        for raw in view[:shared]:
-            self._place(raw)
 
     def _place(self, raw: Any) -> int:
         """Record a message's contents and return its tokens; an unreadable one counts 0."""
@@ -143,7 +110,7 @@ class RequestChain:
             text, spans = key[1], frozenset(transcript.spans.known_spans(key[1]))
             inserted = InsertedMessage(text, frozenset(search_keys(text)), spans, self._meter.measure(message)[0])
             self._read_before[key] = inserted
-        self._inserted.messages.append(inserted)
+        self._inserted.append(inserted)
         return inserted.tokens
 
     def _common_start(self, one: Any, other: Any) -> int:
@@ -158,21 +125,27 @@ class RequestChain:
 
     def contains(self, string: str, places: Places) -> bool:
         """Return whether the last request contains a string that occurs in these recorded messages."""
-        return not self.visible.isdisjoint(places) or self._inserted.contains(string)
+        if not self.visible.isdisjoint(places):
+            return True
+        keys = search_keys(string) if self._inserted else set[str]()
+        return any(keys <= each.keys and occurs_in(string, each.text) for each in self._inserted)
 
     def contains_span(self, span: str, places: Places) -> bool:
         """Return the same for a verbatim span."""
-        return not self.visible.isdisjoint(places) or self._inserted.contains_span(span)
+        return not self.visible.isdisjoint(places) or span in self._inserted_spans
 
     def quotes(self, sentence: str, ordinal: int) -> bool:
         """Return whether the last request contains a sentence of a recorded message verbatim."""
-        return ordinal in self.visible or self._inserted.quotes(sentence)
+        return ordinal in self.visible or any(sentence in each.text for each in self._inserted)
 
     def quoted_of(self, said: UserMessage) -> tuple[int, int]:
         """Return how many of a user message's words and sentences the last request contains."""
         if said.ordinal in self.visible:
             return len(said.words), len(said.sentences)
-        return self._inserted.quoted_of(said)
+        if said.ordinal not in self._quoted:
+            sentences = sum(self.quotes(sentence, said.ordinal) for sentence in said.sentences)
+            self._quoted[said.ordinal] = len(said.words & self._inserted_keys), sentences
+        return self._quoted[said.ordinal]
 
     def _read(self, raw: Any) -> Message | None:
         try:

@@ -155,7 +155,7 @@ class ReplayResult:
             candidate=candidate,
             score=Score.total(self._exceeding_scores[candidate]),
             macro={name: self._draws.estimate(own[name]) for name in MEASURES},
-            difference={name: self._draws.difference(own[name], others[name]) for name in MEASURES},
+            difference={name: self._draws.estimate(own[name], minus=others[name]) for name in MEASURES},
             against=reference,
         )
 
@@ -181,7 +181,9 @@ class ReplayResult:
             "short": [each.recording.id for each in self.short],
             "notes": list(self.notes),
             "cheapest_baseline": self.cheapest_baseline,
-            "candidates": {name: _summary_data(summary) for name, summary in self.summaries.items()},
+            "candidates": {
+                name: {**attrs.asdict(summary), "score": _score_data(summary.score)} for name, summary in self.summaries.items()
+            },
         }
 
     def _conversation(self, each: ReplayedConversation) -> dict[str, Any]:
@@ -203,7 +205,3 @@ def _score_data(score: Score) -> dict[str, Any]:
     data |= data.pop("shares")
     data["survival"] = {str(times): share for times, share in data["survival"].items()}
     return data
-
-
-def _summary_data(summary: CandidateSummary) -> dict[str, Any]:
-    return {**attrs.asdict(summary), "score": _score_data(summary.score)}

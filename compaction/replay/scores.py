@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -20,13 +20,13 @@ from .facts import NeededFactKind
 from .records import CandidateRun, ReplayedCall, ReplayedConversation, Share
 from .transcript import NeededFact, Needs
 
-AGES: Final = ((20, "up to 20"), (60, "21 to 60"), (200, "61 to 200"))
-"""Classes of age, in messages between a fact and its use; older ones are ``"over 200"``."""
+AGES: Final = ((20, "up to 20"), (60, "21 to 60"), (200, "61 to 200"), (math.inf, "over 200"))
+"""Classes of age: the most messages between a fact and its use, and the name."""
 
 
 def age_of(fact: NeededFact) -> str:
     """Return the class of a fact's age."""
-    return next((name for most, name in AGES if fact.age <= most), "over 200")
+    return next(name for most, name in AGES if fact.age <= most)
 
 
 SCORE_SHARES: Final = ("facts", "usable", "old", "words", "spans", "said", "sentences")
@@ -48,58 +48,33 @@ def _no_shares() -> dict[str, Share]:
 
 @attrs.frozen(kw_only=True)
 class Score:
-    """Sums over calls; see ``docs/metrics.md``.
+    """Sums over calls; see ``docs/metrics.md``."""
 
-    Args:
-        calls: Number of calls.
-        tokens: Tokens of all requests.
-        peak: Tokens of the largest request.
-        over: Requests that exceed the window.
-        hopeless: Those of them whose system messages and last user message alone exceed it.
-        invalid: Requests that break a rule of their format that the log itself does not break.
-        compactions: Calls at which the strategy changed anything.
-        breaks: Requests that did not continue the previous one.
-        lost_tokens: Tokens of cached prefixes lost by these.
-        expired: Requests whose cached prefix had expired.
-        seconds: CPU time of the strategy.
-        read: Tokens read from the prompt cache.
-        written: Tokens written to it.
-        fresh: Tokens neither read nor written.
-        summary_read: Tokens of the messages that summaries replace.
-        summary_written: Tokens of the summaries.
-        prompt_dollars: Cost of the requests.
-        summary_dollars: Cost of the summaries, if they are charged for.
-        failures: Different exceptions of the candidate, counted once per conversation.
-        shares: What the requests contain, of what they should contain, by the names in `SCORE_SHARES`.
-        kinds: The share ``"usable"`` by kind of fact.
-        ages: The share ``"usable"`` by age.
-        causes: How often each cause broke the prefix.
-        survival: The user's instructions that are still verbatim, by number of compactions since they were stated.
-    """
-
-    calls: int = 0
-    tokens: int = 0
-    peak: int = 0
-    over: int = 0
-    hopeless: int = 0
-    invalid: int = 0
-    compactions: int = 0
-    breaks: int = 0
-    lost_tokens: int = 0
-    expired: int = 0
-    seconds: float = 0.0
-    read: int = 0
-    written: int = 0
-    fresh: int = 0
-    summary_read: int = 0
-    summary_written: int = 0
-    prompt_dollars: float = 0.0
-    summary_dollars: float = 0.0
-    failures: int = 0
+    calls: int = 0  # number of calls
+    tokens: int = 0  # tokens of all requests
+    peak: int = 0  # tokens of the largest request
+    over: int = 0  # requests that exceed the window
+    hopeless: int = 0  # those of them whose system messages and last user message alone exceed it
+    invalid: int = 0  # requests that break a rule of their format that the log itself does not break
+    compactions: int = 0  # calls at which the strategy changed anything
+    breaks: int = 0  # requests that did not continue the previous one
+    lost_tokens: int = 0  # tokens of cached prefixes lost by these
+    expired: int = 0  # requests whose cached prefix had expired
+    seconds: float = 0.0  # CPU time of the strategy
+    read: int = 0  # tokens read from the prompt cache
+    written: int = 0  # tokens written to it
+    fresh: int = 0  # tokens neither read nor written
+    summary_read: int = 0  # tokens of the messages that summaries replace
+    summary_written: int = 0  # tokens of the summaries
+    prompt_dollars: float = 0.0  # cost of the requests
+    summary_dollars: float = 0.0  # cost of the summaries, if they are charged for
+    failures: int = 0  # different exceptions of the candidate, counted once per conversation
+    # what the requests contain, of what they should contain, by the names in `SCORE_SHARES`
     shares: Mapping[str, Share] = attrs.field(factory=_no_shares)
-    kinds: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
-    ages: Mapping[str, Share] = attrs.field(factory=dict[str, Share])
-    causes: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    kinds: Mapping[str, Share] = attrs.field(factory=dict[str, Share])  # the share ``"usable"`` by kind of fact
+    ages: Mapping[str, Share] = attrs.field(factory=dict[str, Share])  # the share ``"usable"`` by age
+    causes: Mapping[str, int] = attrs.field(factory=dict[str, int])  # how often each cause broke the prefix
+    # the user's instructions that are still verbatim, by number of compactions since they were stated
     survival: Mapping[int, Share] = attrs.field(factory=dict[int, Share])
 
     @property
@@ -171,7 +146,7 @@ def _shares_of(calls: Sequence[ReplayedCall], needs_of_calls: Sequence[Needs]) -
     """Return the fields ``shares``, ``kinds`` and ``ages`` of a score."""
     shares = _no_shares()
     kinds = dict.fromkeys((kind.value for kind in NeededFactKind), Share())
-    ages = dict.fromkeys((*(name for _, name in AGES), "over 200"), Share())
+    ages = dict.fromkeys((name for _, name in AGES), Share())
     for call, needs in zip(calls, needs_of_calls, strict=False):
         usable, missing = not call.would_fail, set(call.missing_facts)
         for name, share in call.shares.items():
@@ -197,17 +172,11 @@ _CONFIDENCE: Final = 0.95
 
 @attrs.frozen
 class IntervalEstimate:
-    """A figure with its interval.
+    """A figure with its interval."""
 
-    Args:
-        value: The figure; ``None`` if nothing was counted.
-        low: The lower end of its 95 % interval; ``None`` for fewer than two conversations.
-        high: The upper end.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
+    value: float | None  # the figure; ``None`` if nothing was counted
+    low: float | None = None  # the lower end of its 95 % interval; ``None`` for fewer than two conversations
+    high: float | None = None  # the upper end
 
     @property
     def excludes_zero(self) -> bool:
@@ -226,40 +195,25 @@ def macro_average(shares: Sequence[Share]) -> float | None:
 
 
 class BootstrapDraws:
-    """Conversations drawn with replacement. Holds the draws.
-
-    Args:
-        conversations: Number of conversations.
-        random: The random generator; the same seed gives the same intervals.
-    """
+    """Conversations drawn with replacement. Holds the draws; the same seed gives the same ones."""
 
     def __init__(self, conversations: int, random: Random) -> None:
         places = range(conversations)
         draws = min(_DRAWS, _MOST_PLACES // max(1, conversations)) if conversations > 1 else 0
         self._draws = [random.choices(places, k=conversations) for _ in range(draws)]
 
-    def estimate(self, shares: Sequence[Share]) -> IntervalEstimate:
-        """Return the macro average of the conversations' shares, with its interval."""
-        return self._interval(lambda places: _average_at(shares, places), len(shares))
+    def estimate(self, shares: Sequence[Share], *, minus: Sequence[Share] | None = None) -> IntervalEstimate:
+        """Return the macro average of the conversations' shares, with its interval; less that of others on the same draws."""
 
-    def difference(self, ones: Sequence[Share], others: Sequence[Share]) -> IntervalEstimate:
-        """Return the macro average of the first shares minus that of the second, on the same drawn conversations."""
-        return self._interval(lambda places: _minus(_average_at(ones, places), _average_at(others, places)), len(ones))
+        def figure(places: Sequence[int]) -> float | None:
+            one = macro_average([shares[at] for at in places])
+            other = 0.0 if minus is None else macro_average([minus[at] for at in places])
+            return None if one is None or other is None else one - other
 
-    def _interval(self, figure: Callable[[Sequence[int]], float | None], conversations: int) -> IntervalEstimate:
-        """Return a figure of the conversations at some places: for all of them, and the interval over the draws."""
-        value = figure(range(conversations))
+        value = figure(range(len(shares)))
         known = sorted(each for draw in self._draws if (each := figure(draw)) is not None)
         if value is None or not known:
             return IntervalEstimate(value)
         tail = (1 - _CONFIDENCE) / 2
         low, high = math.floor(tail * (len(known) - 1)), math.ceil((1 - tail) * (len(known) - 1))
         return IntervalEstimate(value, known[low], known[high])
-
-
-def _average_at(shares: Sequence[Share], places: Sequence[int]) -> float | None:
-    return macro_average([shares[at] for at in places])
-
-
-def _minus(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other

@@ -18,6 +18,10 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_]+")
 _OTHER: Final = re.compile(r"[^\W_A-Za-z0-9]{2,}")
 _LEAST_LETTERS: Final = 6
 
+# The edge of a string, and the characters beside it, if they are one word or one decimal number
+_JOINS_BEFORE: Final = re.compile(r"(?:[A-Za-z0-9_]{2}|\d[.,][0-9])\Z")
+_JOINS_AFTER: Final = re.compile(r"[A-Za-z0-9_]{2}|[0-9][.,]\d")
+
 
 def search_keys(text: str) -> set[str]:
     """Return a text's search keys: its words, and pairs of letters in scripts that do not separate words. O(characters)."""
@@ -36,24 +40,11 @@ def occurs_in(string: str, text: str) -> bool:
     """
     at = text.find(string)
     while at >= 0:
-        if not _continues(text, at - 1, string[0], -1) and not _continues(text, at + len(string), string[-1], 1):
+        end = at + len(string)
+        if not _JOINS_BEFORE.search(text[max(0, at - 2) : at + 1]) and not _JOINS_AFTER.match(text[end - 1 : end + 2]):
             return True
         at = text.find(string, at + 1)
     return False
-
-
-def _continues(text: str, at: int, edge: str, step: int) -> bool:
-    """Return whether the character at a position joins with ``edge`` beside it to a longer word or number."""
-    if not 0 <= at < len(text) or not _in_word(edge):
-        return False
-    if _in_word(text[at]):
-        return True
-    beyond = at + step
-    return edge.isdigit() and text[at] in ".," and 0 <= beyond < len(text) and text[beyond].isdigit()
-
-
-def _in_word(character: str) -> bool:
-    return character == "_" or (character.isascii() and character.isalnum())
 
 
 class TextSearch:
@@ -95,12 +86,7 @@ def spans_in(text: str) -> list[str]:
 
 
 class SpanIndex:
-    """An index of the spans that occur in answers: which texts contain each. Holds state; O(characters) to build.
-
-    Args:
-        texts: All texts, in order.
-        answers: The places of the texts whose spans are indexed.
-    """
+    """An index of the spans that occur in the answers among texts: which texts contain each. O(characters) to build."""
 
     def __init__(self, texts: Iterable[str], answers: Iterable[int]) -> None:
         every = list(texts)

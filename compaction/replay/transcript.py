@@ -80,27 +80,17 @@ def answers_in(messages: Sequence[Message]) -> list[range]:
     """
     answers: list[range] = []
     for at, message in enumerate(messages):
-        if at and _continues_answer(messages, at):
+        if at and message.continues and message.role == messages[at - 1].role == "assistant":
             answers[-1] = range(answers[-1].start, at + 1)
         elif message.role == "assistant":
             answers.append(range(at, at + 1))
     return [answer for answer in answers if answer.start]
 
 
-def _continues_answer(messages: Sequence[Message], at: int) -> bool:
-    """Return whether a message belongs to the answer before it."""
-    return messages[at].continues and messages[at].role == messages[at - 1].role == "assistant"
-
-
 class Transcript:
-    """One conversation, read, measured and indexed. Holds caches; building it costs O(characters).
+    """One conversation, of which the format can read each message, measured and indexed.
 
-    Args:
-        recording: The recording; the format can read each of its messages.
-        format: Its wire format.
-        meter: Counts the tokens of messages.
-        window: Tokens a request may have.
-        overhead_tokens: Tokens of every request outside the messages.
+    Holds caches; building it costs O(characters).
     """
 
     def __init__(
@@ -121,6 +111,10 @@ class Transcript:
         self._systems = {at for at, message in enumerate(self.messages) if message.is_system}
         self._window = window
         self._broken: dict[int, Counter[str]] = {}
+        search = TextSearch(self.texts)
+        searched = [self._search(answer, cut, search) for answer, cut in zip(self.answers, self._cuts(), strict=True)]
+        self.needs = tuple([needs for needs, _ in searched])  # of each recorded answer, in the order of ``calls``
+        self.places = tuple([places for _, places in searched])  # of what they needed
 
     @cached_property
     def ordinals_by_content(self) -> dict[tuple[str, str], list[int]]:
@@ -150,21 +144,6 @@ class Transcript:
             self._broken[ordinal] = Counter(each.rule for each in self.format.validate(self.recording.messages[:ordinal]))
         return self._broken[ordinal]
 
-    @cached_property
-    def needs(self) -> tuple[Needs, ...]:
-        """The needs of each recorded answer, in the order of ``calls``."""
-        return tuple([needs for needs, _ in self._searched])
-
-    @cached_property
-    def places(self) -> tuple[NeededPlaces, ...]:
-        """The places of what each recorded answer needed, in the order of ``calls``."""
-        return tuple([places for _, places in self._searched])
-
-    @cached_property
-    def _searched(self) -> list[tuple[Needs, NeededPlaces]]:
-        search = TextSearch(self.texts)
-        return [self._search(answer, cut, search) for answer, cut in zip(self.answers, self._cuts(), strict=True)]
-
     def _cuts(self) -> Iterator[int]:
         """Yield, for each call, the ordinal from which the newest messages fit the window together with the system messages."""
         cumulative, cut, head = self.cumulative, 0, 0
@@ -187,6 +166,7 @@ class Transcript:
             if (last := self._last_old(places, at)) is not None:
                 facts.append((NeededFact(kind, text, last, at - last, last < cut), places))
         words = {word: search.places_of_word(word) for word in sorted(long_words_in(said))}
+        rare = {word: places for word, places in words.items() if bisect_left(places, at) <= RARE_IN_MESSAGES}
         spans = {span: places for place in answer for span, places in self.spans.spans_of_answer(place).items()}
         needs = Needs(
             ordinal=at,
@@ -196,7 +176,7 @@ class Transcript:
         )
         return needs, NeededPlaces(
             facts=tuple([places for _, places in facts]),
-            words={word: places for word, places in words.items() if self._is_rare(places, at)},
+            words={word: places for word, places in rare.items() if self._last_old(places, at) is not None},
             spans={span: places for span, places in spans.items() if self._last_old(places, at) is not None},
         )
 
@@ -204,9 +184,6 @@ class Transcript:
         """Return the tokens of the system messages and the last user message before a place."""
         last_user = next((place for place in range(at - 1, -1, -1) if self.messages[place].role == "user"), at)
         return self.overhead_tokens + sum(self.tokens[place] for place in {*self._systems, last_user} if place < at)
-
-    def _is_rare(self, places: Places, at: int) -> bool:
-        return self._last_old(places, at) is not None and bisect_left(places, at) <= RARE_IN_MESSAGES
 
     def _last_old(self, places: Places, at: int) -> int | None:
         """Return the last of ``places`` before ``at``; ``None`` if there is none, or if every candidate keeps one of them.

@@ -403,7 +403,8 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     content = [group for group in free if is_content(group)]
     scale = _scale(growing, index, free)
     written = group_tokens(earlier)
-    entries = [entry for group in earlier for entry in summarizers.extractive.split_excerpt(growing.text.read(group.messages[0]) or "")[0]]
+    texts = [growing.text.read(group.messages[0]) or "" for group in earlier]
+    entries = [entry for text in texts for entry in summarizers.extractive.split_excerpt(text)[0]]
     quoted = sum(map(index.counter.count_text, entries))  # of the user's words
     too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
     rewrites = not earlier or too_long or quoted > _MOST_WORDS * growing.user_tokens

@@ -17,7 +17,7 @@ from compaction.errors import InputError, UnknownFormat
 from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
 from compaction.replay import Recording, replay
 from compaction.replay.recordings import without_unreadable
-from compaction.replay.report.data import conversation_data
+from compaction.replay.report import conversation_data
 from compaction.strategies import ToolResult, Truncation
 from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -66,7 +66,8 @@ def recordings_of(
     with unreadable_errors(where):
         data = source.read_bytes()
         data = gzip.decompress(data) if data.startswith(_GZIP) else data
-    first = _first_records(data)
+    lines = islice((line for line in BytesIO(data) if line.strip()), _LINES_TO_DETECT)
+    first = list(takewhile(lambda record: record is not None, map(_document, lines)))  # up to the first that is not JSON
     for recognizes, read in _LINES:
         if recognizes(first):
             records, notes = _records(data)
@@ -82,17 +83,6 @@ def recordings_of(
     return [Recording(id=each.id, messages=each.messages, where=each.where) for each in conversations]
 
 
-def _first_records(data: bytes) -> list[Any]:
-    """Return the first lines as JSON values, up to the first that is not JSON."""
-    found: list[Any] = []
-    for line in islice((line for line in BytesIO(data) if line.strip()), _LINES_TO_DETECT):
-        try:
-            found.append(json.loads(line))
-        except (ValueError, RecursionError):
-            break
-    return found
-
-
 def _records(data: bytes) -> tuple[list[Any], list[str]]:
     """Return every line as a JSON value, and a note on each that is none."""
     records: list[Any] = []
@@ -106,7 +96,7 @@ def _records(data: bytes) -> tuple[list[Any], list[str]]:
 
 
 def _document(data: bytes) -> Any:
-    """Return the JSON value of a file; ``None`` if it has none or several."""
+    """Return the JSON value of a file or line; ``None`` if it has none or several."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

@@ -74,14 +74,9 @@ class ChatBuilder:
         time: Any = None,
         more: bool = False,
     ) -> None:
-        """Add an answer of the model.
+        """Add an answer of the model, or one more piece of the last answer, as some logs write answers in pieces.
 
-        Args:
-            text: Its text.
-            calls: The id, tool and arguments of each call; the arguments are a JSON value or text.
-            reasoning: Its visible reasoning.
-            time: Its time.
-            more: Whether this is another piece of the last answer, as some logs write answers in pieces.
+        Each call has an id, a tool and arguments, which are a JSON value or text.
         """
         if not (more and self._messages and self._messages[-1]["role"] == "assistant"):
             self.say("assistant", "", time)

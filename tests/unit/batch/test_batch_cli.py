@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from compaction.batch import BatchCounts, BatchProgress
 from compaction.cli.app import app
-from compaction.cli.batch_report import progress_bar
+from compaction.cli.batch import progress_bar
 from tests.support.corpora import BUDGET, CHATS, expected, lines, read_rows, store
 
 SHARED = ("--counter", "chars/4", "--workers", "1")
@@ -58,7 +58,7 @@ def test_bad_conversations_are_exit_code_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--budget", "300", "--engine", "spark"), "unknown engine"),
+        (("--budget", "300", "--engine", "spark"), "'spark' is not one of"),
         (("--budget", "300", "--model", "nobody"), "no table has prices"),
         (("--budget", "300", "--max-errors", "-1"), "--max-errors"),
     ],

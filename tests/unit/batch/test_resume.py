@@ -208,9 +208,9 @@ def plan(strategy: str = "", **more: Any) -> dict[str, Any]:
 )
 def test_the_difference_between_two_long_values_is_shown(now: str, shown: str, tmp_path: Path) -> None:
     """The error shows 80 characters of a long value, from shortly before the difference, and at most five differences."""
-    Manifest.open(tmp_path / "m", tmp_path / "parts", plan("a" * 89), restart=False).close()
+    Manifest(tmp_path / "m", tmp_path / "parts", plan("a" * 89), restart=False).close()
     with pytest.raises(StateError) as caught:
-        Manifest.open(tmp_path / "m", tmp_path / "parts", plan(now, **dict.fromkeys("vwxyz", 1)), restart=False)
+        Manifest(tmp_path / "m", tmp_path / "parts", plan(now, **dict.fromkeys("vwxyz", 1)), restart=False)
     assert f" and is now {shown}; v was None and is now 1; w " in str(caught.value)
     assert "; y was" in str(caught.value)
     assert "; z was" not in str(caught.value)
@@ -219,7 +219,7 @@ def test_the_difference_between_two_long_values_is_shown(now: str, shown: str, t
 def test_a_folder_of_parts_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock of a run that ends within a second is waited for, and its file made again; without locks, nothing is locked."""
     arguments = (tmp_path / "m", tmp_path / "new" / "parts", plan())
-    first = Manifest.open(*arguments, restart=False)
+    first = Manifest(*arguments, restart=False)
     (first.parts / "000000.joined").touch()
     slept: list[float] = []
     ends = [first.close]
@@ -232,13 +232,13 @@ def test_a_folder_of_parts_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(time, "sleep", slept.append)
     monkeypatch.setattr(fcntl, "flock", lock_late)
-    second = Manifest.open(*arguments, restart=True)
+    second = Manifest(*arguments, restart=True)
     assert not second.resumed
     assert [path.name for path in second.parts.iterdir()] == ["lock"]
     with pytest.raises(StateError, match="another process is running"):
-        Manifest.open(*arguments, restart=False)
+        Manifest(*arguments, restart=False)
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    third = Manifest.open(*arguments, restart=False)
+    third = Manifest(*arguments, restart=False)
     assert third.resumed
     (third.parts / ".compaction-x.part").touch()
     for manifest in (second, third):
@@ -388,7 +388,7 @@ def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     """An output at whose place another process made a folder, or whose folder is a file, is an error that names it."""
     source = store(tmp_path / "in.jsonl", "jsonl", FEW)
-    with pytest.raises(UnwritableFile, match=r"out\.jsonl: it cannot be moved here \([A-Z][a-z ]+\); check the folder"):
+    with pytest.raises(UnwritableFile, match=r"out\.jsonl: it cannot be written \([A-Z][a-z ]+\); check the folder"):
         quick(source, tmp_path / "out.jsonl", on_progress=lambda _: (tmp_path / "out.jsonl").mkdir(exist_ok=True))
     (tmp_path / "file").touch()
     with pytest.raises(UnwritableFile, match=r"file: it cannot be written \([A-Z][a-z ]+\); check the folder"):

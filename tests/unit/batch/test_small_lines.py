@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import MessageIndex, RunContext, compact_sync, last, triggers
-from compaction.batch.conversation import BadConversation, compact_row
 from compaction.batch.job import Job
 from compaction.batch.report import BatchCounts
-from compaction.batch.rows import JsonLine
-from compaction.batch.unchanged import Unchanged, find_unchanged
-from compaction.batch.upper_bounds import does_nothing
+from compaction.batch.rows import BadConversation, JsonLine
+from compaction.batch.unchanged import count_unchanged, does_nothing
+from compaction.batch.workers import compact_row
 from compaction.errors import InputError, StateError, UnknownCounter
 from compaction.run import unawaited
 from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation
@@ -54,6 +53,15 @@ IN_PARTS = st.builds(
 COUNTERS = [counter(name) for name in ("chars/4", "bytes/4", "o200k_base")]
 
 
+def left_unchanged(job: Job, row: JsonLine) -> BatchCounts | None:
+    """Return the counts of a line that is left unchanged; ``None`` for any other."""
+    counts = BatchCounts()
+    if count_unchanged(job, row, row.read(), counts):
+        return counts
+    assert counts == BatchCounts()
+    return None
+
+
 @pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
 @given(text=st.text(st.characters(exclude_categories=()), max_size=40))
 def test_a_text_has_at_most_so_many_tokens(counter: Any, text: str) -> None:
@@ -76,7 +84,7 @@ def test_a_line_has_at_most_so_many_tokens(counter: Any, messages: list[dict[str
     assert index.included.bytes <= len(text.encode())
     job = Job(strategy=Truncation(trigger=tokens_exceed(most)), counter=counter)
     row = JsonLine(text.encode())
-    assert find_unchanged(job, row, row.read()) == Unchanged(tokens=None)
+    assert left_unchanged(job, row) == BatchCounts(uncounted=1, messages_before=len(messages), messages_after=len(messages))
 
 
 @given(messages=MESSAGES, limit=st.integers(0, 200))
@@ -84,11 +92,11 @@ def test_it_is_what_a_reading_would_give(messages: list[dict[str, Any]], limit: 
     """A line is left unchanged only if the strategy, run on it, changes nothing; tokens that were counted are the same."""
     row = JsonLine(json.dumps({"messages": messages}).encode())
     strategy = Truncation(trigger=tokens_exceed(limit), keep=last(messages=1))
-    unchanged = find_unchanged(Job(strategy=strategy, counter="chars/4"), row, row.read())
-    if unchanged is not None:
+    counts = left_unchanged(Job(strategy=strategy, counter="chars/4"), row)
+    if counts is not None:
         result = compact_sync(row.read(), strategy, counter="chars/4")
         assert result.outcome == "unchanged"
-        assert unchanged.tokens in (None, result.before.tokens)
+        assert counts.uncounted or counts.tokens_before == result.before.tokens
 
 
 @given(
@@ -199,18 +207,10 @@ def test_tokens_are_counted_without_an_index(over: int, unchanged: bool) -> None
     row, tokens = JsonLine(json.dumps(messages).encode()), MessageIndex(messages, counter=Words()).tokens
     for limit, budget in ((tokens - over, None), (tokens, tokens - over)):
         job = Job(Truncation(trigger=tokens_exceed(limit)), counter=Words(), budget=budget)
-        assert find_unchanged(job, row, row.read()) == (Unchanged(tokens) if unchanged else None)
+        counted = BatchCounts(messages_before=2, messages_after=2, tokens_before=tokens, tokens_after=tokens)
+        assert left_unchanged(job, row) == (counted if unchanged else None)
     parts = JsonLine(json.dumps([*messages, {**user(), "content": [{"type": "text", "text": "a"}]}]).encode())
-    assert find_unchanged(Job(Truncation(trigger=tokens_exceed(99)), counter=Words()), parts, parts.read()) is None
-
-
-@pytest.mark.parametrize("tokens", [None, 7])
-def test_an_unchanged_conversation_is_counted(tokens: int | None) -> None:
-    """Its messages are counted always; its tokens only if somebody counted them."""
-    counts = BatchCounts()
-    counts.count_unchanged(2, tokens)
-    known = {"uncounted": 1} if tokens is None else {"tokens_before": tokens, "tokens_after": tokens}
-    assert counts == BatchCounts(messages_before=2, messages_after=2, **known)
+    assert left_unchanged(Job(Truncation(trigger=tokens_exceed(99)), counter=Words()), parts) is None
 
 
 def test_a_job_is_described_in_full() -> None:
@@ -254,7 +254,7 @@ def test_an_index_is_made_of_all_others(options: dict[str, Any], messages: Seque
     job = Job(**{"strategy": Truncation(trigger=tokens_exceed(300)), "counter": "chars/4", **options})
     row = JsonLine(json.dumps(messages).encode())
     counts = BatchCounts()
-    assert find_unchanged(job, row, row.read()) is None
+    assert left_unchanged(job, row) is None
     assert not isinstance(unawaited(compact_row(job, row, counts, sync=True)), BadConversation)
     assert counts.uncounted == 0
 

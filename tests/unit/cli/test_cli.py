@@ -372,7 +372,7 @@ def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
             "--requests-per-minute must be a number",
         ),
         (["batch", CHATS, "-o", "OUT", "--budget", "9", "--address", "ray://h"], "--address ray://h: only --engine ray"),
-        (["batch", CHATS, "-o", "OUT", "--budget", "9", "--to=csv"], "--to='csv': one of jsonl"),
+        (["batch", CHATS, "-o", "OUT", "--budget", "9", "--to=csv"], "--to': 'csv' is not one of 'jsonl'"),
         (["replay", "CHAT", "--window", "8k", "--strategy", "none", "--format", "morse"], "morse"),
     ],
 )

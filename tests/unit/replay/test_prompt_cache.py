@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compaction.models import ModelPrices
-from compaction.replay.prompt_cache import CacheUse, PromptCache
+from compaction.replay.one_conversation import PromptCache
+from compaction.replay.records import CacheUse
 
 
 def cache_of(**rules: float) -> PromptCache:

@@ -82,7 +82,7 @@ def test_differences_are_paired() -> None:
     """If one is better by the same amount on each conversation, the interval is a point, however much conversations differ."""
     worse = [Share(at, 20) for at in range(10)]
     better = [Share(at + 1, 20) for at in range(10)]
-    found = BootstrapDraws(10, Random(0)).difference(better, worse)
+    found = BootstrapDraws(10, Random(0)).estimate(better, minus=worse)
     assert (found.value, found.low, found.high) == (pytest.approx(0.05), pytest.approx(0.05), pytest.approx(0.05))
     assert found.excludes_zero
 
