@@ -123,11 +123,11 @@ class SessionPool:
 
     def __len__(self) -> int:
         """Return the number of sessions in memory."""
-        return len(self._directory)
+        return len(self._directory.sessions)
 
     def __contains__(self, id: object) -> bool:
         """Whether a session whose ``session.id`` is this is in memory; for a host's id ``chat/1``, that is ``chat%2F1``."""
-        return id in self._directory
+        return id in self._directory.sessions
 
     @property
     def bytes(self) -> int:
@@ -174,7 +174,7 @@ class SessionPool:
             if found is None:
                 continue  # another call has just added a session of that name: the next search sees it
             async with found.session.lock.held(sync=sync):
-                if found.is_gone or not (request.continues(found) or (found.has_begun and request.accounts_for(found))):
+                if found.is_gone or not (request.continues(found) or request.accounts_for(found)):
                     continue  # the pool removed it, or another call changed it, while this one waited: search again
                 await self._take_over(found, sync=sync)
                 self._follow(found, request)
@@ -298,7 +298,7 @@ class SessionPool:
             id: The ``session.id``; for a host's id ``chat/1``, that is ``chat%2F1``.
         """
         with self._lock:
-            found = self._directory.named(id)
+            found = self._directory.sessions.get(id)
             if found is None or not self._directory.remove_if_free(found):
                 return False
         found.session.close()
@@ -393,7 +393,7 @@ class SessionPool:
 
     def _new_name(self, request: ListRequest, *, is_taken: bool) -> str:
         name = request.name
-        if name is None or is_taken or name in self._directory:
+        if name is None or is_taken or name in self._directory.sessions:
             name = f"{name or 'auto'}:{self._new_id()}"
         return name
 
@@ -433,7 +433,7 @@ class SessionPool:
         """Return the session of a state that the host keeps, or the state that a list takes over from it."""
         kept = saved.get("id")
         parent = name = kept if isinstance(kept, str) else ""
-        if not parent or parent in self._directory:
+        if not parent or parent in self._directory.sessions:
             name = self._new_name(request, is_taken=is_taken)
         return attrs.evolve(_Origin.of(self._resumed(saved, name), parent, request.given), is_taken=is_taken)
 
@@ -449,7 +449,7 @@ class SessionPool:
     def _state(self, name: str) -> dict[str, Any] | None:
         """Return the saved state of a session; ``None`` if the session is in memory or was deleted."""
         assert self._store is not None
-        return None if name in self._directory else self._store.load(name)
+        return None if name in self._directory.sessions else self._store.load(name)
 
     def _resumed(self, state: Mapping[str, Any], name: str) -> CompactionSession:
         return CompactionSession.from_dict(state, self._strategy, **self._options, id=name)
