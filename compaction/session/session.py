@@ -179,9 +179,9 @@ class CompactionSession:
         self.lock = CallLock()
         self._reporter = EventReporter(id, on_event)
         self._store = checked_store(store)
-        self._changes = self._saved_changes = object()  # the last change that is to be saved, and the last that is
+        self._is_unsaved = False  # whether something changed, besides the usage anchor, that is not saved
+        self._saved_anchor: int | None = None  # the usage anchor in the store, or in the state that the host keeps
         self._save_failure: Failed | None = None  # of the last save
-        self._has_late_report = False  # whether usage was reported during a call, and is not saved
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
         self._useless = UselessRuns()  # not in the state: `reconfigure` replaces it, maybe while a call replaces the state
@@ -400,10 +400,8 @@ class CompactionSession:
             return
         self._set_context(self._context())
         with self.lock.if_free() as free:
-            if free:
-                self._save(self._reports.anchor)
-            else:
-                self._has_late_report = True
+            if free:  # otherwise the call that is running saves it
+                self._save()
 
     def recall_usage(self, usages: Sequence[Any]) -> None:
         """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
@@ -423,6 +421,7 @@ class CompactionSession:
                 break
             known, recalled = usage.prompt_tokens, (usage, counted)
         if recalled is not None and self._reports.record(*recalled):
+            self._saved_anchor = self._reports.anchor
             self._set_context(self._context())
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
@@ -543,7 +542,7 @@ class CompactionSession:
             )
             self._index.context = self._context()
             self._useless = UselessRuns()
-            self._changes = object()
+            self._is_unsaved = True
             self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
         if self._index.tokens > window:
@@ -577,33 +576,28 @@ class CompactionSession:
                 self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), *attrs.astuple(result.after))
-            self._changes = object()
+            self._is_unsaved = True
 
     def save_late_report(self) -> None:
         """Save the usage that was reported since the call saved the session; see `record_usage`."""
-        if self._has_late_report:
+        if not self._is_unsaved:  # otherwise the save of this call failed, and the next call tries again
             self._save()
 
-    def _save(self, anchor: int | None = None) -> None:
-        """Save the unsaved changes: the whole session, or, if there are none but a new usage ``anchor``, that alone.
-
-        A late report has such an anchor, too.
-        """
-        anchor = self._reports.anchor if self._has_late_report else anchor
-        store, changes, self._has_late_report = self._store, self._changes, False
-        is_saved = changes is self._saved_changes
-        if store is None or (is_saved and anchor is None):
+    def _save(self) -> None:
+        """Save the whole session if it is unsaved, or the usage anchor alone if only that is new."""
+        store, anchor = self._store, self._reports.anchor
+        if store is None or not (self._is_unsaved or anchor != self._saved_anchor):
             return
         try:
-            has_saved_anchor = is_saved and anchor is not None and store.save_anchor(self._id, anchor)
+            has_saved_anchor = not self._is_unsaved and anchor is not None and store.save_anchor(self._id, anchor)
             if not has_saved_anchor:
                 store.save(self._id, self.to_dict())
         except Exception as error:
             failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
-            self._save_failure, self._saved_changes = failed.logged(), object()
+            self._save_failure, self._is_unsaved = failed.logged(), True
             self._reporter.tell(SaveFailed(session=self._id, failure=failed))
         else:
-            self._saved_changes, self._save_failure = changes, None
+            self._save_failure, self._is_unsaved, self._saved_anchor = None, False, anchor
 
     def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
         return result if self._save_failure is None else result.with_failures(self._save_failure)
@@ -646,7 +640,7 @@ class CompactionSession:
                 self._set(last=None, sent=sent)
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
-                self._changes = object()
+                self._is_unsaved = True
         self._save()
         if self._save_failure is not None:
             raise self._save_failure.error
@@ -727,6 +721,7 @@ class CompactionSession:
         try:
             self._set(compactions=natural_number(data.get("compactions", 0)))
             self._reports.load(data)
+            self._saved_anchor = self._reports.anchor
         except (TypeError, ValueError) as error:
             remedy = "start a new session; the conversation itself is not affected"
             raise StateError(f"the saved session is corrupt ({error}); {remedy}") from error
