@@ -19,7 +19,7 @@ import contextlib
 import inspect
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
-from typing import Any, Final, NoReturn, TypeVar, get_args
+from typing import Any, Final, NoReturn, TypedDict, TypeVar, Unpack, get_args
 
 from .checks import checked_count
 from .errors import StrategyError, SyncDriverError
@@ -256,35 +256,23 @@ def compact_sync(
     return run_sync(index, strategy, budget=budget, hard=hard, on_step=on_step)
 
 
-async def apply_compaction(
-    messages: Iterable[Any],
-    strategy: StrategyLike,
-    *,
-    counter: TokenCounter | str = "auto",
-    format: MessageFormat | str | None = None,
-    context: RunContext | None = None,
-    pin: Callable[[Message], bool] | None = None,
-    budget: int | None = None,
-    hard: bool = False,
-) -> list[Any]:
+class _Options(TypedDict, total=False):
+    """The options of `compact`."""
+
+    counter: TokenCounter | str
+    format: MessageFormat | str | None
+    context: RunContext | None
+    pin: Callable[[Message], bool] | None
+    budget: int | None
+    hard: bool
+    on_step: Observer | None
+
+
+async def apply_compaction(messages: Iterable[Any], strategy: StrategyLike, **options: Unpack[_Options]) -> list[Any]:
     """Return only the messages of `compact`'s result; the arguments and errors are the same."""
-    return (
-        await compact(messages, strategy, counter=counter, format=format, context=context, pin=pin, budget=budget, hard=hard)
-    ).messages
+    return (await compact(messages, strategy, **options)).messages
 
 
-def apply_compaction_sync(
-    messages: Iterable[Any],
-    strategy: StrategyLike,
-    *,
-    counter: TokenCounter | str = "auto",
-    format: MessageFormat | str | None = None,
-    context: RunContext | None = None,
-    pin: Callable[[Message], bool] | None = None,
-    budget: int | None = None,
-    hard: bool = False,
-) -> list[Any]:
+def apply_compaction_sync(messages: Iterable[Any], strategy: StrategyLike, **options: Unpack[_Options]) -> list[Any]:
     """Return only the messages of `compact_sync`'s result; the arguments and errors are the same."""
-    return compact_sync(
-        messages, strategy, counter=counter, format=format, context=context, pin=pin, budget=budget, hard=hard
-    ).messages
+    return compact_sync(messages, strategy, **options).messages
