@@ -18,7 +18,7 @@ import contextlib
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, Literal, Self, cast
+from typing import Any, Final, Literal, Self, cast
 
 import anyio
 import anyio.to_thread
@@ -157,8 +157,8 @@ class SummariesAhead:
         if trigger is not None and hard:
             raise ConfigurationError("with ahead=, a call may miss its target; hard=True forbids this: pass only one of them")
         self._trigger = never if trigger is None else as_trigger(trigger)
-        self._has_own_tasks = tasks is None  # then the session is used with ``async with``
         self._tasks = BackgroundTasks() if tasks is None else tasks
+        self._own_tasks: contextlib.AbstractAsyncContextManager[object] = contextlib.nullcontext() if tasks else self._tasks
         self.prepared = PreparedSummaries(self._cancel)  # the prepared summary, for the context of a run
         self._asked: _BackgroundRequest | None = None  # the last request, until a call picks up its answer
         self._failed: list[Failed] = []  # for the next result
@@ -272,15 +272,13 @@ class SummariesAhead:
         self.drop()
 
     async def __aenter__(self) -> Self:
-        if self._has_own_tasks:
-            await self._tasks.__aenter__()
+        await self._own_tasks.__aenter__()
         self._closed = False
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         self.close()
-        if self._has_own_tasks:
-            await self._tasks.__aexit__(*exception)
+        await self._own_tasks.__aexit__(*cast("Any", exception))
 
 
 @attrs.define(eq=False)
