@@ -115,7 +115,9 @@ class _OpenStep:
 
 
 class RunRecorder:
-    """Collects the reports of a running strategy. Holds state: the open steps, the failures and the missed targets.
+    """Collects the reports of a running strategy, and tells the index when a step begins and ends.
+
+    Holds state: the open steps, the failures and the missed targets.
 
     Args:
         index: The index of the run.
@@ -246,11 +248,16 @@ def _missed_note(strategy: Strategy, target: Trigger, index: MessageIndex) -> st
 
 
 def _what_is_left(strategy: Strategy, index: MessageIndex) -> str:
-    """Return in words what fills the view: the groups that the strategy's last part keeps, or the largest group; O(groups)."""
+    """Return in words what fills the view; O(groups).
+
+    That is the ``keep`` of the strategy's last part, which runs if the others were not enough, if it keeps most of the request
+    from being removed; otherwise the largest group.
+    """
     keeps = [getattr(part, "keep", None) for part in strategy.parts()]
     keep = next((each for each in reversed(keeps) if isinstance(each, Selector)), nothing)
     kept, size_of = keep(index), index.columns.tokens
-    if 2 * sum(map(size_of, kept.intersection(index.removable_ids()))) <= index.tokens:
+    keeps_most = 2 * sum(map(size_of, kept.intersection(index.removable_ids()))) > index.tokens
+    if not keeps_most:
         return f"the largest part is {next(iter(space_report(index)), 'nothing: the view is empty')}"
     tokens, groups = sum(map(size_of, kept)), len(kept)
     return f"keep={keep!r} keeps {tokens:,} tokens in {groups:,} groups: choose fewer, such as keep=last(groups=2)"

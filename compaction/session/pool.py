@@ -157,8 +157,8 @@ class SessionPool:
             id: The id of the conversation, if you have one. Earlier messages may then be missing from the list or altered.
             scope: A scope, combined with that of the pool.
             overhead_tokens: Tokens of the next request outside the messages, as for `CompactionSession.follow`.
-            saved: The session's state as ``to_dict`` returned it, if you keep it. The pool uses it if no session in memory
-                belongs to the list, or if another process has compacted the conversation since.
+            saved: The session's state as ``to_dict`` returned it, if you keep it. It is used if no session in memory belongs to
+                the list, or if another process has compacted the conversation since.
             sync: Whether nothing may be awaited, for a coroutine that is driven without an event loop.
 
         Raises:

@@ -4,17 +4,14 @@
     reply = client.create(messages=await session.view(messages))
     session.record_usage(reply.usage)
 
-On each call the agent passes its list: all messages, or an earlier view followed by the messages since then. The session
-compares that list with its index, runs the strategy if its trigger fires, and returns the messages to send. Edits remain
-applied, so until the next compaction new messages are only added at the end, and the provider's prompt cache stays valid.
-
-With a store, the session saves its edits and fingerprints after each compaction. After a crash, a new process continues with
-the same view.
+On each call the agent passes its list: all messages, or an earlier view followed by the messages since then. Edits remain
+applied, so until the next compaction new messages are only added at the end, and the provider's prompt cache stays valid. With
+a store, the session saves its edits and fingerprints after each compaction, and a new process continues with the same view.
 
 A call of `CompactionSession.view` has four parts, each a method: `follow` updates the index from the list, ``_run`` runs the
-strategy that is due, ``_remember`` records what it did, and ``_save`` saves that. `compaction.run` applies the edits, and
-`compaction.result` takes the view from the index. Around the run, `ahead` picks up and requests summaries in the background,
-and `events` reports what happened and may take the edits back.
+strategy if its trigger fires, ``_remember`` records what it did, and ``_save`` saves that. `compaction.run` applies the edits,
+and `compaction.result` takes the view from the index. Around the run, `ahead` picks up and requests summaries in the
+background, and `events` reports what happened and may take the edits back.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import attrs
 
-from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError
+from ..errors import BudgetUnsatisfiable, ConfigurationError, StateError
 from ..formats import MessageFormat, as_list, fits, resolve, same
 from ..index import Marks, MessageIndex, Metrics, RunContext, RunHistory, Saved, UselessRuns, lookup_key
 from ..json_data import natural_number, shown
@@ -407,12 +404,12 @@ class CompactionSession:
         """
         if self._state.sent.messages or len(usages) != len(self.index.columns.source):
             return
-        whole, known, recalled = self.index.edit_count == 0, 0, None
-        for counted, usage in _reported_sizes(self.index, usages):
-            if whole and usage.prompt_tokens < known:
+        last: tuple[Usage, int] | None = None  # with the tokens before the reply, by our count
+        for usage, counted in _reported_sizes(self.index, usages):
+            if last is not None and usage.prompt_tokens < last[0].prompt_tokens and self.index.edit_count == 0:
                 break
-            known, recalled = usage.prompt_tokens, (usage, counted)
-        if recalled is not None and self._reports.record(*recalled):
+            last = usage, counted
+        if last is not None and self._reports.record(*last):
             self._saved_anchor = self._reports.anchor
             self._set_context(self._context())
 
@@ -766,12 +763,11 @@ async def await_all(answers: Iterable[Any], *, sync: bool) -> None:
             await answer
 
 
-def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tuple[int, Usage]]:
-    """Yield the tokens before each reply of the view that has usage, by our count, with the usage; O(groups of the view)."""
+def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tuple[Usage, int]]:
+    """Yield the usage of each reply of the view, with the tokens before the reply by our count; O(groups of the view)."""
     counted = 0
     for id in index.included_ids:
         for ordinal in index.columns.ordinals(id):
-            if (usage := usages[ordinal]) is not None:
-                with contextlib.suppress(InputError):
-                    yield counted, Usage.read(usage)
+            if (usage := Usage.read_or_none(usages[ordinal])) is not None:
+                yield usage, counted
         counted += index.columns.tokens(id)
