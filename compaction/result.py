@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
@@ -122,7 +123,6 @@ class RunRecorder:
     Args:
         index: The index of the run.
         on_step: Called with each step as it ends.
-        clock: Returns seconds; used for the durations of steps only.
 
     Attributes:
         before: Sizes before the run.
@@ -132,7 +132,7 @@ class RunRecorder:
         triggered: Each strategy that made edits, with the explanation of its trigger.
     """
 
-    def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
+    def __init__(self, index: MessageIndex, on_step: Observer | None) -> None:
         self.before = index.included
         self._opening = opening(index.columns)
         self.checkpoint = index.checkpoint()
@@ -142,7 +142,6 @@ class RunRecorder:
         self._index = index
         self._on_step = on_step
         self._is_watched = on_step is not None or _logger.isEnabledFor(logging.INFO)
-        self._clock = clock
         self._open: list[_OpenStep] = []
         self._announced: dict[int, Edit] = {}  # the edits of the steps that ended, by identity
 
@@ -150,7 +149,7 @@ class RunRecorder:
         """Record a strategy's report."""
         if isinstance(report, StepBegan):
             self._index.begin_step(report.strategy)
-            self._open.append(_OpenStep(report, self._index.included, self._index.edit_count, self._clock()))
+            self._open.append(_OpenStep(report, self._index.included, self._index.edit_count, time.perf_counter()))
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
@@ -187,7 +186,7 @@ class RunRecorder:
             before=ended.before,
             after=self._index.included,
             edits=tuple(own.values()),
-            seconds=self._clock() - ended.start,
+            seconds=time.perf_counter() - ended.start,
             reached=reached,
         )
         sizes = (step.before.tokens, step.after.tokens, step.before.messages, step.after.messages)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Final, NoReturn, TypedDict, TypeVar, Unpack, get_args
 
@@ -51,7 +50,6 @@ def _flow(
     budget: int | None,
     hard: bool,
     on_step: Observer | None,
-    clock: Callable[[], float],
 ) -> Generator[Request, Any, CompactionResult]:
     """Apply the edits of a strategy, and yield its requests; undo all edits if an exception is raised.
 
@@ -62,7 +60,7 @@ def _flow(
     lifted, marks = as_strategy(strategy), index.marks
     if marks is None:  # decide which marked messages are read as summaries
         index.believe(Marks.of(lifted.mark_ceilings, index.context))
-    recorder = RunRecorder(index, on_step, clock)
+    recorder = RunRecorder(index, on_step)
     steps = lifted(index)
 
     def answered(item: Any) -> Any:
@@ -99,7 +97,6 @@ def run_sync(
     budget: int | None = None,
     hard: bool = False,
     on_step: Observer | None = None,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
     """Run a strategy on an index, for code without an event loop; an exception leaves the index unchanged.
 
@@ -109,7 +106,6 @@ def run_sync(
         budget: The most tokens of the request after the run, including the context's ``overhead_tokens``.
         hard: Whether to raise an error if the outcome would be ``over_target``.
         on_step: Called after each strategy that ran, with its `Step`.
-        clock: Returns seconds; used for the durations of steps only.
 
     Raises:
         SyncDriverError: If the strategy has to be awaited. Its ``on_failure`` does not handle this error.
@@ -117,7 +113,7 @@ def run_sync(
         ConfigurationError: If the budget is not a whole number >= 1.
         Exception: Any exception that the strategy raises.
     """
-    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step, clock=clock)
+    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step)
     return unawaited(_driven(flow, sync=True))
 
 
@@ -128,13 +124,12 @@ async def run(
     budget: int | None = None,
     hard: bool = False,
     on_step: Observer | None = None,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
     """Run a strategy on an existing index; an exception or a cancellation leaves the index unchanged.
 
     The arguments are those of `run_sync`.
     """
-    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step, clock=clock)
+    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step)
     return await _driven(flow, sync=False)
 
 

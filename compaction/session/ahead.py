@@ -99,11 +99,6 @@ class BackgroundTasks:
                 "ahead= runs background tasks: use the session inside `async with session:`, or pass tasks="
             )
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it accepts tasks; always true for a portal."""
-        return self._start is not None
-
     def start(self, work: Callable[[], Awaitable[object]]) -> BackgroundTask | None:
         """Start work that does not raise, without waiting, and return its task; ``None`` if this object is closed."""
         task, start = BackgroundTask(work, self._group), self._start
@@ -120,7 +115,7 @@ class BackgroundTasks:
 
     def has(self, task: BackgroundTask) -> bool:
         """Whether a task may still be running; false once the ``async with`` in which it was started has been left."""
-        return self.is_open and task.group is self._group and not task.has_ended
+        return self._start is not None and task.group is self._group and not task.has_ended
 
     async def __aenter__(self) -> Self:
         if self._group is not None:

@@ -272,7 +272,7 @@ class SessionDirectory:
         for key in (*before, *pooled.keys):
             self._by_key.setdefault(key, {})[pooled] = None
         pooled.ends.update(dict.fromkeys([before, *ends]))
-        for key in left.union(before) - pooled.keys:
+        for key in left.union(before) - pooled.keys:  # of the sessions that once had such a key, a few are enough as parents
             earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
             for each in earlier[:-_MOST_PARENTS]:
                 self._leave(each, key)
@@ -282,7 +282,7 @@ class SessionDirectory:
         self.sessions.move_to_end(pooled.session.id)
 
     def _thin_out(self, pooled: PooledSession) -> None:
-        """Forget every second one of the older half of a session's ends, if it has too many."""
+        """If a session has too many ends, forget every second one of the older half, so that some of each time stay."""
         if len(pooled.ends) > _MOST_ENDS:
             gone = [*pooled.ends][1 : _MOST_ENDS // 2 : 2]
             for end in gone:
