@@ -7,7 +7,7 @@ refuses ``bool()``. Triggers and selectors each subclass the operators, to combi
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, NoReturn, TypeVar, cast
 
 import attrs
@@ -26,42 +26,37 @@ class Predicate(abc.ABC, Generic[_P, _F]):
     _not_an_answer: ClassVar[str]
     """The end of the error that ``bool()`` raises, with the remedy."""
 
-    connectives: ClassVar[tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[Any], Any]]]
-    """The subclasses of `Conjunction`, `Disjunction` and `Negation`."""
+    connectives: ClassVar[Mapping[type, Callable[[Any], Any]]]
+    """The subclasses of `Conjunction`, `Disjunction` and `Negation`, by these; set once they are defined."""
 
     @abc.abstractmethod
     def _lift(self, other: _P | _F) -> _P:
         """Return the predicate; a function is wrapped in one."""
 
-    def _made(self, kind: int, of: Any) -> _P:
-        made: _P = self.connectives[kind](of)
-        return made
+    def _joined(self, kind: type[Conjunction[Any, Any] | Disjunction[Any, Any]], *operands: Any) -> _P:
+        """Return a connective of the operands; an operand that is such a connective itself is replaced by its parts."""
+        flat = [part for each in operands for part in (each.parts if isinstance(each, kind) else (each,))]
+        joined: _P = self.connectives[kind](tuple(flat))
+        return joined
 
     def __and__(self, other: _P | _F) -> _P:
-        return self._made(0, _flat(Conjunction, self, self._lift(other)))
+        return self._joined(Conjunction, self, self._lift(other))
 
     def __rand__(self, other: _P | _F) -> _P:
-        return self._made(0, _flat(Conjunction, self._lift(other), self))
+        return self._joined(Conjunction, self._lift(other), self)
 
     def __or__(self, other: _P | _F) -> _P:
-        return self._made(1, _flat(Disjunction, self, self._lift(other)))
+        return self._joined(Disjunction, self, self._lift(other))
 
     def __ror__(self, other: _P | _F) -> _P:
-        return self._made(1, _flat(Disjunction, self._lift(other), self))
+        return self._joined(Disjunction, self._lift(other), self)
 
     def __invert__(self) -> _P:
-        return self._made(2, self)
+        negated: _P = self.connectives[Negation](self)
+        return negated
 
     def __bool__(self) -> NoReturn:
         raise TypeError(f"{self!r} is {self._not_an_answer}")
-
-
-def _flat(kind: Any, *operands: Any) -> tuple[Any, ...]:
-    """Return the operands; one of the same connective is replaced by its parts."""
-    flat: list[Any] = []
-    for operand in operands:
-        flat.extend(operand.parts if isinstance(operand, kind) else (operand,))
-    return tuple(flat)
 
 
 @attrs.frozen(repr=False)

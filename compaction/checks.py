@@ -67,14 +67,13 @@ def size_remedy(value: object) -> str:
     return f"; write {int(found[1]) * {'': 1, 'k': 1_000, 'm': 1_000_000}[found[2].lower()]:_}, a number" if found else ""
 
 
-def checked_count(what: str, value: object, least: int = 0, *, argument: str = "") -> int:
+def checked_count(what: str, value: object, least: int = 0) -> int:
     """Return a whole number of ``least`` or more.
 
     Args:
         what: The argument and its place, for the error.
         value: The value.
         least: The least that it may be.
-        argument: The name of the argument alone, for the error's ``argument``.
 
     Raises:
         ConfigurationError: If it is another value.
@@ -84,8 +83,7 @@ def checked_count(what: str, value: object, least: int = 0, *, argument: str = "
     compaction.errors.ConfigurationError: budget must be a whole number >= 1 (got '8k'); write 8_000, a number
     """
     if not is_count(value, least):
-        text = f"{what} must be a whole number >= {least} (got {value!r}){size_remedy(value)}"
-        raise ConfigurationError(text, argument=argument, subject=what)
+        raise ConfigurationError(f"{what} must be a whole number >= {least} (got {value!r}){size_remedy(value)}", subject=what)
     return value
 
 
@@ -152,12 +150,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def count(least: int = 0) -> Validator:
     """Return a validator for whole numbers of ``least`` or more."""
-
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        """Raise an error unless the value is such a number."""
-        checked_count(f"{type(instance).__name__}: {attribute.name!r}", value, least, argument=attribute.name)
-
-    return check
+    return must_be(f"a whole number >= {least}", lambda value: is_count(value, least))
 
 
 whole: Final = must_be("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))

@@ -163,20 +163,20 @@ def _is_deeper(value: object, depth: int) -> bool:
     """Whether data is nested deeper than this; not recursive, so that any depth is safe."""
     level: dict[int, object] = {0: value}
     for _ in range(depth):
-        level = {id(child): child for each in level.values() for child in _children(each) if _nests(child)}
+        level = {id(inner): inner for each in level.values() for inner in _nested(each)}
         if not level:
             return False
     return True
 
 
-def _children(value: object) -> Iterable[object]:
+def _nested(value: object) -> list[object]:
+    """Return the lists and dictionaries that are directly in a value."""
+    inner: Iterable[object] = ()
     if isinstance(value, dict):
-        return cast("dict[object, object]", value).values()
-    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
-
-
-def _nests(value: object) -> bool:
-    return isinstance(value, dict | list | tuple)
+        inner = cast("dict[object, object]", value).values()
+    elif isinstance(value, list | tuple):
+        inner = cast("Sequence[object]", value)
+    return [each for each in inner if isinstance(each, dict | list | tuple)]
 
 
 def same(ones: Sequence[Any], others: Sequence[Any]) -> bool:

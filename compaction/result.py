@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
@@ -115,12 +116,13 @@ class _OpenStep:
 
 
 class RunRecorder:
-    """Collects the reports of a running strategy. Holds state: the open steps, the failures and the missed targets.
+    """Collects the reports of a running strategy, and tells the index when a step begins and ends.
+
+    Holds state: the open steps, the failures and the missed targets.
 
     Args:
         index: The index of the run.
         on_step: Called with each step as it ends.
-        clock: Returns seconds; used for the durations of steps only.
 
     Attributes:
         before: Sizes before the run.
@@ -130,7 +132,7 @@ class RunRecorder:
         triggered: Each strategy that made edits, with the explanation of its trigger.
     """
 
-    def __init__(self, index: MessageIndex, on_step: Observer | None, clock: Callable[[], float]) -> None:
+    def __init__(self, index: MessageIndex, on_step: Observer | None) -> None:
         self.before = index.included
         self._opening = opening(index.columns)
         self.checkpoint = index.checkpoint()
@@ -140,7 +142,6 @@ class RunRecorder:
         self._index = index
         self._on_step = on_step
         self._is_watched = on_step is not None or _logger.isEnabledFor(logging.INFO)
-        self._clock = clock
         self._open: list[_OpenStep] = []
         self._announced: dict[int, Edit] = {}  # the edits of the steps that ended, by identity
 
@@ -148,7 +149,7 @@ class RunRecorder:
         """Record a strategy's report."""
         if isinstance(report, StepBegan):
             self._index.begin_step(report.strategy)
-            self._open.append(_OpenStep(report, self._index.included, self._index.edit_count, self._clock()))
+            self._open.append(_OpenStep(report, self._index.included, self._index.edit_count, time.perf_counter()))
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
@@ -185,7 +186,7 @@ class RunRecorder:
             before=ended.before,
             after=self._index.included,
             edits=tuple(own.values()),
-            seconds=self._clock() - ended.start,
+            seconds=time.perf_counter() - ended.start,
             reached=reached,
         )
         sizes = (step.before.tokens, step.after.tokens, step.before.messages, step.after.messages)
@@ -246,11 +247,16 @@ def _missed_note(strategy: Strategy, target: Trigger, index: MessageIndex) -> st
 
 
 def _what_is_left(strategy: Strategy, index: MessageIndex) -> str:
-    """Return in words what fills the view: the groups that the strategy's last part keeps, or the largest group; O(groups)."""
+    """Return in words what fills the view; O(groups).
+
+    That is the ``keep`` of the strategy's last part, which runs if the others were not enough, if it keeps most of the request
+    from being removed; otherwise the largest group.
+    """
     keeps = [getattr(part, "keep", None) for part in strategy.parts()]
     keep = next((each for each in reversed(keeps) if isinstance(each, Selector)), nothing)
     kept, size_of = keep(index), index.columns.tokens
-    if 2 * sum(map(size_of, kept.intersection(index.removable_ids()))) <= index.tokens:
+    keeps_most = 2 * sum(map(size_of, kept.intersection(index.removable_ids()))) > index.tokens
+    if not keeps_most:
         return f"the largest part is {next(iter(space_report(index)), 'nothing: the view is empty')}"
     tokens, groups = sum(map(size_of, kept)), len(kept)
     return f"keep={keep!r} keeps {tokens:,} tokens in {groups:,} groups: choose fewer, such as keep=last(groups=2)"

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import time
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final, NoReturn, get_args
+from typing import Any, Final, NoReturn, TypedDict, Unpack, get_args
 
 from .checks import checked_count
 from .errors import StrategyError, SyncDriverError
@@ -49,7 +48,6 @@ def _flow(
     budget: int | None,
     hard: bool,
     on_step: Observer | None,
-    clock: Callable[[], float],
 ) -> Generator[Request, Any, CompactionResult]:
     """Apply the edits of a strategy, and yield its requests; undo all edits if an exception is raised.
 
@@ -60,7 +58,7 @@ def _flow(
     lifted, marks = as_strategy(strategy), index.marks
     if marks is None:  # decide which marked messages are read as summaries
         index.believe(Marks.of(lifted.mark_ceilings, index.context))
-    recorder = RunRecorder(index, on_step, clock)
+    recorder = RunRecorder(index, on_step)
     steps = lifted(index)
 
     def answered(item: Any) -> Any:
@@ -97,7 +95,6 @@ def run_sync(
     budget: int | None = None,
     hard: bool = False,
     on_step: Observer | None = None,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
     """Run a strategy on an index, for code without an event loop; an exception leaves the index unchanged.
 
@@ -107,7 +104,6 @@ def run_sync(
         budget: The most tokens of the request after the run, including the context's ``overhead_tokens``.
         hard: Whether to raise an error if the outcome would be ``over_target``.
         on_step: Called after each strategy that ran, with its `Step`.
-        clock: Returns seconds; used for the durations of steps only.
 
     Raises:
         SyncDriverError: If the strategy has to be awaited. Its ``on_failure`` does not handle this error.
@@ -115,7 +111,7 @@ def run_sync(
         ConfigurationError: If the budget is not a whole number >= 1.
         Exception: Any exception that the strategy raises.
     """
-    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step, clock=clock)
+    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step)
     return unawaited(_driven(flow, sync=True))
 
 
@@ -126,13 +122,12 @@ async def run(
     budget: int | None = None,
     hard: bool = False,
     on_step: Observer | None = None,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> CompactionResult:
     """Run a strategy on an existing index; an exception or a cancellation leaves the index unchanged.
 
     The arguments are those of `run_sync`.
     """
-    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step, clock=clock)
+    flow = _flow(index, strategy, budget=budget, hard=hard, on_step=on_step)
     return await _driven(flow, sync=False)
 
 
@@ -239,35 +234,23 @@ def compact_sync(
     return run_sync(index, strategy, budget=budget, hard=hard, on_step=on_step)
 
 
-async def apply_compaction(
-    messages: Iterable[Any],
-    strategy: StrategyLike,
-    *,
-    counter: TokenCounter | str = "auto",
-    format: MessageFormat | str | None = None,
-    context: RunContext | None = None,
-    pin: Callable[[Message], bool] | None = None,
-    budget: int | None = None,
-    hard: bool = False,
-) -> list[Any]:
+class _Options(TypedDict, total=False):
+    """The options of `compact`."""
+
+    counter: TokenCounter | str
+    format: MessageFormat | str | None
+    context: RunContext | None
+    pin: Callable[[Message], bool] | None
+    budget: int | None
+    hard: bool
+    on_step: Observer | None
+
+
+async def apply_compaction(messages: Iterable[Any], strategy: StrategyLike, **options: Unpack[_Options]) -> list[Any]:
     """Return only the messages of `compact`'s result; the arguments and errors are the same."""
-    return (
-        await compact(messages, strategy, counter=counter, format=format, context=context, pin=pin, budget=budget, hard=hard)
-    ).messages
+    return (await compact(messages, strategy, **options)).messages
 
 
-def apply_compaction_sync(
-    messages: Iterable[Any],
-    strategy: StrategyLike,
-    *,
-    counter: TokenCounter | str = "auto",
-    format: MessageFormat | str | None = None,
-    context: RunContext | None = None,
-    pin: Callable[[Message], bool] | None = None,
-    budget: int | None = None,
-    hard: bool = False,
-) -> list[Any]:
+def apply_compaction_sync(messages: Iterable[Any], strategy: StrategyLike, **options: Unpack[_Options]) -> list[Any]:
     """Return only the messages of `compact_sync`'s result; the arguments and errors are the same."""
-    return compact_sync(
-        messages, strategy, counter=counter, format=format, context=context, pin=pin, budget=budget, hard=hard
-    ).messages
+    return compact_sync(messages, strategy, **options).messages

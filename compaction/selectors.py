@@ -113,7 +113,7 @@ class _Complement(Negation[Selector, _Choice], Selector):
         return frozenset([id for id in index.included_ids if id not in chosen])
 
 
-Selector.connectives = (_Intersection, _Union, _Complement)
+Selector.connectives = {Conjunction: _Intersection, Disjunction: _Union, Negation: _Complement}
 
 
 class _Constant(Constant[Selector, _Choice], Selector):

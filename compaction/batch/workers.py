@@ -173,7 +173,7 @@ class _PartWriter:
 async def compact_row(job: Job, row: Row, counts: BatchCounts, *, sync: bool = False) -> Written:
     """Compact one conversation, and count it unless it is bad.
 
-    If the strategy awaits nothing (``sync``), this coroutine does not either, see `compaction.run.unawaited`.
+    If the strategy awaits nothing (``sync``), this coroutine does not either, see `compaction.index.unawaited`.
 
     Raises:
         ConfigurationError: If the job fails for every conversation.

@@ -7,17 +7,18 @@ the strategy uses the prepared summary, provided that the groups it covers are u
 session discards it, and the strategy calls the summarizer as usual::
 
     idle --the trigger fires--> requested --an answer--> arrived --the next call--> prepared --the strategy uses it--> idle
-                                    |                       |                           |
-                                    +---- the groups it covers change, or the strategy has called the summarizer ----> idle
+          `_ask`                |            `run`       |          `_pick_up`      |       `_look_ahead`, by `is_due`
+                                +------------------------+--------------------------+
+                      the groups it covers change (`_look_ahead`), or the strategy calls the summarizer (`_cancel`) ---> idle
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import threading
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal, Self, cast
+from functools import partial
+from typing import Any, Final, Literal, Self, cast
 
 import anyio
 import anyio.to_thread
@@ -35,32 +36,32 @@ from .lock import loop_scheduler
 
 
 class BackgroundTask:
-    """A task that any thread can cancel. Holds state: whether it was cancelled."""
+    """A task that any thread can cancel. Holds state: whether it was cancelled, and whether it has ended."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], group: TaskGroup | None) -> None:
         self.group = group  # where it runs; ``None`` for a portal
+        self.has_ended = False
         self._work = work  # the function to await; it must not raise
-        self._guard = threading.Lock()
-        self._cancel: Callable[[], object] | None = None
-        self._cancelled = False
+        self._is_cancelled = False
+        self._cancel: Callable[[], object] = bool  # does nothing before the task runs
 
     async def run(self) -> None:
         """Run the work, unless it was cancelled before."""
-        with anyio.CancelScope() as scope:
-            schedule = loop_scheduler()
-            with self._guard:
+        try:
+            with anyio.CancelScope() as scope:
+                schedule = loop_scheduler()
                 self._cancel = lambda: schedule(scope.cancel)
-                if self._cancelled:
-                    return
-            await self._work()
+                # `cancel` writes first and then reads, as these lines do, so one of the two threads sees what the other wrote
+                if not self._is_cancelled:
+                    await self._work()
+        finally:
+            self.has_ended = True
 
     def cancel(self) -> None:
         """Cancel the work without waiting until it has ended. Any thread may call this."""
-        with self._guard:
-            self._cancelled, cancel = True, self._cancel
-        if cancel is not None:
-            with contextlib.suppress(RuntimeError):  # its event loop is closed
-                cancel()
+        self._is_cancelled = True
+        with contextlib.suppress(RuntimeError):  # its event loop is closed
+            self._cancel()
 
 
 class BackgroundTasks:
@@ -84,36 +85,29 @@ class BackgroundTasks:
     """
 
     def __init__(self, portal: BlockingPortal | None = None) -> None:
-        self._portal = portal
         self._group: TaskGroup | None = None
-        self._schedule: Callable[..., object] | None = None
-        self._was_opened = False
+        # starts a task from any thread; ``None`` if this object is closed
+        self._start: Callable[[BackgroundTask], object] | None = None
+        if portal is not None:
+            self._start = lambda task: portal.start_task_soon(task.run)
+        self._was_opened = portal is not None
 
     def require(self) -> None:
         """Raise `ConfigurationError` if there is no portal and ``async with`` was never used."""
-        if self._portal is None and not self._was_opened:
+        if not self._was_opened:
             raise ConfigurationError(
                 "ahead= runs background tasks: use the session inside `async with session:`, or pass tasks="
             )
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it accepts tasks; always true for a portal."""
-        return self._portal is not None or self._group is not None
-
     def start(self, work: Callable[[], Awaitable[object]]) -> BackgroundTask | None:
         """Start work that does not raise, without waiting, and return its task; ``None`` if this object is closed."""
-        task = BackgroundTask(work, self._group)
-        try:
-            if self._portal is not None:
-                self._portal.start_task_soon(task.run)
-            elif self._schedule is None:
-                return None
-            else:
-                self._schedule(self._begin, task)
-        except RuntimeError:  # the event loop has ended, or its own thread uses the portal
+        task, start = BackgroundTask(work, self._group), self._start
+        if start is None:
             return None
-        return task
+        with contextlib.suppress(RuntimeError):  # the event loop has ended, or its own thread uses the portal
+            start(task)
+            return task
+        return None
 
     def _begin(self, task: BackgroundTask) -> None:
         if task.group is not None and self.has(task):
@@ -121,19 +115,20 @@ class BackgroundTasks:
 
     def has(self, task: BackgroundTask) -> bool:
         """Whether a task may still be running; false once the ``async with`` in which it was started has been left."""
-        return self.is_open and task.group is self._group
+        return self._start is not None and task.group is self._group and not task.has_ended
 
     async def __aenter__(self) -> Self:
         if self._group is not None:
             raise ConfigurationError("this BackgroundTasks is already open: leave its `async with` before you enter it again")
         group = anyio.create_task_group()
         await group.__aenter__()
-        self._group, self._schedule, self._was_opened = group, loop_scheduler(), True
+        self._group, self._start, self._was_opened = group, partial(loop_scheduler(), self._begin), True
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        group, self._group, self._schedule = self._group, None, None
+        group = self._group
         if group is not None:
+            self._group = self._start = None
             group.cancel_scope.cancel()
             await group.__aexit__(None, None, None)
 
@@ -156,15 +151,11 @@ class SummariesAhead:
             raise ConfigurationError("tasks= has no effect without ahead=: pass ahead=tokens_exceed(...), or neither")
         if trigger is not None and hard:
             raise ConfigurationError("with ahead=, a call may miss its target; hard=True forbids this: pass only one of them")
-        # when to prepare a summary; ``None`` to prepare none. It should fire before the strategy's own trigger
         self._trigger = never if trigger is None else as_trigger(trigger)
-        self._has_own_tasks = tasks is None
-        # where the requests run, such as a pool's tasks; ``None`` if the session itself is used with ``async with``
         self._tasks = BackgroundTasks() if tasks is None else tasks
-        self.prepared = PreparedSummaries(self._stop)  # the prepared summary, for the context of a run
-        self._guard = threading.Lock()  # held only while the next two are read or changed
-        self._requested: _BackgroundRequest | None = None  # it may have ended with its tasks, see `_stage`
-        self._arrived: _BackgroundRequest | None = None  # with its answer
+        self._own_tasks: contextlib.AbstractAsyncContextManager[object] = contextlib.nullcontext() if tasks else self._tasks
+        self.prepared = PreparedSummaries(self._cancel)  # the prepared summary, for the context of a run
+        self._asked: _BackgroundRequest | None = None  # the last request, until a call picks up its answer
         self._failed: list[Failed] = []  # for the next result
         self._closed = False
 
@@ -189,10 +180,10 @@ class SummariesAhead:
 
     def _pick_up(self, index: MessageIndex) -> None:
         """Prepare the summary that has arrived, if any, or record that it failed."""
-        with self._guard:
-            arrived, self._arrived = self._arrived, None
-        if arrived is None:
+        arrived = self._asked
+        if arrived is None or arrived.answer is None:
             return
+        self._asked = None
         if isinstance(arrived.answer, Exception) and not arrived.was_due:
             step = cast("Strategy", arrived.summary.strategy)
             index.context.pauses.record_failure(step, index.context.now)
@@ -230,10 +221,8 @@ class SummariesAhead:
         prepared = self.prepared
         if prepared.is_due or (prepared.summary is not None and not may_stand(index, prepared.summary)):
             prepared.summary = None
-        requested = self._requested
-        if self._stage == "requested" and requested is not None:
-            if not may_stand(index, requested.summary):
-                self._stop()
+        if self._asked is not None and not may_stand(index, self._asked.summary):
+            self._cancel()
         elif self._stage == "idle" and result.outcome == "unchanged" and self._trigger(index):
             found = summary_ahead(index, strategy)
             if found is not None:
@@ -244,11 +233,10 @@ class SummariesAhead:
     @property
     def _stage(self) -> Literal["closed", "idle", "requested", "arrived", "prepared"]:
         """The state of the drawing above, or ``"closed"``. Only when it is idle may a summary be requested."""
-        with self._guard:
-            asked, arrived = self._requested, self._arrived
+        asked = self._asked
         if asked is not None and self._tasks.has(asked.task):
             return "requested"
-        if arrived is not None:
+        if asked is not None and asked.answer is not None:
             return "arrived"
         if self.prepared.summary is not None:
             return "prepared"
@@ -256,27 +244,13 @@ class SummariesAhead:
 
     def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
         asked = _BackgroundRequest(request, summary, was_due=is_due)
-        with self._guard:  # the answer arrives later
-            task = self._tasks.start(lambda: self._answer(asked))
-            if task is not None:
-                asked.task, self._requested = task, asked
+        task = self._tasks.start(asked.run)
+        if task is not None:
+            asked.task, self._asked = task, asked
 
-    async def _answer(self, asked: _BackgroundRequest) -> None:
-        """Call the summarizer in the background, and keep its answer unless the request was dropped meanwhile."""
-        try:
-            asked.answer = await _called(asked.request)
-        except Exception as error:
-            asked.answer = error
-        finally:
-            with self._guard:
-                if self._requested is asked:
-                    self._requested = None
-                    self._arrived = None if asked.answer is None else asked
-
-    def _stop(self) -> None:
-        """Cancel the running request and ignore its answer."""
-        with self._guard:
-            asked, self._requested = self._requested, None
+    def _cancel(self) -> None:
+        """Cancel the request and ignore its answer."""
+        asked, self._asked = self._asked, None
         if asked is not None:
             asked.task.cancel()
 
@@ -284,9 +258,7 @@ class SummariesAhead:
 
     def drop(self) -> None:
         """Discard the prepared summary and cancel the running request."""
-        self._stop()
-        with self._guard:
-            self._arrived = None
+        self._cancel()
         self.prepared.summary = None
 
     def close(self) -> None:
@@ -295,20 +267,18 @@ class SummariesAhead:
         self.drop()
 
     async def __aenter__(self) -> Self:
-        if self._has_own_tasks:
-            await self._tasks.__aenter__()
+        await self._own_tasks.__aenter__()
         self._closed = False
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         self.close()
-        if self._has_own_tasks:
-            await self._tasks.__aexit__(*exception)
+        await self._own_tasks.__aexit__(*cast("Any", exception))
 
 
 @attrs.define(eq=False)
 class _BackgroundRequest:
-    """A request in the background."""
+    """A request in the background. Holds state: its answer."""
 
     request: SummaryRequest
     summary: PreparedSummary  # its answer completes it
@@ -316,37 +286,34 @@ class _BackgroundRequest:
     task: BackgroundTask = attrs.field(init=False)  # once it has started
     answer: object = attrs.field(default=None, init=False)  # or the exception; None if there is none yet, or it was cancelled
 
+    async def run(self) -> None:
+        """Call the summarizer and keep its answer. A sync summarizer runs in a thread; a cancellation does not wait for it."""
+        try:
+            is_async = inspect.iscoroutinefunction(self.request.summarizer.summarize)
+            answer = self.request.call() if is_async else await self._call_in_thread()
+            if inspect.isawaitable(answer):
+                answer = await self.request.wait(answer)
+            self.answer = "" if answer is None else answer
+        except Exception as error:
+            self.answer = error
 
-async def _called_in_thread(request: SummaryRequest) -> object:
-    """Return what a summarizer returns that runs in a thread. After a cancellation, a coroutine that it returns is closed."""
-    guard, answers = threading.Lock(), list[object]()
-    is_abandoned = False
+    async def _call_in_thread(self) -> object:
+        """Return what the summarizer returns. After a cancellation, a coroutine that it returns is closed."""
+        answers, is_abandoned = list[object](), False
 
-    def call() -> None:
-        answer = request.call()
-        with guard:
-            if not is_abandoned:
-                answers.append(answer)
-            elif inspect.iscoroutine(answer):
-                answer.close()
-
-    try:
-        await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
-    except BaseException:
-        with guard:
-            is_abandoned = True
+        def close() -> None:
             for answer in filter(inspect.iscoroutine, answers):
                 answer.close()
-        raise
-    return answers[0]
 
+        def call() -> None:
+            answers.append(self.request.call())
+            if is_abandoned:
+                close()
 
-async def _called(request: SummaryRequest) -> object:
-    """Return the summarizer's answer. A sync summarizer runs in a thread; a cancellation does not wait for that thread."""
-    if inspect.iscoroutinefunction(request.summarizer.summarize):
-        answer = request.call()
-    else:
-        answer = await _called_in_thread(request)
-    if inspect.isawaitable(answer):
-        answer = await request.wait(answer)
-    return "" if answer is None else answer  # in `_BackgroundRequest`, None stands for a request without an answer
+        try:
+            await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+        except BaseException:
+            is_abandoned = True
+            close()
+            raise
+        return answers[0]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 import attrs
@@ -22,7 +22,7 @@ from ..checks import checked_count
 from ..errors import InputError
 from ..formats import MessageFormat
 from ..index import Saved, known_key, lookup_key
-from .host_lists import NEWEST, HostList, KnownConversation, ListEnd, Overlap
+from .host_lists import NEWEST, EndKeys, HostList, KnownConversation, Overlap
 from .session import CompactionSession
 
 if TYPE_CHECKING:
@@ -32,10 +32,6 @@ _MOST_ENDS: Final = 256  # of one session
 _MOST_COMPARED: Final = 8  # sessions with the same key that are compared with a list one by one
 _MOST_PARENTS: Final = 4  # sessions that are kept for a key of earlier calls
 _MOST_ALIGNED: Final = 3  # sessions that are aligned with a list, which costs O(contents)
-
-
-_EndKeys: TypeAlias = tuple[Hashable, Hashable]
-"""The keys of the end of a list: that of its newest messages, and that of all."""
 
 
 @attrs.frozen
@@ -56,11 +52,12 @@ class PooledSession:
     known: KnownConversation  # the conversation; before the first call, the list for which the session was created
     fork: Forked | None = None  # the state that it takes over at its first call
     store: SessionStore | None = None  # where it is saved
+    bytes: int = 0  # the size of its messages when it was last registered
     is_gone: bool = False  # whether the pool has removed it
     # the keys of the host's id, and of its lists as they are now
     keys: frozenset[Hashable] = frozenset()
-    # the keys of each end of its lists, now and after earlier calls; the newest last. A list may fork at any of them
-    ends: dict[_EndKeys, None] = attrs.field(factory=dict[_EndKeys, None])
+    # the keys of each end of its lists, now and after earlier calls, the newest last; a list may fork at any of them
+    ends: dict[EndKeys, None] = attrs.field(factory=dict[EndKeys, None])
 
     @property
     def has_begun(self) -> bool:
@@ -116,21 +113,6 @@ def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Co
     return named if named[-1] in before else [whole_key(space, None, whole)]
 
 
-def _end_keys(space: str, end: ListEnd) -> _EndKeys:
-    """Return the two keys of the end of a list."""
-    return _newest_key(space, end.newest), _all_key(space, end.whole)
-
-
-def _newest_key(space: str, newest: Sequence[str]) -> Hashable:
-    """Return the key of a list's newest messages. A search makes many of them, so they are not digests; they are not saved."""
-    return (space, *newest)
-
-
-def _all_key(space: str, whole: str) -> Hashable:
-    """Return the key of all messages of a list, which is not saved either."""
-    return space, "whole", whole
-
-
 def whole_key(space: str, id: str | None, whole: str) -> str:
     """Return the key under which a list is saved."""
     return lookup_key("whole", space, id, whole)
@@ -166,8 +148,7 @@ class ListRequest:
 
     def newest(self, count: int) -> tuple[str, ...]:
         """Return the digests of the newest among the first ``count`` messages."""
-        known = self._digests
-        return tuple([known.get(place) or self.digest(place) for place in range(max(0, count - NEWEST), count)])
+        return tuple([self.digest(place) for place in range(max(0, count - NEWEST), count)])
 
     def whole(self, count: int) -> str:
         """Return one digest of the first ``count`` messages together; O(contents) the first time."""
@@ -192,7 +173,7 @@ class ListRequest:
     def accounts_for(self, pooled: PooledSession) -> bool:
         """Whether a list in which the host changed messages still belongs to a session. The caller holds the session's lock."""
         try:
-            return pooled.session.index.accounts_for(self.given, by_id=self.id is not None)
+            return pooled.has_begun and pooled.session.index.accounts_for(self.given, by_id=self.id is not None)
         except InputError:
             return False
 
@@ -201,38 +182,38 @@ class ListRequest:
 class PoolSearch:
     """The sessions in memory that a list may belong to."""
 
-    found: PooledSession | None = None  # the session that it belongs to
-    # sessions that it may continue, and for each, whether its newest messages are in the list
-    perhaps: Mapping[PooledSession, bool] = attrs.field(factory=dict[PooledSession, bool])
+    found: PooledSession | None  # the session that it belongs to
+    # the sessions that it may belong to if the host changed messages; for each, whether its newest messages are in the list
+    perhaps: Mapping[PooledSession, bool]
     parent: PooledSession | None = None  # the session that shares the most messages with the list, which may fork from it
 
 
 class SessionDirectory:
     """The sessions of a pool. Holds state; callers hold the pool's lock.
 
+    Args:
+        limit: The largest number of sessions, >= 1.
+        max_bytes: The largest size of all their messages, in bytes, >= 1.
+
+    Attributes:
+        sessions: The sessions by their names, the least recently used first.
+        bytes: The size of all their messages, in bytes.
+
     Raises:
         ConfigurationError: If a limit is below 1.
     """
 
     def __init__(self, *, limit: int, max_bytes: int) -> None:
-        self._limit = checked_count("limit", limit, 1)  # the largest number of sessions, >= 1
-        self._max_bytes = checked_count("max_bytes", max_bytes, 1)  # the largest size of all their messages, in bytes, >= 1
-        self.bytes = 0  # the size of all their messages, in bytes
-        self._sizes: OrderedDict[PooledSession, int] = OrderedDict()  # the bytes of each; the least recently used first
-        self._by_name: dict[str, PooledSession] = {}
+        self._limit = checked_count("limit", limit, 1)
+        self._max_bytes = checked_count("max_bytes", max_bytes, 1)
+        self.bytes = 0
+        self.sessions: OrderedDict[str, PooledSession] = OrderedDict()
         self._by_key: dict[Hashable, dict[PooledSession, None]] = {}  # of each key, the sessions that have or had it
-
-    def __len__(self) -> int:
-        return len(self._sizes)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._by_name
 
     def add(self, pooled: PooledSession) -> bool:
         """Add a session and return true; return false if there is another of that name."""
-        if pooled.session.id in self._by_name:
+        if self.sessions.setdefault(pooled.session.id, pooled) is not pooled:
             return False
-        self._by_name[pooled.session.id] = pooled
         self.register(pooled)
         return True
 
@@ -247,19 +228,17 @@ class SessionDirectory:
         for named in id_keys(request.space, request.id):
             perhaps.update(dict.fromkeys([*self._by_key.get(named, {})][-1:], False))
         for count in range(len(request.given), 0, -1):
-            key = _newest_key(request.space, request.newest(count))
+            key: Hashable = (request.space, request.newest(count))
             if key not in self._by_key:
                 continue
             for each in itertools.islice(self._ending(key, request.id), _MOST_ALIGNED):
                 if each in perhaps or len(perhaps) < _MOST_ALIGNED:
                     perhaps[each] = True
             if len(self._by_key[key]) > _MOST_COMPARED:
-                key = _all_key(request.space, request.whole(count))
-            found = self._continued(request, key)
-            if found is not None:
-                return PoolSearch(found)
-            parent = self._parent(request, key, count)
-            if parent is not None:
+                key = (request.space, request.whole(count))
+            if (found := self._continued(request, key)) is not None:
+                return PoolSearch(found, perhaps)
+            if (parent := self._parent(request, key, count)) is not None:
                 if parent.id == request.id:
                     perhaps.setdefault(parent, False)
                 return PoolSearch(None, perhaps, parent)
@@ -286,25 +265,24 @@ class SessionDirectory:
         """Update the keys of a session, and make it the most recently used one, unless it was removed."""
         if pooled.is_gone:
             return
-        ends = [_end_keys(pooled.space, each.end) for each in pooled.known.host_lists]
+        ends = [each.end.keys(pooled.space) for each in pooled.known.host_lists]
         left, pooled.keys = pooled.keys, frozenset(itertools.chain(*ends, id_keys(pooled.space, pooled.id)))
         # A list may also fork before the newest message of the source, which agents alter.
-        before = _end_keys(pooled.space, pooled.known.host_lists[0].before)
+        before = pooled.known.host_lists[0].before.keys(pooled.space)
         for key in (*before, *pooled.keys):
             self._by_key.setdefault(key, {})[pooled] = None
         pooled.ends.update(dict.fromkeys([before, *ends]))
-        for key in left.union(before) - pooled.keys:
+        for key in left.union(before) - pooled.keys:  # of the sessions that once had such a key, a few are enough as parents
             earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
             for each in earlier[:-_MOST_PARENTS]:
                 self._leave(each, key)
         self._thin_out(pooled)
         size = pooled.session.index.total.bytes
-        self.bytes += size - self._sizes.get(pooled, 0)
-        self._sizes[pooled] = size
-        self._sizes.move_to_end(pooled)
+        self.bytes, pooled.bytes = self.bytes + size - pooled.bytes, size
+        self.sessions.move_to_end(pooled.session.id)
 
     def _thin_out(self, pooled: PooledSession) -> None:
-        """Forget every second one of the older half of a session's ends, if it has too many."""
+        """If a session has too many ends, forget every second one of the older half, so that some of each time stay."""
         if len(pooled.ends) > _MOST_ENDS:
             gone = [*pooled.ends][1 : _MOST_ENDS // 2 : 2]
             for end in gone:
@@ -330,18 +308,14 @@ class SessionDirectory:
 
     # ---------------------------------------------------------------- sessions
 
-    def named(self, name: str) -> PooledSession | None:
-        """Return the session with a name; ``None`` if it is not in memory."""
-        return self._by_name.get(name)
-
     def in_space(self, space: str) -> list[PooledSession]:
         """Return the sessions of a scope and format."""
-        return [each for each in self._sizes if each.space == space]
+        return [each for each in self.sessions.values() if each.space == space]
 
     def evict(self) -> Iterator[tuple[PooledSession, str]]:
         """Remove sessions above the limits, least recently used first, except those with a running call; yield each."""
-        while (too_many := len(self._sizes) > self._limit) or self.bytes > self._max_bytes:
-            removed = next(filter(self.remove_if_free, self._sizes), None)
+        while (too_many := len(self.sessions) > self._limit) or self.bytes > self._max_bytes:
+            removed = next(filter(self.remove_if_free, self.sessions.values()), None)
             if removed is None:
                 return
             yield removed, "count" if too_many else "bytes"
@@ -359,5 +333,5 @@ class SessionDirectory:
             return
         pooled.is_gone = True
         self._leave_all(pooled)
-        self.bytes -= self._sizes.pop(pooled)
-        del self._by_name[pooled.session.id]
+        self.bytes -= pooled.bytes
+        del self.sessions[pooled.session.id]

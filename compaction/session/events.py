@@ -30,11 +30,7 @@ class Veto(Exception):
 
 @attrs.frozen(kw_only=True)
 class Event:
-    """The base of all events.
-
-    Args:
-        session: The session's id.
-    """
+    """The base of all events; ``session`` is the session's id."""
 
     session: str
 
@@ -90,33 +86,21 @@ class Compacting(Event):
 
 @attrs.frozen(kw_only=True)
 class Compacted(Event):
-    """The view changed.
-
-    Args:
-        result: The result of the run.
-    """
+    """The view changed; ``result`` is the result of the run."""
 
     result: CompactionResult
 
 
 @attrs.frozen(kw_only=True)
 class StepFailed(Event):
-    """A step of the strategy failed, usually because its summarizer failed.
-
-    Args:
-        failure: The failure, and what the strategy did instead.
-    """
+    """A step of the strategy failed, usually because its summarizer failed; ``failure`` says what the strategy did instead."""
 
     failure: Failed
 
 
 @attrs.frozen(kw_only=True)
 class SaveFailed(Event):
-    """The session could not be saved. The next call tries again.
-
-    Args:
-        failure: The store's error.
-    """
+    """The session could not be saved; ``failure`` has the store's error. The next call tries again."""
 
     failure: Failed
 

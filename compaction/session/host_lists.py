@@ -14,9 +14,8 @@ So a conversation is known by its source and its last few views. Each is a `Host
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -29,6 +28,10 @@ NEWEST: Final = 3
 _MOST_VIEWS: Final = 4
 
 
+EndKeys: TypeAlias = tuple[Hashable, Hashable]
+"""The keys of the end of a list: that of its newest messages, and that of all."""
+
+
 @attrs.frozen
 class ListEnd:
     """The end of a list, by which it is looked up."""
@@ -39,6 +42,10 @@ class ListEnd:
     def then(self, digest: str) -> ListEnd:
         """Return the end of the list with one more message."""
         return ListEnd((*self.newest, digest)[-NEWEST:], lookup_key(self.whole, digest))
+
+    def keys(self, space: str) -> EndKeys:
+        """Return its keys in the directory of a pool, for a scope and format. They are not saved, so they are no digests."""
+        return (space, self.newest), (space, self.whole)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -65,9 +72,8 @@ class HostList:
         found = cls.of(known_key(raw, format) for raw in view)
         known = set(map(id, source))
         is_ours = any(id(raw) not in known for raw in view)
-        same_beginning = itertools.takewhile(lambda pair: pair[0] is pair[1], zip(view, source, strict=False))
-        others = len(view) - sum(1 for _ in same_beginning)
-        return attrs.evolve(found, view=view, replaced=len(source), is_specific=is_ours or others >= NEWEST)
+        first_other = next((place for place, raw in enumerate(view) if raw is not source[place]), len(view))
+        return attrs.evolve(found, view=view, replaced=len(source), is_specific=is_ours or len(view) - first_other >= NEWEST)
 
     def add(self, digest: str) -> None:
         """Append a message of the source."""
@@ -81,11 +87,8 @@ class HostList:
             given: The list.
             format: The format, which compares messages.
         """
-        if not self.view:
-            shared = format.common_prefix(source, given)
-            return Overlap(self, sources=shared, given=shared)
         size = len(self.view)
-        if len(given) < size or format.common_prefix(self.view, given) < size:
+        if format.common_prefix(self.view, given) < size:
             return Overlap(self, sources=0, given=0)
         later = format.common_prefix(source[self.replaced :], given[size:])
         return Overlap(self, sources=self.replaced + later, given=size + later)

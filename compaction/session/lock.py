@@ -5,7 +5,7 @@ A ``KeyboardInterrupt`` may come at any moment of a call in a plain thread. Who 
 ====================================== ===================================================================================
 while it waits, or holds the lock      the ``finally`` of `CallLock.leaving`
 inside `CallLock.leave`                `CallLock.leaving` calls it again, to finish it
-before `leaving` begins, or after it   `unawaited_calls` and `Unawaited`, with each call of the thread that has not left
+between `leaving` and its caller       `unawaited_calls` and `Unawaited`, with each call of the thread that has not left
 ====================================== ===================================================================================
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Collection, Coroutine, Generator
 from typing import Any, Final, TypeVar, cast
 
 import anyio
@@ -25,7 +25,6 @@ from ..errors import SyncDriverError
 from ..index import unawaited
 
 _T = TypeVar("_T")
-_R = TypeVar("_R")
 
 
 class _OfThread(threading.local):
@@ -34,23 +33,22 @@ class _OfThread(threading.local):
     def __init__(self) -> None:
         self.calls: dict[_Call, CallLock] = {}
 
-    def release_all_but(self, before: Iterable[_Call]) -> None:
-        """Let all other calls leave, which were interrupted."""
-        for call, lock in [*self.calls.items()]:
-            if call not in before:
-                lock.leave(call)
-
 
 _of_thread: Final = _OfThread()
 
 
-def unawaited_calls(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine that calls sessions, without an event loop; see `index.unawaited`."""
-    before = set(_of_thread.calls)
+def unawaited_calls(coroutine: Coroutine[Any, Any, _T], before: Collection[_Call] | None = None) -> _T:
+    """Return the result of a coroutine that calls sessions, without an event loop; see `index.unawaited`.
+
+    If it is interrupted, no lock stays that this thread took since its calls were ``before``, by default those of now.
+    """
+    before = set(_of_thread.calls) if before is None else before
     try:
         return unawaited(coroutine)
     except BaseException:
-        _of_thread.release_all_but(before)
+        for call, lock in [*_of_thread.calls.items()]:
+            if call not in before:
+                lock.leave(call)
         raise
 
 
@@ -86,7 +84,7 @@ class CallLock:
     @property
     def task(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task. Other tasks of its event loop run while it waits."""
-        return _AwaitedCall(self)
+        return self.held(sync=False)
 
     @property
     @contextlib.contextmanager
@@ -94,7 +92,6 @@ class CallLock:
         """Hold the lock in a thread. The thread blocks while it waits."""
         admitted = threading.Event()
         call = _Call(admitted.set)
-        _of_thread.calls[call] = self  # first, so that an interruption before `leaving` leaves a call that can be released
         with self.leaving(call):
             if not self.enter(call):
                 admitted.wait()
@@ -102,13 +99,12 @@ class CallLock:
 
     def held(self, *, sync: bool) -> contextlib.AbstractAsyncContextManager[None]:
         """Hold the lock in a task, or in a thread if ``sync`` is true."""
-        return _Blocking(self.thread) if sync else self.task
+        return _Holding(self, sync=sync)
 
     @contextlib.contextmanager
     def if_free(self) -> Generator[bool]:
         """Hold the lock if it is free, and return whether it was. Never waits."""
         call = _Call(bool)  # nobody wakes it: it never waits
-        _of_thread.calls[call] = self
         with self.leaving(call):
             with self._guard:
                 self._holder = self._holder or call
@@ -133,6 +129,8 @@ class CallLock:
     @contextlib.contextmanager
     def leaving(self, call: _Call) -> Generator[None]:
         """Run the block, then `leave`."""
+        if call.task is None:
+            _of_thread.calls[call] = self  # before it can get the lock, so that it can be released after an interruption
         try:
             yield
         finally:
@@ -158,41 +156,32 @@ class CallLock:
         _of_thread.calls.pop(call, None)
 
 
-class _AwaitedCall(contextlib.AbstractAsyncContextManager[None]):
-    """The call of a task.
+class _Holding(contextlib.AbstractAsyncContextManager[None]):
+    """A call that holds the lock, in a task or, if ``sync`` is true, in a thread.
 
     It is a class because ``asynccontextmanager`` could leave an unfinished async generator to an event loop that is closing.
     """
 
-    def __init__(self, lock: CallLock) -> None:
+    def __init__(self, lock: CallLock, *, sync: bool) -> None:
         self._lock = lock
+        self._sync = sync
 
     async def __aenter__(self) -> None:
-        await anyio.lowlevel.checkpoint()
-        admitted = anyio.Event()
-        schedule = loop_scheduler()
-        call = _Call(lambda: schedule(admitted.set), task=anyio.get_current_task().id)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._lock.leaving(call))
-            if not self._lock.enter(call):
-                await admitted.wait()
+            if self._sync:
+                stack.enter_context(self._lock.thread)
+            else:
+                await anyio.lowlevel.checkpoint()
+                admitted = anyio.Event()
+                schedule = loop_scheduler()
+                call = _Call(lambda: schedule(admitted.set), task=anyio.get_current_task().id)
+                stack.enter_context(self._lock.leaving(call))
+                if not self._lock.enter(call):
+                    await admitted.wait()
             self._stack = stack.pop_all()
 
     async def __aexit__(self, *exception: object) -> None:
         self._stack.close()
-
-
-class _Blocking(contextlib.AbstractAsyncContextManager[_T]):
-    """Makes a sync context manager usable with ``async with``."""
-
-    def __init__(self, manager: contextlib.AbstractContextManager[_T]) -> None:
-        self._manager = manager
-
-    async def __aenter__(self) -> _T:
-        return self._manager.__enter__()
-
-    async def __aexit__(self, *exception: object) -> bool | None:
-        return self._manager.__exit__(*cast("Any", exception))
 
 
 class Unawaited(contextlib.AbstractContextManager[_T]):
@@ -204,18 +193,10 @@ class Unawaited(contextlib.AbstractContextManager[_T]):
 
     def __enter__(self) -> _T:
         self._before = frozenset(_of_thread.calls)
-        return self._without_locks(self._manager.__aenter__())
+        return unawaited_calls(self._manager.__aenter__(), self._before)
 
     def __exit__(self, *exception: object) -> bool | None:
-        return self._without_locks(self._manager.__aexit__(*cast("Any", exception)))
-
-    def _without_locks(self, step: Coroutine[Any, Any, _R]) -> _R:
-        """Return what a step returns; if it is interrupted, no lock stays that was taken since the beginning."""
-        try:
-            return unawaited(step)
-        except BaseException:
-            _of_thread.release_all_but(self._before)
-            raise
+        return unawaited_calls(self._manager.__aexit__(*cast("Any", exception)), self._before)
 
 
 def loop_scheduler() -> Callable[..., object]:

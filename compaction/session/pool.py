@@ -8,7 +8,7 @@ import logging
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 
 import attrs
 
@@ -103,7 +103,7 @@ class SessionPool:
         self._on_event = on_event
         self._new_id = new_id
         self._options: dict[str, Any] = {**options, "on_event": on_event}
-        self._tasks: BackgroundTasks | None = None
+        self._tasks: contextlib.AbstractAsyncContextManager[object] = contextlib.nullcontext()
         if options.get("ahead") is not None and options.get("tasks") is None:
             self._tasks = self._options["tasks"] = BackgroundTasks()
         CompactionSession(self._strategy, **self._options)  # raises now if an option is wrong
@@ -113,21 +113,19 @@ class SessionPool:
         self._directory = SessionDirectory(limit=limit, max_bytes=max_bytes)
 
     async def __aenter__(self) -> Self:
-        if self._tasks is not None:
-            await self._tasks.__aenter__()
+        await self._tasks.__aenter__()
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        if self._tasks is not None:
-            await self._tasks.__aexit__(*exception)
+        await self._tasks.__aexit__(*cast("Any", exception))
 
     def __len__(self) -> int:
         """Return the number of sessions in memory."""
-        return len(self._directory)
+        return len(self._directory.sessions)
 
     def __contains__(self, id: object) -> bool:
         """Whether a session whose ``session.id`` is this is in memory; for a host's id ``chat/1``, that is ``chat%2F1``."""
-        return id in self._directory
+        return id in self._directory.sessions
 
     @property
     def bytes(self) -> int:
@@ -159,8 +157,8 @@ class SessionPool:
             id: The id of the conversation, if you have one. Earlier messages may then be missing from the list or altered.
             scope: A scope, combined with that of the pool.
             overhead_tokens: Tokens of the next request outside the messages, as for `CompactionSession.follow`.
-            saved: The session's state as ``to_dict`` returned it, if you keep it. The pool uses it if no session in memory
-                belongs to the list, or if another process has compacted the conversation since.
+            saved: The session's state as ``to_dict`` returned it, if you keep it. It is used if no session in memory belongs to
+                the list, or if another process has compacted the conversation since.
             sync: Whether nothing may be awaited, for a coroutine that is driven without an event loop.
 
         Raises:
@@ -174,7 +172,7 @@ class SessionPool:
             if found is None:
                 continue  # another call has just added a session of that name: the next search sees it
             async with found.session.lock.held(sync=sync):
-                if found.is_gone or not (request.continues(found) or (found.has_begun and request.accounts_for(found))):
+                if found.is_gone or not (request.continues(found) or request.accounts_for(found)):
                     continue  # the pool removed it, or another call changed it, while this one waited: search again
                 await self._take_over(found, sync=sync)
                 self._follow(found, request)
@@ -230,10 +228,7 @@ class SessionPool:
         failures: list[StateError] = []
         for name, keys in () if self._store is None else list(self._store.in_scope(space).items()):
             try:
-                if (state := self._state(name)) is not None:
-                    session = self._resumed(state, name)
-                    await await_all(session.forget_stored(given), sync=sync)
-                    count += self._forget_saved(session, given, space, keys)
+                count += await self._forget_saved(given, space, name, keys, sync=sync)
             except StateError as error:
                 failures.append(error)
         count += await self._forget_in_memory(given, space, done, sync=sync)
@@ -298,7 +293,7 @@ class SessionPool:
             id: The ``session.id``; for a host's id ``chat/1``, that is ``chat%2F1``.
         """
         with self._lock:
-            found = self._directory.named(id)
+            found = self._directory.sessions.get(id)
             if found is None or not self._directory.remove_if_free(found):
                 return False
         found.session.close()
@@ -373,69 +368,66 @@ class SessionPool:
     def _made(self, request: ListRequest, parent: PooledSession | None) -> PooledSession:
         """Return a new session for a list: loaded from the store, forked from another session, or empty."""
         origin = self._origin_in_store(request)
-        if origin.session is None and origin.fork is None:
-            if request.saved is not None:
-                origin = self._origin_in_state(request, request.saved, is_taken=origin.is_taken)
-            elif parent is not None:
-                origin = attrs.evolve(origin, fork=parent.forked(request.given))
-        made = origin.session
+        if origin is None and request.saved is not None:
+            origin = self._origin_in_state(request, request.saved)
+        elif origin is None and parent is not None:
+            origin = parent.forked(request.given)
+        made, fork = (None, origin) if isinstance(origin, Forked) else (origin, None)
         if made is None:
-            options: dict[str, Any] = {**self._options, "id": self._new_name(request, is_taken=origin.is_taken)}
-            made = CompactionSession(self._strategy, **options)
+            made = CompactionSession(self._strategy, **self._options, id=self._new_name(request))
         given, is_named = request.given, request.id is not None
         source = HostList.of(map(request.digest, range(len(given))))
         known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, host_lists=(source,))
-        pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=origin.fork)
+        pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)
         if self._store is not None:
             pooled.store = self._store.keyed(pooled.saved_keys)
             made.save_to(pooled.store)
         return pooled
 
-    def _new_name(self, request: ListRequest, *, is_taken: bool) -> str:
+    def _new_name(self, request: ListRequest) -> str:
         name = request.name
-        if name is None or is_taken or name in self._directory:
-            name = f"{name or 'auto'}:{self._new_id()}"
-        return name
+        return f"{name or 'auto'}:{self._new_id()}" if name is None or self._is_taken(name, request) else name
+
+    def _is_taken(self, name: str, request: ListRequest) -> bool:
+        """Whether a session has the name of the request or, in the store, its id; also true if the store fails."""
+        ids = id_keys(request.space, request.id)
+        try:
+            return name in self._directory.sessions or (self._store is not None and bool(self._store.find(request.space, ids)))
+        except StateError:
+            return True
 
     # ---------------------------------------------------------------- saved sessions
 
     def _origin_in_store(self, request: ListRequest) -> _Origin:
-        """Return the saved session that a list continues or forks from.
-
-        If the store fails, the conversation counts as new and gets a new name, so that nothing is overwritten.
-        """
+        """Return the saved session that a list continues or forks from; if the store fails, the conversation counts as new."""
         if self._store is None:
-            return _Origin()
+            return None
         space, id, count = request.space, request.id, len(request.given)
-        keys = [whole_key(space, id, request.whole(place)) for place in range(count, 0, -1)]
         forks: list[Forked] = []
-        names: list[str] = []
         try:
-            exact = self._store.find(space, keys)
+            exact = self._store.find(space, [whole_key(space, id, request.whole(place)) for place in range(count, 0, -1)])
             for name in exact:
                 if (session := self._readable(name, request)) is not None:
-                    return _Origin(session)
-            names = self._store.find(space, id_keys(space, id))
-            for name in names:
+                    return session
+            for name in self._store.find(space, id_keys(space, id)):
                 if name not in exact and (session := self._readable(name, request)) is not None:
-                    origin = _Origin.of(session, name, request.given)
-                    if origin.session is not None:
-                        return origin
-                    if origin.fork is not None and origin.fork.saved.journal:
-                        forks.append(origin.fork)
+                    found = _continued_or_forked(session, name, request.given)
+                    if isinstance(found, CompactionSession):
+                        return found
+                    if found.saved.journal:
+                        forks.append(found)
         except StateError as error:
             self._could_not_read(request, request.name or "auto", error, "the conversation counts as new")
-            return _Origin(is_taken=True)
-        fork = max(forks, key=lambda fork: len(fork.saved.journal), default=None)
-        return _Origin(fork=fork, is_taken=bool(names))
+            return None
+        return max(forks, key=lambda fork: len(fork.saved.journal), default=None)
 
-    def _origin_in_state(self, request: ListRequest, saved: Mapping[str, Any], *, is_taken: bool) -> _Origin:
+    def _origin_in_state(self, request: ListRequest, saved: Mapping[str, Any]) -> _Origin:
         """Return the session of a state that the host keeps, or the state that a list takes over from it."""
         kept = saved.get("id")
-        parent = name = kept if isinstance(kept, str) else ""
-        if not parent or parent in self._directory:
-            name = self._new_name(request, is_taken=is_taken)
-        return attrs.evolve(_Origin.of(self._resumed(saved, name), parent, request.given), is_taken=is_taken)
+        parent = kept if isinstance(kept, str) else ""
+        is_free = parent and parent not in self._directory.sessions
+        session = self._resumed(saved, parent if is_free else self._new_name(request))
+        return _continued_or_forked(session, parent, request.given)
 
     def _readable(self, name: str, request: ListRequest) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""
@@ -447,9 +439,8 @@ class SessionPool:
             return None
 
     def _state(self, name: str) -> dict[str, Any] | None:
-        """Return the saved state of a session; ``None`` if the session is in memory or was deleted."""
-        assert self._store is not None
-        return None if name in self._directory else self._store.load(name)
+        """Return the saved state of a session; ``None`` if the session is in memory, was deleted, or is not saved."""
+        return None if self._store is None or name in self._directory.sessions else self._store.load(name)
 
     def _resumed(self, state: Mapping[str, Any], name: str) -> CompactionSession:
         return CompactionSession.from_dict(state, self._strategy, **self._options, id=name)
@@ -501,12 +492,19 @@ class SessionPool:
         count = 0
         for each in self._in_memory(space, done):
             async with each.session.lock.held(sync=sync):
-                if each.has_begun:
-                    await await_all(each.session.forget_stored(given), sync=sync)
-                    count += self._forget_in(each, given)
-                else:  # with the state that it would have taken over
+                if not each.has_begun:  # with the state that it would have taken over
                     with self._lock:
                         self._directory.remove(each)
+                    continue
+                await await_all(each.session.forget_stored(given), sync=sync)
+                revision = each.session.revision
+                try:
+                    count += each.session.forget_known(given)
+                finally:
+                    if each.session.revision != revision:
+                        each.note()
+                        with self._lock:
+                            self._directory.renew(each)
         return count
 
     def _in_memory(self, space: str, done: set[PooledSession]) -> Iterator[PooledSession]:
@@ -520,45 +518,32 @@ class SessionPool:
                 done.add(each)
                 yield each
 
-    def _forget_in(self, found: PooledSession, given: list[Any]) -> int:
-        """Forget in a session whose lock the caller holds, and register it again."""
-        revision = found.session.revision
-        try:
-            return found.session.forget_known(given)
-        finally:
-            if found.session.revision != revision:
-                found.note()
-                with self._lock:
-                    self._directory.renew(found)
-
-    def _forget_saved(self, session: CompactionSession, given: list[Any], space: str, keys: list[str]) -> int:
+    async def _forget_saved(self, given: list[Any], space: str, name: str, keys: list[str], *, sync: bool) -> int:
         """Forget in a saved session, and save it under keys that do not depend on the messages."""
-        assert self._store is not None
-        revision = session.revision
-        count = session.forget_known(given)
-        if session.revision != revision:
-            fingerprints = session.index.snapshot.fingerprints
-            new = keys_of_saved(space, session.id, fingerprints, keys)
-            self._store.keyed(lambda: (space, new)).save(session.id, session.to_dict())
-        return count
+        state = self._state(name)
+        if self._store is None or state is None:
+            return 0
+        session = self._resumed(state, name)
+
+        def keyed() -> tuple[str, list[str]]:
+            return space, keys_of_saved(space, name, session.index.snapshot.fingerprints, keys)
+
+        session.save_to(self._store.keyed(keyed))
+        await await_all(session.forget_stored(given), sync=sync)
+        return session.forget_known(given)
 
 
-@attrs.frozen(eq=False)
-class _Origin:
-    """The start of a new session of the pool: a saved session, the state of a fork, or nothing."""
+_Origin: TypeAlias = CompactionSession | Forked | None
+"""The start of a new session of the pool: a saved session, the state of a fork, or nothing."""
 
-    session: CompactionSession | None = None
-    fork: Forked | None = None
-    is_taken: bool = False  # whether the store has another session of the request's name, or cannot be read
 
-    @classmethod
-    def of(cls, session: CompactionSession, name: str, given: Sequence[Any]) -> _Origin:
-        """Return the saved session if a list continues it, otherwise the state that the list takes over as a fork."""
-        if session.index.accounts_for(given, by_id=True):
-            return cls(session)
-        saved = session.index.snapshot
-        count = same_beginning(saved.fingerprints, given, saved.format)
-        return cls(fork=Forked(saved.beginning(count, given[:count]), name))
+def _continued_or_forked(session: CompactionSession, name: str, given: Sequence[Any]) -> CompactionSession | Forked:
+    """Return a saved session if a list continues it, otherwise the state that the list takes over as a fork."""
+    if session.index.accounts_for(given, by_id=True):
+        return session
+    saved = session.index.snapshot
+    count = same_beginning(saved.fingerprints, given, saved.format)
+    return Forked(saved.beginning(count, given[:count]), name)
 
 
 # -------------------------------------------------------------------- the stores of the strategy

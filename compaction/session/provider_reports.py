@@ -80,8 +80,9 @@ class ProviderReports:
         """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
         if not usage.is_plausible(counted):
             return False
-        # before the first report, the overhead that the host names is the shortest one
-        report = (0, overhead) if self.anchor is None and overhead else (counted, usage.prompt_tokens)
+        report = (counted, usage.prompt_tokens)
+        if self.anchor is None and overhead:  # the overhead that the host names stands for a shorter report
+            report = (0, overhead)
         self.least = min(self.least or report, report)
         self.anchor, self.counted, self.fitting = usage.prompt_tokens - counted, counted, None
         self.learned = self.learned.took(usage.prompt_tokens)
@@ -123,12 +124,12 @@ class ProviderReports:
             own: Tokens of its messages by our count; 0 before the first view.
         """
         own = own or max(1, counted - overhead)
+        # by the provider's count: tokens of the request, of the window, and outside the messages
         tokens = error.tokens or max(counted, (error.window or 0) + 1)
         self.learned = self.learned.taught(error, tokens)
         window = self.learned.window or tokens
-        known_overhead = min(max(0, overhead), tokens - 1)
-        outside = max(known_overhead, tokens - _MOST_FACTOR * own)
-        fits = max(0, (window - outside) * own // (tokens - outside))
+        outside = max(min(max(0, overhead), tokens - 1), tokens - _MOST_FACTOR * own)
+        fits = max(0, (window - outside) * own // (tokens - outside))  # tokens of messages by our count
         self.anchor, self.counted, self.least = min(outside, window), fits, (0, outside)
         self.fitting = self.anchor + fits
         return tokens, min(window, self.fitting)

@@ -4,17 +4,14 @@
     reply = client.create(messages=await session.view(messages))
     session.record_usage(reply.usage)
 
-On each call the agent passes its list: all messages, or an earlier view followed by the messages since then. The session
-compares that list with its index, runs the strategy if its trigger fires, and returns the messages to send. Edits remain
-applied, so until the next compaction new messages are only added at the end, and the provider's prompt cache stays valid.
-
-With a store, the session saves its edits and fingerprints after each compaction. After a crash, a new process continues with
-the same view.
+On each call the agent passes its list: all messages, or an earlier view followed by the messages since then. Edits remain
+applied, so until the next compaction new messages are only added at the end, and the provider's prompt cache stays valid. With
+a store, the session saves its edits and fingerprints after each compaction, and a new process continues with the same view.
 
 A call of `CompactionSession.view` has four parts, each a method: `follow` updates the index from the list, ``_run`` runs the
-strategy that is due, ``_remember`` records what it did, and ``_save`` saves that. `compaction.run` applies the edits, and
-`compaction.result` takes the view from the index. Around the run, `ahead` picks up and requests summaries in the background,
-and `events` reports what happened and may take the edits back.
+strategy if its trigger fires, ``_remember`` records what it did, and ``_save`` saves that. `compaction.run` applies the edits,
+and `compaction.result` takes the view from the index. Around the run, `ahead` picks up and requests summaries in the
+background, and `events` reports what happened and may take the edits back.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import attrs
 
-from ..errors import BudgetUnsatisfiable, ConfigurationError, InputError, StateError
+from ..errors import BudgetUnsatisfiable, ConfigurationError, StateError
 from ..formats import MessageFormat, as_list, fits, resolve, same
 from ..index import Marks, MessageIndex, Metrics, RunContext, RunHistory, Saved, UselessRuns, lookup_key, unawaited
 from ..json_data import natural_number, shown
@@ -137,6 +134,8 @@ class CompactionSession:
         tasks: Where background requests run; by default in ``async with session:``.
 
     Attributes:
+        id: The session's name.
+        index: The session's index, with the groups, the edits and the original messages.
         lock: The lock that each call holds.
 
     Raises:
@@ -174,21 +173,21 @@ class CompactionSession:
         self._pin = pin
         self._on_step = on_step
         self._hard = hard
-        self._id = id
+        self.id = id
         self._verify = verify
         self.lock = CallLock()
         self._reporter = EventReporter(id, on_event)
         self._store = checked_store(store)
-        self._changes = self._saved_changes = object()  # the last change that is to be saved, and the last that is
+        self._is_unsaved = False  # whether something changed, besides the usage anchor, that is not saved
+        self._saved_anchor: int | None = None  # the usage anchor in the store, or in the state that the host keeps
         self._save_failure: Failed | None = None  # of the last save
-        self._has_late_report = False  # whether usage was reported during a call, and is not saved
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
         self._useless = UselessRuns()  # not in the state: `reconfigure` replaces it, maybe while a call replaces the state
         self._named = None if format is None else resolve(format)
         context = self._context()
         self._marks = Marks.of(self._strategy.mark_ceilings, context)
-        self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
+        self.index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
         self._is_torn = False  # a call is running, or was interrupted
         self._committed = self._whole()
         if store is not None and (saved := store.load(id)) is not None:
@@ -209,16 +208,6 @@ class CompactionSession:
     def close(self) -> None:
         """Cancel the background request. Later calls work as if ``ahead=`` had not been given."""
         self._ahead.close()
-
-    @property
-    def id(self) -> str:
-        """The session's name in its store, in its signatures, and in the stores of its strategy."""
-        return self._id
-
-    @property
-    def index(self) -> MessageIndex:
-        """The session's index, with the groups, the edits and the original messages."""
-        return self._index
 
     def _context(self, overhead_tokens: int = 0) -> RunContext:
         anchor = self._reports.anchor
@@ -246,13 +235,13 @@ class CompactionSession:
 
         If the `repr` of an attrs object is interrupted once, it is "..." from then on.
         """
-        revision = f"{self._id}:{lookup_key(self.revision, *decided)}"
+        revision = f"{self.id}:{lookup_key(self.revision, *decided)}"
         self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
 
     @property
     def has_decided(self) -> bool:
         """Whether this session, or the state that it started from, contains edits or a run that failed."""
-        return len(self._state.revisions) > 1 or self._index.edit_count > 0
+        return len(self._state.revisions) > 1 or self.index.edit_count > 0
 
     def has_had(self, revision: object) -> bool:
         """Whether this is the current revision of this session or a recent one."""
@@ -267,7 +256,7 @@ class CompactionSession:
     def new_messages(self) -> list[Any]:
         """The messages since the last view; empty before the first view. O(their number)."""
         sent = self._state.sent.messages
-        return self._index.columns.source[sent:] if sent else []
+        return self.index.columns.source[sent:] if sent else []
 
     # ---------------------------------------------------------------- calls
 
@@ -396,14 +385,12 @@ class CompactionSession:
         sent = self._state.sent
         if view is not None and not same(view, sent.view):
             return
-        if not self._reports.record(reported, sent.tokens, self._index.context.overhead_tokens):
+        if not self._reports.record(reported, sent.tokens, self.index.context.overhead_tokens):
             return
         self._set_context(self._context())
         with self.lock.if_free() as free:
-            if free:
-                self._save(self._reports.anchor)
-            else:
-                self._has_late_report = True
+            if free:  # otherwise the call that is running saves it
+                self._save()
 
     def recall_usage(self, usages: Sequence[Any]) -> None:
         """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
@@ -415,14 +402,15 @@ class CompactionSession:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
                 without usage.
         """
-        if self._state.sent.messages or len(usages) != len(self._index.columns.source):
+        if self._state.sent.messages or len(usages) != len(self.index.columns.source):
             return
-        whole, known, recalled = self._index.edit_count == 0, 0, None
-        for counted, usage in _reported_sizes(self._index, usages):
-            if whole and usage.prompt_tokens < known:
+        last: tuple[Usage, int] | None = None  # with the tokens before the reply, by our count
+        for usage, counted in _reported_sizes(self.index, usages):
+            if last is not None and usage.prompt_tokens < last[0].prompt_tokens and self.index.edit_count == 0:
                 break
-            known, recalled = usage.prompt_tokens, (usage, counted)
-        if recalled is not None and self._reports.record(*recalled):
+            last = usage, counted
+        if last is not None and self._reports.record(*last):
+            self._saved_anchor = self._reports.anchor
             self._set_context(self._context())
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
@@ -446,7 +434,7 @@ class CompactionSession:
     def _set_context(self, context: RunContext) -> None:
         """Use other figures for the request, unless a strategy is running: then the next call does so."""
         if not self._is_torn:
-            self._index.context = context
+            self.index.context = context
 
     @property
     def last_result(self) -> CompactionResult | None:
@@ -458,10 +446,10 @@ class CompactionSession:
         last = self.last_result
         failures = (self._save_failure,) if last is None else last.failures
         return SessionStatus(
-            tokens=max(0, self._index.tokens),
+            tokens=max(0, self.index.tokens),
             window=self._window,
-            included=self._index.included,
-            total=self._index.total,
+            included=self.index.included,
+            total=self.index.total,
             compactions=self._state.compactions,
             outcome=None if last is None else last.outcome,
             failures=tuple(str(each) for each in failures if each is not None),
@@ -481,22 +469,22 @@ class CompactionSession:
             InputError: If ``messages`` is not a list, or contains a message that cannot be read.
         """
         with self._changing():
-            self._index.context = self._context(overhead_tokens)
+            self.index.context = self._context(overhead_tokens)
             if messages is not None:
-                if (marks := self._index.marks) is not None and marks.until is None:
+                if (marks := self.index.marks) is not None and marks.until is None:
                     # the first list is read by the present strategy's rules. From then on, only its messages and the summaries
                     # of this session have marks
-                    self._marks = Marks.of(self._strategy.mark_ceilings, self._index.context)
-                    self._index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
-                self._index.sync(messages, verify=self._verify)
-                marks, count = self._index.marks, self._index.total.messages
+                    self._marks = Marks.of(self._strategy.mark_ceilings, self.index.context)
+                    self.index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
+                self.index.sync(messages, verify=self._verify)
+                marks, count = self.index.marks, self.index.total.messages
                 if marks is not None and marks.until is None and count:
-                    self._index.believe(attrs.evolve(marks, until=count))
-                self._reporter.followed(self._index)
+                    self.index.believe(attrs.evolve(marks, until=count))
+                self._reporter.followed(self.index)
 
     async def compact_due(self, *, sync: bool = False) -> CompactionResult:
         """Run the strategy if its trigger fires; ``sync`` and the errors are as for `view`."""
-        return await self._run(lambda: self._ahead.begin(self._index, self._due()), sync=sync)
+        return await self._run(lambda: self._ahead.begin(self.index, self._due()), sync=sync)
 
     def compact_due_sync(self) -> CompactionResult:
         """`compact_due` for strategies that do not await."""
@@ -504,7 +492,7 @@ class CompactionSession:
 
     def _due(self) -> Strategy:
         """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        tokens, window = self._index.tokens, self._window
+        tokens, window = self.index.tokens, self._window
         if self._useless.is_paused(tokens) and (window is None or tokens <= window):
             return Pipeline()
         learned = self._reports.window()
@@ -522,7 +510,7 @@ class CompactionSession:
         result = await self._run(begin, sync=sync)
         if result.edits or result.failures:
             return result
-        waiting = ", ".join(dict.fromkeys(forced.waiting(self._index)))
+        waiting = ", ".join(dict.fromkeys(forced.waiting(self.index)))
         why = f"these parts run only when their own trigger fires: {waiting}" if waiting else _NOTHING_TO_DO
         result = attrs.evolve(result, notes=(*result.notes, f"nothing was compacted; {why}"))
         self._set(last=result)
@@ -533,28 +521,28 @@ class CompactionSession:
         found = LengthRefusal.read(error)
         if found is None:
             raise error
-        if not self._index.total.messages:
+        if not self.index.total.messages:
             raise ConfigurationError("overflowed: the session has no messages yet; call view with your list first") from error
-        if is_quoted(error, str(self._index.messages())):
+        if is_quoted(error, str(self.index.messages())):
             found = LengthRefusal()  # its figures are a text of the conversation
         with self._changing():
             tokens, window = self._reports.refused(
-                found, self._index.tokens, self._index.context.overhead_tokens, own=self._state.sent.tokens
+                found, self.index.tokens, self.index.context.overhead_tokens, own=self._state.sent.tokens
             )
-            self._index.context = self._context()
+            self.index.context = self._context()
             self._useless = UselessRuns()
-            self._changes = object()
-            self._reporter.tell(Overflowed(session=self._id, tokens=tokens, window=found.window, error=error))
+            self._is_unsaved = True
+            self._reporter.tell(Overflowed(session=self.id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
-        if self._index.tokens > window:
-            raise BudgetUnsatisfiable(self._index.tokens, (f"a window of {window:,} tokens",), space_report(self._index))
+        if self.index.tokens > window:
+            raise BudgetUnsatisfiable(self.index.tokens, (f"a window of {window:,} tokens",), space_report(self.index))
         return result.messages
 
     async def _run(self, begin: Callable[[], Strategy], *, sync: bool) -> CompactionResult:
         """Run the strategy that ``begin`` returns; remember its result, and save."""
         with self._changing():
             options: dict[str, Any] = {"on_step": self._on_step, "hard": self._hard}
-            index, start = self._index, self._index.edit_count
+            index, start = self.index, self.index.edit_count
             running = begin()
             result = run_sync(index, running, **options) if sync else await run(index, running, **options)
             result = self._ahead.end(index, self._strategy, result)
@@ -565,45 +553,40 @@ class CompactionSession:
 
     def _remember(self, result: CompactionResult) -> None:
         """Record the result of a run, and what it says about the next ones."""
-        known, overhead = self._index.total.messages, self._index.context.overhead_tokens
-        sent = SentView(result.messages, self._index.included.tokens, known)
+        known, overhead = self.index.total.messages, self.index.context.overhead_tokens
+        sent = SentView(result.messages, self.index.included.tokens, known)
         self._set(sent=sent, last=result, compactions=self._state.compactions + bool(result.edits))
         if result.edits:
             self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
             if (until := useless.until_tokens) is not None:
-                self._reporter.tell(LittleSaved(session=self._id, saved_tokens=sum(useless.saved), until_tokens=until))
-            self._reports.cut(self._index.included.tokens)
+                self._reporter.tell(LittleSaved(session=self.id, saved_tokens=sum(useless.saved), until_tokens=until))
+            self._reports.cut(self.index.included.tokens)
             if (anchor := self._reports.anchor) is not None:
-                self._index.context = attrs.evolve(self._index.context, overhead_tokens=anchor)
+                self.index.context = attrs.evolve(self.index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
             self._revise(known, len(result.edits), len(result.failures), *attrs.astuple(result.after))
-            self._changes = object()
+            self._is_unsaved = True
 
     def save_late_report(self) -> None:
         """Save the usage that was reported since the call saved the session; see `record_usage`."""
-        if self._has_late_report:
+        if not self._is_unsaved:  # otherwise the save of this call failed, and the next call tries again
             self._save()
 
-    def _save(self, anchor: int | None = None) -> None:
-        """Save the unsaved changes: the whole session, or, if there are none but a new usage ``anchor``, that alone.
-
-        A late report has such an anchor, too.
-        """
-        anchor = self._reports.anchor if self._has_late_report else anchor
-        store, changes, self._has_late_report = self._store, self._changes, False
-        is_saved = changes is self._saved_changes
-        if store is None or (is_saved and anchor is None):
+    def _save(self) -> None:
+        """Save the whole session if it is unsaved, or the usage anchor alone if only that is new."""
+        store, anchor = self._store, self._reports.anchor
+        if store is None or not (self._is_unsaved or anchor != self._saved_anchor):
             return
         try:
-            has_saved_anchor = is_saved and anchor is not None and store.save_anchor(self._id, anchor)
+            has_saved_anchor = not self._is_unsaved and anchor is not None and store.save_anchor(self.id, anchor)
             if not has_saved_anchor:
-                store.save(self._id, self.to_dict())
+                store.save(self.id, self.to_dict())
         except Exception as error:
             failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
-            self._save_failure, self._saved_changes = failed.logged(), object()
-            self._reporter.tell(SaveFailed(session=self._id, failure=failed))
+            self._save_failure, self._is_unsaved = failed.logged(), True
+            self._reporter.tell(SaveFailed(session=self.id, failure=failed))
         else:
-            self._saved_changes, self._save_failure = changes, None
+            self._save_failure, self._is_unsaved, self._saved_anchor = None, False, anchor
 
     def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
         return result if self._save_failure is None else result.with_failures(self._save_failure)
@@ -614,18 +597,18 @@ class CompactionSession:
             before, self._base = self._base, attrs.evolve(self._base, window=window)
             if before.window is not None:
                 self._reports.forget_window()
-            self._set_context(attrs.evolve(self._index.context, window=self._window))
+            self._set_context(attrs.evolve(self.index.context, window=self._window))
 
     def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:
         """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns; see `forget`."""
-        index = self._index
+        index = self.index
         stores = forgetting_stores(self._strategy)
         format = index.format if self._named or fits(given, index.format) else resolve(None, given)
         for place, raw in enumerate(given):
             format.read(raw, place)
         traces = index.traces_of(given) if format == index.format else []
         for store, session in stores:
-            name = self._id if session is None else session
+            name = self.id if session is None else session
             wires = [format.to_wire(raw) for raw in (*given, *traces)]
             yield store.forget(name, [StoredRecord.of_message(wire, role="", text="", salt=name) for wire in wires])
 
@@ -635,7 +618,7 @@ class CompactionSession:
         If it cannot be saved, the session in memory has forgotten the messages nevertheless.
         """
         with self._changing():
-            index = self._index
+            index = self.index
             source, edits = index.source, len(index.snapshot.journal)
             count = index.forget(given)
             if count or len(index.snapshot.journal) != edits:
@@ -646,7 +629,7 @@ class CompactionSession:
                 self._set(last=None, sent=sent)
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
-                self._changes = object()
+                self._is_unsaved = True
         self._save()
         if self._save_failure is not None:
             raise self._save_failure.error
@@ -670,7 +653,7 @@ class CompactionSession:
             self._state, self._useless = self._committed.state, self._committed.useless
             self._reporter.last_sent = self._committed.last_sent
             self._ahead.drop()
-            self._index = self._index_at(self._committed)
+            self.index = self._index_at(self._committed)
         self._is_torn = True
         try:
             yield
@@ -684,15 +667,15 @@ class CompactionSession:
 
     def _is_unchanged(self) -> bool:
         """Whether the index has the messages, edits, pins and marks of the last whole state. O(edits)."""
-        now, whole = self._index.snapshot, self._committed.saved
-        has_its_messages = now.messages is whole.messages and len(self._index.columns.source) == self._committed.messages
+        now, whole = self.index.snapshot, self._committed.saved
+        has_its_messages = now.messages is whole.messages and len(self.index.columns.source) == self._committed.messages
         has_its_marks = (now.pinned, now.believed_until, now.own) == (whole.pinned, whole.believed_until, whole.own)
         return has_its_messages and has_its_marks and same(now.journal, whole.journal)
 
     def _whole(self) -> _Committed:
         """Return the session as it is now; O(edits) after a change, otherwise O(1)."""
-        messages, last_sent = len(self._index.columns.source), self._reporter.last_sent
-        return _Committed(self._index.snapshot, messages, self._state, self._useless, last_sent)
+        messages, last_sent = len(self.index.columns.source), self._reporter.last_sent
+        return _Committed(self.index.snapshot, messages, self._state, self._useless, last_sent)
 
     def _index_at(self, point: _Committed) -> MessageIndex:
         """Return a new index of the messages and edits of a state. O(messages)."""
@@ -701,7 +684,7 @@ class CompactionSession:
         return self._index_of(saved)
 
     def _index_of(self, saved: Saved) -> MessageIndex:
-        context, counter = self._context(), self._index.counter
+        context, counter = self._context(), self.index.counter
         return MessageIndex.from_saved(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
 
     # ---------------------------------------------------------------- storing
@@ -711,9 +694,9 @@ class CompactionSession:
         point = self._committed
         return {
             "version": _VERSION,
-            "id": self._id,
+            "id": self.id,
             "revision": point.state.revisions[-1],
-            "index": (self._index_at(point) if self._is_torn else self._index).to_dict(messages=False),
+            "index": (self._index_at(point) if self._is_torn else self.index).to_dict(messages=False),
             **self._reports.to_dict(),
             "compactions": point.state.compactions,
             "pauses": self._base.pauses.to_dict(),
@@ -727,6 +710,7 @@ class CompactionSession:
         try:
             self._set(compactions=natural_number(data.get("compactions", 0)))
             self._reports.load(data)
+            self._saved_anchor = self._reports.anchor
         except (TypeError, ValueError) as error:
             remedy = "start a new session; the conversation itself is not affected"
             raise StateError(f"the saved session is corrupt ({error}); {remedy}") from error
@@ -741,7 +725,7 @@ class CompactionSession:
 
     def begin_with(self, saved: Saved) -> None:
         """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first call."""
-        self._index = self._index_of(saved)
+        self.index = self._index_of(saved)
         self._committed = self._whole()
 
     @classmethod
@@ -779,12 +763,11 @@ async def await_all(answers: Iterable[Any], *, sync: bool) -> None:
             await answer
 
 
-def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tuple[int, Usage]]:
-    """Yield the tokens before each reply of the view that has usage, by our count, with the usage; O(groups of the view)."""
+def _reported_sizes(index: MessageIndex, usages: Sequence[Any]) -> Iterator[tuple[Usage, int]]:
+    """Yield the usage of each reply of the view, with the tokens before the reply by our count; O(groups of the view)."""
     counted = 0
     for id in index.included_ids:
         for ordinal in index.columns.ordinals(id):
-            if (usage := usages[ordinal]) is not None:
-                with contextlib.suppress(InputError):
-                    yield counted, Usage.read(usage)
+            if (usage := Usage.read_or_none(usages[ordinal])) is not None:
+                yield usage, counted
         counted += index.columns.tokens(id)

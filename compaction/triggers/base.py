@@ -143,7 +143,7 @@ class _Not(Negation[Trigger, _Condition], Trigger):
         return f"not ({self.part.explain(index)})"
 
 
-Trigger.connectives = (_All, _Any, _Not)
+Trigger.connectives = {Conjunction: _All, Disjunction: _Any, Negation: _Not}
 
 
 class _Constant(Constant[Trigger, _Condition], Trigger):
