@@ -1,8 +1,8 @@
 """The columns: all data of an index. They are the source and its groups, the view with its sums, and the journal.
 
 Messages and groups are stored as columns: flat lists indexed by a message's ordinal, or by the ordinal of a group's first
-message. Every edit consists of a few changes, each with an exact inverse: `exclude` and `include`, `insert` and `withdraw`,
-`show` and `show` with its result.
+message. Every edit consists of a few changes, each with an exact inverse: `set_shown` with the opposite, `insert` and
+`withdraw`, `show` and `show` with its result.
 """
 
 from __future__ import annotations
@@ -212,15 +212,8 @@ class Columns:
 
     # ---------------------------------------------------------------- changing the view
 
-    def exclude(self, ids: Iterable[int]) -> None:
-        """Hide groups."""
-        self._change(ids, shown=False)
-
-    def include(self, ids: Iterable[int]) -> None:
-        """Show excluded groups again."""
-        self._change(ids, shown=True)
-
-    def _change(self, ids: Iterable[int], *, shown: bool) -> None:
+    def set_shown(self, ids: Iterable[int], *, shown: bool) -> None:
+        """Hide groups of the view, or show hidden ones again."""
         visibility, grouping, included, times = self.visibility, self.grouping, self.included, 1 if shown else -1
         for id in ids:
             if id < 0:
@@ -244,12 +237,12 @@ class Columns:
         """Show a new summary group directly before the source message at ``anchor``, and return its id."""
         id = -len(self.inserted) - 1
         self.inserted[id] = Inserted(id, messages, anchor, replaces, *sizes, made_by)
-        self.include([id])
+        self.set_shown([id], shown=True)
         return id
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
-        self.exclude([id])
+        self.set_shown([id], shown=False)
         del self.inserted[id]
         self._snapshots.pop(id, None)
         self.pinned.discard(id)

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final, TypeAlias
 
 import attrs
@@ -54,33 +56,28 @@ def _attempt(columns: Columns, edit: Edit, by: str, seen: int | None = None) -> 
         return rule
     if not isinstance(edit, Together):
         return perform(columns, edit, by)
-    parts: list[Applied] = []
-    try:
+    with contextlib.ExitStack() as undoing:
+        parts: list[Applied] = []
         for part in edit.edits:
             done = _attempt(columns, part, by, seen)
             if isinstance(done, str):
                 return done
             parts.append(done)
-        whole = Applied(edit, by, columns.grouping.turn, parts=tuple(parts), seen=len(columns.source))
-        parts.clear()
-        return whole
-    finally:
-        for earlier in reversed(parts):
-            undo(columns, earlier)
+            undoing.callback(undo, columns, done)
+        undoing.pop_all()
+    return Applied(edit, by, columns.grouping.turn, parts=tuple(parts), seen=len(columns.source))
 
 
 def perform(columns: Columns, edit: Drop | Replace | Rewrite | Restore, by: str = "") -> Applied:
     """Apply an edit that is known to be allowed; O(the groups it names)."""
     made: int | None = None
     before: tuple[tuple[int, Shown], ...] = ()
-    if isinstance(edit, Drop):
-        columns.exclude(edit.groups)
-    elif isinstance(edit, Restore):
-        columns.include(edit.groups)
+    if isinstance(edit, Drop | Restore):
+        columns.set_shown(edit.groups, shown=isinstance(edit, Restore))
     elif isinstance(edit, Replace):
         sizes = [columns.measure(message) for message in edit.messages]  # before anything changes: a counter may fail
         anchor = max(map(columns.anchor, edit.groups))
-        columns.exclude(edit.groups)
+        columns.set_shown(edit.groups, shown=False)
         mark = read_mark(edit.messages[0])
         total = (sum(tokens for tokens, _ in sizes), sum(size for _, size in sizes))
         made = columns.insert(edit.messages, total, anchor, edit.groups, (by or None) if mark is None else mark.by)
@@ -93,18 +90,14 @@ def perform(columns: Columns, edit: Drop | Replace | Rewrite | Restore, by: str 
 
 def undo(columns: Columns, applied: Applied) -> None:
     """Undo the newest edit: the exact inverse of the changes that applied it."""
-    edit = applied.edit
-    if isinstance(edit, Together):
-        for part in reversed(applied.parts):
-            undo(columns, part)
-    elif isinstance(edit, Rewrite):
-        for ordinal, shown in reversed(applied.before):
-            columns.show(ordinal, shown)
-    else:
-        if applied.made is not None:
-            columns.withdraw(applied.made)
-        revert = columns.exclude if isinstance(edit, Restore) else columns.include
-        revert(edit.groups)
+    for each in reversed(applied.simple):
+        if each.made is not None:
+            columns.withdraw(each.made)
+        if isinstance(each.edit, Rewrite):
+            for ordinal, shown in reversed(each.before):
+                columns.show(ordinal, shown)
+        else:
+            columns.set_shown(named(each.edit), shown=not isinstance(each.edit, Restore))
 
 
 def rollback(columns: Columns, checkpoint: int) -> list[Applied]:
@@ -118,15 +111,12 @@ def rollback(columns: Columns, checkpoint: int) -> list[Applied]:
 def touched(columns: Columns, *journal: Applied) -> list[Node]:
     """Return the nodes at which edits changed the view, in no order."""
     nodes: list[Node] = []
-    for applied in journal:
-        edit = applied.edit
-        if isinstance(edit, Together):
-            nodes += touched(columns, *applied.parts)
-        elif isinstance(edit, Rewrite):
-            nodes += [ordinal for ordinal, _ in applied.before]
+    for each in chain.from_iterable([applied.simple for applied in journal]):
+        if isinstance(each.edit, Rewrite):
+            nodes += [ordinal for ordinal, _ in each.before]
         else:
-            nodes += [] if applied.made is None else [applied.made]
-            for id in edit.groups:
+            nodes += [] if each.made is None else [each.made]
+            for id in named(each.edit):
                 nodes += [id] if id < 0 else columns.ordinals(id)
     return nodes
 

@@ -1,13 +1,14 @@
 """Following: the source of a conversation after a host's list, what the host changed, and which edits stay.
 
-`Merger` merges the list, in which `alignment` recognized messages, with the messages that only the source has. It changes
-nothing: `MessageIndex.sync` builds the conversation again from the `FollowedList`.
+`follow` finds the known messages in the list by `alignment`, and merges it with the messages that only the source has.
+`follow_saved` does this for a source of which only fingerprints are stored. Both change nothing: `MessageIndex.sync` builds the
+conversation again from the `FollowedList`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, takewhile
 from typing import Any, NamedTuple, cast
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple, cast
 import attrs
 
 from ..formats import MessageFormat
-from .alignment import Known
+from ..messages import Message
+from .alignment import Known, Position, align, known_messages
 from .columns import Columns
 from .edits import Applied, Drop, Edit, Replace, Rewrite, Together
 from .keys import known_key
@@ -49,6 +51,15 @@ class SourceEntry(NamedTuple):
     place: int | None  # its place in the host's list; ``None`` if it is not in the list
 
 
+@attrs.frozen(eq=False)
+class CarriedEdits:
+    """The edits that can be repeated on the new source, and those that cannot."""
+
+    new_ids: dict[int, int]  # the new id of each source group that an edit may name
+    journal: list[Applied]  # the edits, each with the keys of the messages that it lost
+    undone: list[Edit]  # the rewrites of groups of which a message changed
+
+
 @attrs.define(eq=False)
 class FollowedList:
     """The source of a conversation after a host's list was followed; ids and ordinals are those before, unless called new."""
@@ -72,28 +83,50 @@ class FollowedList:
         """The messages of ``entries``."""
         return [entry.raw for entry in self.entries]
 
-    def carried_over(self, journal: Iterable[Applied], before: EarlierSource | SavedSource, now: Columns) -> CarriedEdits:
+    def carried_over(self, journal: Iterable[Applied], before: Columns | Sequence[str], now: Columns) -> CarriedEdits:
         """Return which edits can be repeated on the new source.
 
         Args:
             journal: The edits.
-            before: The source before.
+            before: The columns before, or the keys of the source's messages if only these are stored.
             now: The new columns, without edits: the messages of ``entries``, and perhaps later ones.
         """
-        new_ids = before.new_ids(self, now)
-        changed = before.changed_groups(self, now, new_ids)
+        new_ids, changed = self._groups(before, now)
         undone: list[Edit] = []
         kept = [left for applied in journal if (left := self._carried(applied, changed, now.format, undone)) is not None]
         if any(each.writes for each in kept):
             there = {entry.ordinal for entry in self.entries if entry.ordinal not in self.altered}
-            lost = before.missing(there, now.format)
+            if isinstance(before, Columns):
+                lost = [(at, known_key(raw, now.format)) for at, raw in enumerate(before.source) if at not in there]
+            else:
+                lost = [(at, key) for at, key in enumerate(before) if at not in there]
             kept = [each.without(lost) if each.writes else each for each in kept]
         stays = (entry.ordinal == place and entry.ordinal not in self.altered for place, entry in enumerate(self.entries))
         unmoved = sum(takewhile(bool, stays))  # the number of messages before the first one that changed
         kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
         return CarriedEdits(new_ids, kept, undone)
 
-    def _carried(self, applied: Applied, changed: Collection[int], format: MessageFormat, undone: list[Edit]) -> Applied | None:
+    def _groups(self, before: Columns | Sequence[str], now: Columns) -> tuple[dict[int, int], set[int | None]]:
+        """Return the new id of each group with the same messages as before, and the groups of which a message changed.
+
+        New results may have joined a group at its end. Which messages formed a group is not stored: then a group of now, of
+        which all messages were there, is taken for one of before.
+        """
+        entries, group_of = self.entries, now.grouping.group_of
+        grouping = before.grouping if isinstance(before, Columns) else None
+        new_ids, changed = dict[int, int](), set[int | None]()
+        for place, (_, ordinal, _) in enumerate(entries):
+            if ordinal in self.altered:
+                changed.add(entries[group_of[place]].ordinal if grouping is None else grouping.group_of[ordinal])
+            if ordinal is not None and group_of[place] == place:
+                members = [entries[each].ordinal for each in now.ordinals(place) if each < len(entries)]
+                if None not in members if grouping is None else members == [*grouping.ordinals(ordinal)]:
+                    new_ids[ordinal] = place
+        return new_ids, changed
+
+    def _carried(
+        self, applied: Applied, changed: Collection[int | None], format: MessageFormat, undone: list[Edit]
+    ) -> Applied | None:
         """Return an edit as it is after the host's changes; add a rewrite of a changed group to ``undone``."""
         edit = applied.edit
         if isinstance(edit, Rewrite) and edit.group in changed:
@@ -110,143 +143,147 @@ class FollowedList:
         return attrs.evolve(applied, edit=whole, parts=tuple(parts), seen=seen) if parts else None
 
 
-@attrs.frozen(eq=False)
-class CarriedEdits:
-    """The edits that can be repeated on the new source, and those that cannot."""
+def has_moved_reminder(columns: Columns, given: Sequence[Any]) -> bool:
+    """Whether a list differs from the source only in a reminder, which some agents move to the end of each call.
 
-    new_ids: dict[int, int]  # the new id of each source group that an edit may name
-    journal: list[Applied]  # the edits, each with the keys of the messages that it lost
-    undone: list[Edit]  # the rewrites of groups of which a message changed
-
-
-@attrs.frozen(eq=False)
-class EarlierSource:
-    """The source before the host's list was followed, with its groups."""
-
-    columns: Columns
-
-    def missing(self, there: Collection[int | None], format: MessageFormat) -> list[tuple[int, str]]:
-        """Return the ordinals and keys of the messages that are not ``there``."""
-        source = enumerate(self.columns.source)
-        return [(ordinal, known_key(raw, format)) for ordinal, raw in source if ordinal not in there]
-
-    def new_ids(self, followed: FollowedList, now: Columns) -> dict[int, int]:
-        """Return the new id of each group that is unchanged, or was only joined by new results."""
-        entries, before = followed.entries, self.columns
-        here = {entry.ordinal: place for place, entry in enumerate(entries) if entry.ordinal is not None}
-        found: dict[int, int] = {}
-        for id in before.grouping.ids:
-            places = [here[ordinal] for ordinal in before.ordinals(id) if ordinal in here]
-            if not places or len(places) < len(before.ordinals(id)):
-                continue
-            group = now.grouping.group_of[places[0]]
-            if places == [place for place in now.ordinals(group) if place < len(entries)]:
-                found[id] = group
-        return found
-
-    def changed_groups(self, followed: FollowedList, now: Columns, new_ids: Mapping[int, int]) -> set[int]:
-        """Return the ids before of the groups of which a message changed."""
-        return {self.columns.grouping.group_of[ordinal] for ordinal in followed.altered}
+    The reminder was a system message, now the list's last, or a part or text that the newest message has lost (or gained).
+    """
+    source, newest, format = columns.source, len(columns.source) - 1, columns.format
+    if not 0 < newest < len(given) - 1 or format.common_prefix(source, given) != newest:
+        return False
+    before, now = columns.read(newest), format.read(given[newest], newest)
+    if before.is_system and format.common_prefix(source[newest:], given[-1:]):
+        return True
+    less, more = sorted([before.text, now.text], key=len)
+    return is_stripped(before, now) or (before.role == now.role and less != "" and less in more)
 
 
-@attrs.frozen(eq=False)
-class SavedSource:
-    """The source before, of which only the keys of its messages were stored. The id of a group is its first ordinal."""
+def is_stripped(before: Message, now: Message) -> bool:
+    """Whether one message has only some of the other's parts, which two conversations hardly share by chance."""
+    fewer, more = sorted([before.parts, now.parts], key=len)
+    return before.role == now.role and 0 < len(fewer) < len(more) and all(part in more for part in fewer)
 
-    keys: Sequence[str]
 
-    def missing(self, there: Collection[int | None], format: MessageFormat) -> list[tuple[int, str]]:
-        """Return the ordinals and keys of the messages that are not ``there``."""
-        return [(ordinal, key) for ordinal, key in enumerate(self.keys) if ordinal not in there]
+def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedList:
+    """Return how a list continues a conversation. O(messages), and O(contents) of those that are not the same objects.
 
-    def new_ids(self, followed: FollowedList, now: Columns) -> dict[int, int]:
-        """Return the new id of each group whose messages are all there, altered or not."""
-        entries, found = followed.entries, dict[int, int]()
-        for place, (_, ordinal, _) in enumerate(entries):
-            if ordinal is None or now.grouping.group_of[place] != place:
-                continue
-            if all(entries[each].ordinal is not None for each in now.ordinals(place) if each < len(entries)):
-                found[ordinal] = place
-        return found
+    ``verify`` tells whether to compare the contents of the same objects too. A group of which only a part is in the list is not
+    recognized: its messages are new.
+    """
+    if not verify and has_moved_reminder(columns, given):  # comparing all contents would take twice as long
+        same = [Known((ordinal, 0, 0), group) for ordinal, group in enumerate(columns.grouping.group_of[:-1])]
+        return _merged(columns, given, dict(enumerate(same)), set(), set())
+    known, hidden = known_messages(columns)
+    format = columns.format
 
-    def changed_groups(self, followed: FollowedList, now: Columns, new_ids: Mapping[int, int]) -> set[int]:
-        """Return the ids before of the groups of which a message changed."""
-        new_places = {place for place, entry in enumerate(followed.entries) if entry.ordinal in followed.altered}
-        return {id for id, group in new_ids.items() if not new_places.isdisjoint(now.ordinals(group))}
+    def changed(each: Known, place: int) -> bool:
+        if each.group < 0 or each.raw is not columns.source[each.ordinal]:
+            return False
+        before, now = columns.read(each.ordinal), format.read(given[place], place)
+        return (before.role, before.name, before.parts) != (now.role, now.name, now.parts)
+
+    found, altered = align(known, given, format, changed=changed if verify else None)
+    positions: dict[int, set[Position]] = defaultdict(set)  # by group, of its messages that are in the list
+    for each in found:
+        if each is not None:
+            positions[each.group].add(each.position)
+    partial = {id for id, there in positions.items() if not _is_whole(columns, id, there, hidden)}
+    whole = {place: each for place, each in enumerate(found) if each is not None and each.group not in partial}
+    return _merged(columns, given, whole, altered, partial)
+
+
+def _is_whole(columns: Columns, id: int, positions: AbstractSet[Position], hidden: AbstractSet[int]) -> bool:
+    """Whether these are all messages of a group, except those that a rewrite removed (``hidden``)."""
+    if id < 0:
+        return len(positions) == len(columns.inserted[id].messages)
+    return {position[0] for position in positions}.issuperset(set(columns.ordinals(id)) - hidden)
 
 
 @attrs.define(eq=False)
-class Merger:
-    """Merges a host's list with the messages that only the source has. Holds state: the messages placed so far."""
+class _Merged:
+    """The messages of the source that were placed so far, when a list is merged with it. Holds state."""
 
     columns: Columns
-    given: Sequence[Any]
-    found: Sequence[Known | None]  # for each message of the list, the known one that it is
-    altered: AbstractSet[int]  # the places in the list of those that changed
+    end: int  # the ordinal after the last message that the list has, itself or in a summary
     partial: Collection[int]  # the groups of which the list has only a part, as new messages
-    _entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
-    _removed: list[int] = attrs.Factory(list[int])
+    entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
+    removed: list[int] = attrs.Factory(list[int])
+    next: int = 0  # the first ordinal that was not placed yet
     _early: set[int] = attrs.Factory(set[int])  # ordinals that were placed with the first message of their group
-    _next: int = 0  # the first ordinal that is not placed yet
 
-    def merged(self) -> FollowedList:
-        """Return the source after the list."""
-        given, source, altered = self.given, self.columns.source, set[int]()
-        stood_for = {place: self._stood_for(known) for place, known in enumerate(self.found) if known is not None}
-        covered = max(stood_for, default=-1) + 1
-        end = max(map(max, stood_for.values()), default=-1) + 1
-        summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
-        new: list[SourceEntry] = []
-        for place, known in enumerate(self.found[:covered]):
-            if known is None:
-                new.append(SourceEntry(given[place], None, place))
-                continue
-            first = min(stood_for[place])
-            self._place_source(first, end)
-            self._entries += new
-            new.clear()
-            if known.group < 0:
-                summaries[known.group].append(place)
-                continue
-            is_altered = place in self.altered
-            self._entries.append(SourceEntry(given[place] if is_altered else source[first], first, place))
-            self._next = first + 1
-            altered.update([first] if is_altered else [])
-        self._place_source(end, end)
-        changes = HostChanges(
-            altered=tuple(sorted(altered)),
-            removed=tuple(self._removed),
-            rewound=tuple(range(end, len(source))),
-            added=sum(entry.ordinal is None for entry in self._entries),
-        )
-        edited = {
-            id: [given[place] for place in places] for id, places in summaries.items() if not self.altered.isdisjoint(places)
-        }
-        return FollowedList(self._entries, altered, edited, covered, changes, frozenset(summaries))
-
-    def _stood_for(self, known: Known) -> Sequence[int]:
-        """Return the ordinal of a known message, or the ordinals of the messages that its summary replaces."""
-        if known.group >= 0:
-            return (known.ordinal,)
-        return list(chain.from_iterable(self.columns.stands_for([known.group])))
-
-    def _place_source(self, stop: int, end: int) -> None:
+    def place_unlisted(self, stop: int) -> None:
         """Place the hidden messages up to an ordinal; shown messages that the list does not have were removed.
 
         A group with a message at or after ``end`` was rewound and is dropped whole. A hidden group of which the list has a part
         as new messages is placed whole, so that none of its results answers a call of the new group.
         """
         columns = self.columns
-        for ordinal in range(self._next, stop):
+        for ordinal in range(self.next, stop):
             id = columns.grouping.group_of[ordinal]
-            own = columns.ordinals(id)
-            if own[-1] >= end or ordinal in self._early:
+            own, is_hidden = columns.ordinals(id), not columns.is_included(id)
+            if own[-1] >= self.end or ordinal in self._early:
                 continue
-            if id in self.partial and not columns.is_included(id):
-                self._entries += [SourceEntry(columns.source[each], each, None) for each in own]
+            if id in self.partial and is_hidden:
+                self.entries += [SourceEntry(columns.source[each], each, None) for each in own]
                 self._early.update(own)
-            elif not columns.is_included(id) or not columns.shows(ordinal):
-                self._entries.append(SourceEntry(columns.source[ordinal], ordinal, None))
+            elif is_hidden or not columns.shows(ordinal):
+                self.entries.append(SourceEntry(columns.source[ordinal], ordinal, None))
             else:
-                self._removed.append(ordinal)
-        self._next = max(self._next, stop)
+                self.removed.append(ordinal)
+        self.next = max(self.next, stop)
+
+
+def _merged(
+    columns: Columns, given: Sequence[Any], found: dict[int, Known], altered: AbstractSet[int], partial: Collection[int]
+) -> FollowedList:
+    """Return the source after a list.
+
+    Args:
+        columns: The source before.
+        given: The list.
+        found: The known messages in it, by their places.
+        altered: The places of those that changed.
+        partial: The groups of which the list has only a part, as new messages.
+    """
+    stood_for = {
+        place: [known.ordinal] if known.group >= 0 else [*chain.from_iterable(columns.stands_for([known.group]))]
+        for place, known in found.items()
+    }
+    end = max(map(max, stood_for.values()), default=-1) + 1
+    source, changed, covered = _Merged(columns, end, partial), set[int](), 0
+    summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
+    for place, known in found.items():
+        first = min(stood_for[place])
+        source.place_unlisted(first)
+        source.entries += [SourceEntry(given[new], None, new) for new in range(covered, place)]
+        covered = place + 1
+        if known.group < 0:
+            summaries[known.group].append(place)
+            continue
+        is_altered = place in altered
+        source.entries.append(SourceEntry(given[place] if is_altered else columns.source[first], first, place))
+        source.next = first + 1
+        changed.update([first] if is_altered else [])
+    source.place_unlisted(end)
+    changes = HostChanges(
+        altered=tuple(sorted(changed)),
+        removed=tuple(source.removed),
+        rewound=tuple(range(end, len(columns.source))),
+        added=sum(entry.ordinal is None for entry in source.entries),
+    )
+    edited = {id: [given[place] for place in places] for id, places in summaries.items() if not altered.isdisjoint(places)}
+    return FollowedList(source.entries, changed, edited, covered, changes, frozenset(summaries))
+
+
+def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat) -> FollowedList | None:
+    """Return how a list continues stored messages; ``None`` if one before the last recognized message is missing. O(contents).
+
+    Edits thus survive if the host altered or inserted a message while no process was running.
+    """
+    known = [Known((place, 0, 0), place, key=key) for place, key in enumerate(fingerprints)]
+    found, altered = align(known, given, format)
+    ordinals = {place: each.ordinal for place, each in enumerate(found) if each is not None}
+    if not ordinals or len(ordinals) <= max(ordinals.values()):
+        return None
+    changed = [ordinal for place, ordinal in ordinals.items() if place in altered]
+    return FollowedList.of(given, map(ordinals.get, range(max(ordinals) + 1)), changed)

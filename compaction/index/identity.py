@@ -4,49 +4,24 @@ A host passes its list on each call. It may be the source, the last view or an e
 may also have altered, removed or added messages, or returned to an earlier point.
 
 - `known_beginning` recognizes the usual case: the list begins with the whole source or the whole view.
-- `follow` handles all others. It finds the `known` messages by `alignment` and returns a `FollowedList`.
+- `following` handles all others.
 - `accounts_for` tells whether a list continues a conversation at all.
 - `as_given` puts the host's own objects into a view.
 
-`same_beginning`, `follow_saved` and `accounts_for_saved` do this for a conversation of which only fingerprints are stored.
+`same_beginning` and `accounts_for_saved` do this for a conversation of which only fingerprints are stored.
 """
 
 from __future__ import annotations
 
 import operator
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any
 
 from ..formats import MessageFormat
-from ..messages import Message
-from .alignment import Known, Position, align, known_messages
 from .columns import Columns
-from .following import FollowedList, Merger
+from .following import follow, follow_saved, has_moved_reminder, is_stripped
 from .keys import message_key
-
-
-def has_moved_reminder(columns: Columns, given: Sequence[Any]) -> bool:
-    """Whether a list differs from the source only in a reminder, which some agents move to the end of each call.
-
-    The reminder was a system message, now the list's last, or a part or text that the newest message has lost (or gained).
-    """
-    source, newest, format = columns.source, len(columns.source) - 1, columns.format
-    if not 0 < newest < len(given) - 1 or format.common_prefix(source, given) != newest:
-        return False
-    before, now = columns.read(newest), format.read(given[newest], newest)
-    if before.is_system and format.common_prefix(source[newest:], given[-1:]):
-        return True
-    less, more = sorted([before.text, now.text], key=len)
-    return is_stripped(before, now) or (before.role == now.role and less != "" and less in more)
-
-
-def is_stripped(before: Message, now: Message) -> bool:
-    """Whether one message has only some of the other's parts, which two conversations hardly share by chance."""
-    fewer, more = sorted([before.parts, now.parts], key=len)
-    return before.role == now.role and 0 < len(fewer) < len(more) and all(part in more for part in fewer)
 
 
 def known_beginning(columns: Columns, given: Sequence[Any]) -> int | None:
@@ -102,54 +77,6 @@ def accounts_for(columns: Columns, given: Sequence[Any], *, by_id: bool) -> bool
     return True
 
 
-def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedList:
-    """Return how a list continues a conversation. O(messages), and O(contents) of those that are not the same objects.
-
-    ``verify`` tells whether to compare the contents of the same objects too.
-    """
-    if not verify and has_moved_reminder(columns, given):  # comparing all contents would take twice as long
-        same = [Known((ordinal, 0, 0), group) for ordinal, group in enumerate(columns.grouping.group_of[:-1])]
-        return _merged(columns, given, [*same, *[None] * (len(given) - len(same))], frozenset(), frozenset())
-    known, hidden = known_messages(columns)
-    format = columns.format
-
-    def changed(each: Known, place: int) -> bool:
-        if each.group < 0 or each.raw is not columns.source[each.ordinal]:
-            return False
-        before, now = columns.read(each.ordinal), format.read(given[place], place)
-        return (before.role, before.name, before.parts) != (now.role, now.name, now.parts)
-
-    found, altered = align(known, given, format, changed=changed if verify else None)
-    return _merged(columns, given, found, altered, hidden)
-
-
-def _merged(
-    columns: Columns,
-    given: Sequence[Any],
-    found: Sequence[Known | None],
-    altered: AbstractSet[int],
-    hidden: AbstractSet[int],
-) -> FollowedList:
-    """Merge a list with the source. A group of which only a part is in the list is not recognized: its messages are new.
-
-    ``hidden`` has the ordinals of messages that a rewrite removed, which need not be in the list. The other arguments are those
-    of `Merger`.
-    """
-    positions: dict[int, set[Position]] = defaultdict(set)
-    for each in found:
-        if each is not None:
-            positions[each.group].add(each.position)
-    partial = {id for id, own in positions.items() if not _is_whole(columns, id, own, hidden)}
-    whole = [None if each is None or each.group in partial else each for each in found]
-    return Merger(columns, given, whole, altered, partial).merged()
-
-
-def _is_whole(columns: Columns, id: int, positions: AbstractSet[Position], hidden: AbstractSet[int]) -> bool:
-    if id < 0:
-        return len(positions) == len(columns.inserted[id].messages)
-    return {position[0] for position in positions}.issuperset(set(columns.ordinals(id)) - hidden)
-
-
 def as_given(
     view: Sequence[Any],
     source: Sequence[Any],
@@ -189,22 +116,6 @@ def same_beginning(fingerprints: Sequence[str], given: Sequence[Any], format: Me
         if known != message_key(raw, format, place):
             return place
     return min(len(fingerprints), len(given))
-
-
-def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat) -> FollowedList | None:
-    """Return how a list continues stored messages; ``None`` if one before the last recognized message is missing. O(contents).
-
-    Edits thus survive if the host altered or inserted a message while no process was running.
-    """
-    known = [Known((place, 0, 0), place, key=key) for place, key in enumerate(fingerprints)]
-    found, altered = align(known, given, format)
-    ordinals = [None if each is None else each.group for each in found]
-    there = {ordinal for ordinal in ordinals if ordinal is not None}
-    if not there or len(there) <= max(there):
-        return None
-    matched = max(place for place, ordinal in enumerate(ordinals) if ordinal is not None) + 1
-    changed = {each.group for place, each in enumerate(found) if each is not None and place in altered}
-    return FollowedList.of(given[:matched], ordinals, changed)
 
 
 def accounts_for_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat, *, by_id: bool) -> bool:

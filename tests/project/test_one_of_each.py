@@ -28,7 +28,7 @@ def calls(path: Path) -> frozenset[str]:
 
 def test_one_module_tells_which_message_of_the_host_this_is() -> None:
     """Sessions, pools, the gateway and integrations ask `compaction.index` for the place of a message, or for its key."""
-    assert places("align") == {"index/identity.py"}
+    assert places("align") == {"index/following.py"}
     assert places("format.key") == definitions("message_key") == {"index/keys.py"}
     assert places("same_beginning") == {"index/identity.py", "index/message_index.py", "session/pool.py"}
 
