@@ -40,7 +40,7 @@ In any other format only the first message of the view matters (`_behind_opening
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -48,7 +48,7 @@ import attrs
 from ..messages import Message
 from .columns import Columns
 from .groups import GroupKind
-from .pieces import Pieces
+from .visibility import Node
 
 _MayFollow: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 """Whether the second message may follow the first; ``None`` is the start or the end of the view."""
@@ -137,6 +137,49 @@ def _opens_well(columns: Columns, id: int) -> bool:
 
 
 # -------------------------------------------------------------------- where the format has rules about neighbours
+
+
+class Pieces:
+    """The view as runs of successive messages of one group, numbered from 0, without the groups that are ``gone``.
+
+    Most groups are one piece. A group has several if messages of other groups are between its own, such as the result of
+    another call between a call and its result. Later edits do not change the pieces.
+    """
+
+    def __init__(self, columns: Columns, gone: Collection[int] = ()) -> None:
+        self._columns = columns
+        self.groups: list[int] = []  # the group of each piece
+        self.of_group: dict[int, list[int]] = {}  # the pieces of each group, in order
+        self._ends: list[tuple[Node, Node]] = []  # the first and the last node of each piece
+        group_of = columns.grouping.group_of
+        for node in columns.visibility.nodes():
+            id = node if node < 0 else group_of[node]
+            if self.groups and self.groups[-1] == id:
+                self._ends[-1] = (self._ends[-1][0], node)
+            elif id not in gone:
+                self.of_group.setdefault(id, []).append(len(self.groups))
+                self.groups.append(id)
+                self._ends.append((node, node))
+
+    def whole(self) -> set[int]:
+        """Return the ids of the groups that are one piece."""
+        return {id for id, own in self.of_group.items() if len(own) == 1}
+
+    def of_groups(self, ids: Iterable[int]) -> list[int]:
+        """Return the pieces of groups; a group that the view does not show has none."""
+        return [piece for id in ids for piece in self.of_group.get(id, ())]
+
+    def first(self, piece: int) -> Message | None:
+        """Return the first message of a piece; ``None`` if there is no such piece."""
+        return self._columns.at(self._ends[piece][0], end=False) if 0 <= piece < len(self._ends) else None
+
+    def last(self, piece: int) -> Message:
+        """Return the last message of a piece."""
+        return self._columns.at(self._ends[piece][1], end=True)
+
+    def is_system(self, piece: int) -> bool:
+        """Whether the first and the last message of a piece are instructions."""
+        return self.last(piece).is_system and self._columns.at(self._ends[piece][0], end=False).is_system
 
 
 def _between_joins(columns: Columns, units: Sequence[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:

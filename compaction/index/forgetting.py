@@ -18,7 +18,7 @@ from ..formats import MessageFormat
 from .alignment import NEVER, known_messages
 from .columns import Columns
 from .edits import Applied, Edit, Replace, Restore, Rewrite, named, simple_edits, summary_digests, written
-from .following import FollowedList
+from .identity import FollowedList
 from .keys import known_key, message_key
 from .marks import Marks
 from .state import Saved

@@ -29,15 +29,22 @@ from . import cuts, editing, replacements
 from .columns import Columns
 from .context import Notes, RunContext
 from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
-from .following import FollowedList, HostChanges, follow, follow_saved
 from .forgetting import forgotten, saved_without
 from .groups import GroupKind, MessageGroup
-from .identity import accounts_for, accounts_for_saved, known_beginning, same_beginning
+from .identity import (
+    FollowedList,
+    HostChanges,
+    accounts_for,
+    accounts_for_saved,
+    follow,
+    follow_saved,
+    known_beginning,
+    same_beginning,
+)
 from .keys import message_key
 from .marks import Marks
 from .metrics import Metrics
 from .reading import MessageReader, NewMessages
-from .refusals import Refusals
 from .relay import Drops
 from .rules import protection, removable, rewrite_protection
 from .state import Saved, in_format
@@ -108,7 +115,7 @@ class MessageIndex:
         self._keys: list[str] = []  # of the first source messages, as far as they were needed
         self._groups: tuple[MessageGroup, ...] | None = None
         self._view: list[Any] | None = None
-        self._refusals = Refusals()
+        self._refusals = editing.Refusals()
         self._running: list[Any] = []
         self._undone: list[Edit] = []
         self._read_all(self._reader.new(given))
@@ -347,7 +354,7 @@ class MessageIndex:
 
     def checkpoint(self) -> int:
         """Begin a run: clear ``refused``, and return the position in the journal, for `rollback`."""
-        self._refusals = Refusals()
+        self._refusals = editing.Refusals()
         self._running = []
         return self.edit_count
 
@@ -642,7 +649,7 @@ class MessageIndex:
     def _read_all(self, messages: NewMessages) -> None:
         """Read a whole conversation into new columns, without edits and pins."""
         self.columns = Columns(self.format, self.measure, self.marks)
-        self._refusals = Refusals()
+        self._refusals = editing.Refusals()
         self._keys = []
         self._discard_view()
         self._extend(messages)

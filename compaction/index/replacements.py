@@ -25,7 +25,7 @@ from ..errors import StrategyError
 from ..formats import MessageFormat
 from ..messages import Message
 from .columns import Columns
-from .pieces import Pieces
+from .cuts import Pieces
 
 
 def neighbours(columns: Columns, gone: Collection[int]) -> tuple[Message | None, Message | None]:

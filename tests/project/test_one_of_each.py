@@ -28,7 +28,7 @@ def calls(path: Path) -> frozenset[str]:
 
 def test_one_module_tells_which_message_of_the_host_this_is() -> None:
     """Sessions, pools, the gateway and integrations ask `compaction.index` for the place of a message, or for its key."""
-    assert places("align") == {"index/following.py"}
+    assert places("align") == {"index/identity.py"}
     assert places("format.key") == definitions("message_key") == {"index/keys.py"}
     assert places("same_beginning") == {"index/identity.py", "index/message_index.py", "session/pool.py"}
 
@@ -37,7 +37,7 @@ def test_one_planner_of_cuts_and_one_judge_of_joins() -> None:
     """Only the planners ask a format for the neighbours that it prefers, and only the editor applies edits by a judge."""
     assert places("format.prefers") == {"index/cuts.py", "index/replacements.py"}
     assert places("cuts.plan_cuts") == {"index/message_index.py"}
-    assert places("cuts.plan_units") == {"index/refusals.py"}
+    assert places("cuts.plan_units") == {"index/editing.py"}
     assert places("joins.bad_joins") == places("joins.new_joins") == places("perform") == {"index/editing.py"}
 
 
