@@ -58,16 +58,11 @@ class MessageIndex:
 
     Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages) after a change.
 
-    Messages come in by three methods. `_read_all` reads a conversation without edits, `_extend` adds messages at the end, and
-    `_rebuild` reads all again and repeats the edits that are still allowed.
-
-    - ``append`` calls `_extend`, and so does ``sync`` if the host only added messages.
-    - ``sync`` calls `_adopt_changes` if the host changed known messages. This builds the conversation as the host has it. If
-      the view is then worse than the host's list, that list is built without edits (`_start_over`).
-    - ``forget`` calls `_adopt_changes`, too, as if the host had removed the messages.
-    - ``append`` and ``sync`` call `_switch_format` if new messages show that the detected format is wrong.
-    - ``believe`` rebuilds, because other marked messages are then read as summaries.
-    - ``from_dict`` calls `_load` if the state has its messages; otherwise the first ``sync`` calls `_load_from_host`.
+    Messages come in by two methods. `_extend` adds messages at the end. `_rebuild` reads all again, and repeats the edits that
+    are still allowed: in ``sync`` and ``forget`` if known messages changed (`_adopt_changes`), in ``append`` and ``sync`` if
+    new ones show that the detected format is wrong (`_switch_format`), in ``believe`` because other marked messages are then
+    read as summaries, and in ``from_dict``. If the view is then worse than the host's list, that is read without edits
+    (`_start_over`).
 
     Args:
         messages: The conversation so far, oldest first.
@@ -115,10 +110,9 @@ class MessageIndex:
         self._keys: list[str] = []  # of the first source messages, as far as they were needed
         self._groups: tuple[MessageGroup, ...] | None = None
         self._view: list[Any] | None = None
-        self._refusals = editing.Refusals()
         self._running: list[Any] = []
         self._undone: list[Edit] = []
-        self._read_all(self._reader.new(given))
+        self._rebuild(self._reader.new(given))
         if given:
             self._note_time()
 
@@ -646,18 +640,10 @@ class MessageIndex:
             self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
             self._arrived_at = now
 
-    def _read_all(self, messages: NewMessages) -> None:
-        """Read a whole conversation into new columns, without edits and pins."""
-        self.columns = Columns(self.format, self.measure, self.marks)
-        self._refusals = editing.Refusals()
-        self._keys = []
-        self._discard_view()
-        self._extend(messages)
-
     def _rebuild(
         self,
         messages: NewMessages,
-        journal: Sequence[Applied],
+        journal: Sequence[Applied] = (),
         followed: FollowedList | None = None,
         before: Columns | Sequence[str] = (),
     ) -> list[Applied]:
@@ -666,8 +652,14 @@ class MessageIndex:
         Without ``followed``, they are the same messages; ``before`` is that of `FollowedList.carried_over`. Messages after the
         entries of ``followed`` are new: if one is a late result, its group comes back.
         """
-        self._read_all(messages)
-        columns, new_ids, known = self.columns, None, len(messages.raws)
+        columns = self.columns = Columns(self.format, self.measure, self.marks)
+        self._refusals = editing.Refusals()
+        self._keys = []
+        self._discard_view()
+        self._extend(messages)
+        if not journal and not self._pinned_ids:
+            return []
+        new_ids, known = None, len(messages.raws)
         if followed is not None:
             carried = followed.carried_over(journal, before, columns)
             self._undone += carried.undone
@@ -722,7 +714,7 @@ class MessageIndex:
             followed = FollowedList.of(given, map(known.get, range(len(given))))
             self._rebuild(messages, (), followed, old)
         else:
-            self._read_all(messages)
+            self._rebuild(messages)
 
     def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
