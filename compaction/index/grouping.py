@@ -36,6 +36,7 @@ class ToolCalls:
         # the call ids of a group, in order; a group without calls is missing
         self.ids: dict[int, tuple[str, ...] | list[str]] = {}
         self.waiting: dict[int, int] = {}  # the number of calls of such a group that have no result yet
+        self.count = 0
         self.pending: int | None = None  # the group that may still get results, because only results follow it
         self._open: dict[str, _Open] = {}
         self._made: set[tuple[int, str]] = set()  # each group with each of its calls, because a group may have thousands
@@ -48,6 +49,7 @@ class ToolCalls:
                 known += calls
             else:
                 self.ids[group] = [*known, *calls]
+        self.count += len(calls)
         self.waiting[group] = self.waiting.get(group, 0) + len(calls)
         for call_id in calls:
             self._open[call_id] = group, self._open.get(call_id)
