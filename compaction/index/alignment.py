@@ -72,10 +72,11 @@ def known_messages(columns: Columns) -> tuple[list[Known], set[int]]:
     for ordinal, raw in enumerate(columns.source):
         id = group_of[ordinal]
         shown, until, role = included(id), gone.get(id, NEVER), columns.read(ordinal).role
-        versions = [(raw, 0), *rewritten.get(ordinal, ()), (None, NEVER + 1)]
-        for (version, since), (_, end) in itertools.pairwise(versions):
+        versions = [(raw, 0), *rewritten.get(ordinal, ())]
+        ends = [*(since - 1 for _, since in versions[1:]), NEVER]  # each was shown until the next one
+        for (version, since), end in zip(versions, ends, strict=True):
             if version is not None:
-                known.append(Known((ordinal, 0, 0), id, version, role, shown, since, min(until, end - 1)))
+                known.append(Known((ordinal, 0, 0), id, version, role, shown, since, min(until, end)))
     known.sort(key=lambda each: each.position)
     return known, {ordinal for ordinal, versions in rewritten.items() if any(raw is None for raw, _ in versions)}
 

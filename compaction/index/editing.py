@@ -155,8 +155,7 @@ def reapply(
     left_out: list[Applied] = []
     ids: dict[int, int] = dict(groups or {})
     for applied in journal:
-        gone = groups is not None and any(id not in ids for id in named(applied.edit))
-        edit = None if gone else renamed(applied.edit, ids)
+        edit = renamed(applied.edit, ids, all_changed=groups is not None)
         again: Applied | str | None = None
         if isinstance(edit, Restore):
             if all(columns.exists(id) and not columns.is_included(id) for id in edit.groups):

@@ -203,12 +203,12 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
     return None if all(map(operator.is_, messages, group.messages)) else Rewrite(group, messages, reason)
 
 
-def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
-    """Return the edit with new ids; ``None`` if it names an inserted group that has no new id.
+def renamed(edit: Edit, ids: Mapping[int, int], *, all_changed: bool = False) -> Edit | None:
+    """Return the edit with new ids; ``None`` if it names a group without a new id: an inserted one, or any if ``all_changed``.
 
     A group in ``read`` that has no new id is left out: it is gone, and the journal knows what of it was read.
     """
-    if any(id < 0 and id not in ids for id in named(edit)):
+    if any(id not in ids and (all_changed or id < 0) for id in named(edit)):
         return None
     if isinstance(edit, Together):
         return Together(*[cast("Drop", renamed(part, ids)) for part in edit.edits], reason=edit.reason)

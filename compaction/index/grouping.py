@@ -152,10 +152,10 @@ class Grouping:
         """
         role = message.role
         answering = thinking = False
-        words = bool(message.said)
-        if role == "tool" or role == "function" or (role == "user" and not words and _has_results(message)):
+        words, has_results = bool(message.said), ToolResultPart in map(type, message.parts)
+        if role == "tool" or role == "function" or (role == "user" and not words and has_results):
             id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
-        elif role == "user" and _has_results(message):
+        elif role == "user" and has_results:
             id = self._add_results_and_words(message)
         elif (mark := self.marks.believed(message, len(self.group_of), tokens)) is not None:
             id = self._start(GroupKind.SUMMARY)
@@ -291,10 +291,3 @@ class Grouping:
         """Close the latest open call with this id, and return its group, or else the previous group if it made such a call."""
         group = self.calls.answer(call_id)
         return self._previous if group is None and self.calls.made(self._previous, call_id) else group
-
-
-def _has_results(message: Message) -> bool:
-    for part in message.parts:  # noqa: SIM110 (runs for every message: a generator takes twice as long)
-        if isinstance(part, ToolResultPart):
-            return True
-    return False

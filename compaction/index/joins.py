@@ -48,11 +48,10 @@ def new_joins(columns: Columns, bad: Iterable[BadJoin]) -> list[BadJoin]:
     return [each for each in bad if not (each.blamed and all(_is_bad(columns, node, each.rule) for node in each.blamed))]
 
 
-def wrong_joins(columns: Columns, nodes: Iterable[Node]) -> Iterator[BadJoin]:
-    """Yield the joins at these nodes that break a rule in the view and not in the source."""
-    for each in bad_joins(columns, nodes):
-        if not all(_is_bad_in_source(columns, node, each.rule) for node in each.blamed):
-            yield each
+def wrong_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
+    """Return the joins at these nodes that break a rule in the view and not in the source."""
+    bad = bad_joins(columns, nodes)
+    return [each for each in bad if not all(_is_bad_in_source(columns, node, each.rule) for node in each.blamed)]
 
 
 def groups_at(columns: Columns, join: BadJoin) -> set[int]:

@@ -6,7 +6,7 @@ that edits wrote are stored as wire dictionaries. Reading never executes code; d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -18,7 +18,6 @@ from ..messages import Message
 from .edits import Applied, Drop, Edit, Replace, Restore, Rewrite, Together
 
 VERSION: Final = 2
-_KINDS: Final[Mapping[str, type[Edit]]] = {kind.__name__.lower(): kind for kind in (Drop, Replace, Rewrite, Restore, Together)}
 
 
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
@@ -150,18 +149,20 @@ def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
     def messages(wires: object) -> list[Message | None]:
         return [None if wire is None else format.read(format.from_wire(wire)) for wire in _list(wires)]
 
-    readers: dict[str, Callable[[Any], Any]] = {
-        "reason": _text,
-        "group": _id,
-        "groups": _ids,
-        "read": _ids,
-        "messages": messages,
-        "allow_system": lambda value: value is True,
-        "edits": lambda parts: [_read_edit(part, format) for part in _list(parts)],
-    }
-    kind = _KINDS[data["type"]]
-    given = {field.name: readers[field.name](data[field.name]) for field in attrs.fields(kind) if field.name in data}
-    return Together(*given.pop("edits"), **given) if kind is Together else kind(**given)
+    kind, reason = data["type"], _text(data["reason"])
+    if kind == "together":
+        return Together(*[cast("Drop", _read_edit(part, format)) for part in _list(data["edits"])], reason=reason)
+    if kind == "rewrite":
+        return Rewrite(_id(data["group"]), messages(data["messages"]), reason, read=_ids(data.get("read", [])))
+    groups = _ids(data["groups"])
+    if kind == "replace":
+        written = cast("list[Message]", messages(data["messages"]))
+        return Replace(groups, written, reason, read=None if (read := data.get("read")) is None else _ids(read))
+    if kind == "drop":
+        return Drop(groups, reason, allow_system=data.get("allow_system") is True)
+    if kind == "restore":
+        return Restore(groups, reason)
+    raise ValueError(f"edit type {shown(kind)}")
 
 
 def _list(value: Any) -> list[Any]:
