@@ -5,7 +5,7 @@ removed if the messages around each run of its groups may then follow one anothe
 drops or replaces the groups.
 
 A caller offers *units*, groups that it wants to remove together, such as those of a turn; all other groups stay. In a format
-with rules about neighbours, `_Planner` goes over the units three times, each time over those that are left:
+with rules about neighbours, `Planner` goes over the units three times, each time over those that are left:
 
 1. From the oldest group of each run of offered groups on, as the format prefers it (`from_oldest`).
 2. Unit by unit in the caller's order, as the format prefers it (`one_by_one`). A unit that cannot leave yet is *held*. Held
@@ -91,7 +91,7 @@ def plan_units(
     def prefers(one: Message | None, other: Message | None) -> bool:
         return format.prefers(one, other) and format.follows(one, other)
 
-    planner = _Planner(Pieces(columns))
+    planner = Planner(Pieces(columns))
     yield from planner.from_oldest(units, prefers)
     yield from planner.one_by_one(units, prefers)
     if not preferred_only:
@@ -195,7 +195,7 @@ class _Block:
     gaps: set[int] = attrs.Factory(set[int])  # the numbers of the gaps that their pieces are in
 
 
-class _Planner:
+class Planner:
     """Plans the cuts of one view. Holds state: which pieces are in no cut yet, and which of them are held.
 
     A *gap* is a run of pieces that do not stay, between two that do. Its number is the piece before it, or -1 at the start.
@@ -211,11 +211,13 @@ class _Planner:
             self._leading += 1
         self._blocks: dict[int, _Block] = {}  # by each of their gaps
 
-    def from_oldest(self, units: Sequence[Sequence[int]], may_follow: _MayFollow) -> Iterator[list[int]]:
+    def from_oldest(
+        self, units: Sequence[Sequence[int]], may_follow: _MayFollow, *, behind_instructions: bool = True
+    ) -> Iterator[list[int]]:
         """Yield what can be removed from the oldest group of each run of offered groups on, in one walk over the view.
 
         A run ends before a group that stays; groups of several pieces stay here. Of a unit that covers several runs, the groups
-        that cannot be removed from their run stay.
+        that cannot be removed from their run stay. Unless ``behind_instructions``, so does the message after an instruction.
         """
         pieces = self._pieces
         ends = {unit[-1] for unit in units}
@@ -224,7 +226,8 @@ class _Planner:
         earlier: list[int] = []  # what leaves from earlier runs, of a unit that ends in a later one
         run: list[int] = []
         for piece, id in enumerate(pieces.groups):
-            if id in free:
+            stays = not behind_instructions and not run and before is not None and before.is_system
+            if id in free and not stays:
                 run.append(id)
                 if id in ends and may_follow(before, pieces.first(piece + 1)):
                     self._leave(earlier + run)
