@@ -48,12 +48,12 @@ from __future__ import annotations
 from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
 from .dry_runs import CutWorth, dry_run
 from .editing import Refusals
-from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, named, rewritten_parts, simple_edits, written
+from .edits import Drop, Edit, Refusal, Replace, Rewrite, Together, named, rewritten_parts, simple_edits, written
 from .grouping import Grouping
 from .groups import NO_CALL, GroupKind, MessageGroup, asks_user, collapsed_text, only_reasoning
 from .identity import HostChanges, as_given, same_beginning
 from .joins import opening
-from .keys import UNKNOWN_KEY, known_key, lookup_key, message_key
+from .keys import UNKNOWN_KEY, known_key, lookup_key
 from .marks import COLLAPSED_BY, DEFAULT_CEILING, LAST_ROUND, MARK_START, MarkCeiling, Marks, marked, read_mark
 from .message_index import MessageIndex
 from .metrics import Metrics
@@ -88,7 +88,6 @@ __all__ = [
     "Refusals",
     "Replace",
     "Request",
-    "Restore",
     "Rewrite",
     "RunContext",
     "RunHistory",
@@ -103,7 +102,6 @@ __all__ = [
     "known_key",
     "lookup_key",
     "marked",
-    "message_key",
     "named",
     "only_reasoning",
     "opening",

@@ -137,7 +137,11 @@ class Columns:
 
     def asks_user(self, id: int) -> bool:
         """Return `MessageGroup.asks_user` of a group that calls tools; O(its messages), of which none is read completely."""
-        return any(asks_user(name) for at in self.grouping.ordinals(id) for name in _names_called(self.reads[at]))
+        for read in [self.reads[ordinal] for ordinal in self.grouping.ordinals(id)]:
+            names = [name for _, name, _ in read[2]] if isinstance(read, tuple) else [call.name for call in read.tool_calls()]
+            if any(map(asks_user, names)):
+                return True
+        return False
 
     def turn(self, id: int) -> int | None:
         """Return the turn of a group."""
@@ -331,12 +335,6 @@ class Columns:
         sizes = (self._group_tokens[id], self._group_bytes[id], len(calls.ids.get(id, ())))
         state = (bool(calls.waiting.get(id)), calls.pending == id, id in grouping.orphans, id in self.pinned)
         return MessageGroup(id, grouping.kinds[id], messages, grouping.turns[id], *sizes, *state, grouping.made_by.get(id))
-
-
-def _names_called(read: Outline | Message) -> list[str]:
-    if isinstance(read, tuple):
-        return [name for _, name, _ in read[2]] if read[2] else []
-    return [] if read.role == "tool" else [call.name for call in read.tool_calls()]
 
 
 def runs_of(ordinals: Iterable[int]) -> list[range]:

@@ -25,8 +25,6 @@ For example, an answer of the assistant (``a``) should follow a message of the u
                   4: a7 would follow a1, so 4 is held
     one_by_one    4: a7 may follow a1                                                                  cut [4]
 
-If 6 is offered before 5, it is held, since a7 would follow a5. Then 5 is offered; without the block 5 6, a7 follows u4.
-
     >>> from compaction import MessageIndex
     >>> messages = [{"role": {"u": "user", "a": "assistant"}[who], "content": who} for who in "uauauaaa"]
     >>> index = MessageIndex(messages, format="anthropic", counter="chars/4")
@@ -34,6 +32,8 @@ If 6 is offered before 5, it is held, since a7 would follow a5. Then 5 is offere
     [[2, 3], [5], [6], [4]]
     >>> list(index.steps([2, 3, 6, 5, 4]))
     [[2, 3], [6, 5], [4]]
+
+In the second list, 6 is held, since a7 would follow a5. Then 5 is offered; without the block 5 6, a7 follows u4.
 
 In any other format only the first message of the view matters (`_behind_opening`).
 """
@@ -62,10 +62,7 @@ def plan_cuts(
     preferred_only: bool,
     replaced: bool,
 ) -> Iterator[list[int]]:
-    """Return the smallest runs of these groups that can be removed together, oldest first (see `MessageIndex.steps`).
-
-    If the format allows all these groups to be removed, the cuts together name all of them.
-    """
+    """Return the cuts of these groups, see `MessageIndex.steps`; if all may be removed, the cuts together name all of them."""
     distinct = dict.fromkeys(ids)
     if together is None:
         units = [[id] for id in distinct]

@@ -115,17 +115,9 @@ def judged(
 ) -> tuple[list[Applied], list[Applied]]:
     """Return the edits that stay and those that go, in order.
 
-    An edit goes if it has written or lost one of the messages with these ``keys``. What it has written counts as one of the
-    groups below, too.
-
-    Args:
-        journal: The edits.
-        format: The format of the messages.
-        keys: The keys of the messages to forget.
-        named_groups: An edit goes that names one of these groups.
-        read_groups: An edit goes that was written from one of these groups.
-        start: An edit goes that was written from unknown sources after the message at this ordinal had been read.
-        until: An edit goes that was decided when more messages than these had been read.
+    An edit goes if it has written or lost one of the messages with these ``keys``; if it names one of ``named_groups``; if it
+    was written from one of ``read_groups``, or from unknown sources after the message at ``start`` had been read; or if it was
+    decided when more than ``until`` messages had been read. What it has written counts as one of these groups, too.
     """
     never_named, never_read = set(named_groups), set(read_groups)
     kept: list[Applied] = []

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, takewhile
 from typing import Any, NamedTuple, cast
@@ -208,80 +208,61 @@ def _is_whole(columns: Columns, id: int, positions: AbstractSet[Position], hidde
     return {position[0] for position in positions}.issuperset(set(columns.ordinals(id)) - hidden)
 
 
-@attrs.define(eq=False)
-class _Merged:
-    """The messages of the source that were placed so far, when a list is merged with it. Holds state."""
-
-    columns: Columns
-    end: int  # the ordinal after the last message that the list has, itself or in a summary
-    partial: Collection[int]  # the groups of which the list has only a part, as new messages
-    entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
-    removed: list[int] = attrs.Factory(list[int])
-    next: int = 0  # the first ordinal that was not placed yet
-    _early: set[int] = attrs.Factory(set[int])  # ordinals that were placed with the first message of their group
-
-    def place_unlisted(self, stop: int) -> None:
-        """Place the hidden messages up to an ordinal; shown messages that the list does not have were removed.
-
-        A group with a message at or after ``end`` was rewound and is dropped whole. A hidden group of which the list has a part
-        as new messages is placed whole, so that none of its results answers a call of the new group.
-        """
-        columns = self.columns
-        for ordinal in range(self.next, stop):
-            id = columns.grouping.group_of[ordinal]
-            own, is_hidden = columns.ordinals(id), not columns.is_included(id)
-            if own[-1] >= self.end or ordinal in self._early:
-                continue
-            if id in self.partial and is_hidden:
-                self.entries += [SourceEntry(columns.source[each], each, None) for each in own]
-                self._early.update(own)
-            elif is_hidden or not columns.shows(ordinal):
-                self.entries.append(SourceEntry(columns.source[ordinal], ordinal, None))
-            else:
-                self.removed.append(ordinal)
-        self.next = max(self.next, stop)
-
-
 def _merged(
     columns: Columns, given: Sequence[Any], found: dict[int, Known], altered: AbstractSet[int], partial: Collection[int]
 ) -> FollowedList:
-    """Return the source after a list.
+    """Return the source after a list that has the known messages ``found``, by their places.
 
-    Args:
-        columns: The source before.
-        given: The list.
-        found: The known messages in it, by their places.
-        altered: The places of those that changed.
-        partial: The groups of which the list has only a part, as new messages.
+    Of these places, ``altered`` has those of messages that changed. Of the groups ``partial``, the list has only a part, as new
+    messages.
     """
     stood_for = {
         place: [known.ordinal] if known.group >= 0 else [*chain.from_iterable(columns.stands_for([known.group]))]
         for place, known in found.items()
     }
-    end = max(map(max, stood_for.values()), default=-1) + 1
-    source, changed, covered = _Merged(columns, end, partial), set[int](), 0
+    end = max(map(max, stood_for.values()), default=-1) + 1  # the ordinal after the last message that the list stands for
+    entries: list[SourceEntry] = []
     summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
+    ordinal = covered = 0  # the first ordinal, and the first place, of a message that is not in ``entries`` yet
     for place, known in found.items():
         first = min(stood_for[place])
-        source.place_unlisted(first)
-        source.entries += [SourceEntry(given[new], None, new) for new in range(covered, place)]
-        covered = place + 1
+        entries += _unlisted(columns, range(ordinal, first), end, partial)
+        entries += [SourceEntry(given[new], None, new) for new in range(covered, place)]
+        ordinal, covered = max(ordinal, first), place + 1
         if known.group < 0:
             summaries[known.group].append(place)
-            continue
-        is_altered = place in altered
-        source.entries.append(SourceEntry(given[place] if is_altered else columns.source[first], first, place))
-        source.next = first + 1
-        changed.update([first] if is_altered else [])
-    source.place_unlisted(end)
+        else:
+            entries.append(SourceEntry(given[place] if place in altered else columns.source[first], first, place))
+            ordinal = first + 1
+    entries += _unlisted(columns, range(ordinal, end), end, partial)
+    changed = {known.ordinal for place, known in found.items() if place in altered and known.group >= 0}
+    placed, group_of = {entry.ordinal for entry in entries}, columns.grouping.group_of
     changes = HostChanges(
         altered=tuple(sorted(changed)),
-        removed=tuple(source.removed),
+        removed=tuple([at for at in range(end) if at not in placed and columns.ordinals(group_of[at])[-1] < end]),
         rewound=tuple(range(end, len(columns.source))),
-        added=sum(entry.ordinal is None for entry in source.entries),
+        added=sum(entry.ordinal is None for entry in entries),
     )
     edited = {id: [given[place] for place in places] for id, places in summaries.items() if not altered.isdisjoint(places)}
-    return FollowedList(source.entries, changed, edited, covered, changes, frozenset(summaries))
+    return FollowedList(entries, changed, edited, covered, changes, frozenset(summaries))
+
+
+def _unlisted(columns: Columns, ordinals: Iterable[int], end: int, partial: Collection[int]) -> Iterator[SourceEntry]:
+    """Yield the hidden messages of a part of the source that a list does not have; shown ones were removed.
+
+    A group with a message at or after ``end`` was rewound and is left out. A hidden group of which the list has a part as new
+    messages is placed whole, so that none of its results answers a call of the new group.
+    """
+    for ordinal in ordinals:
+        id = columns.grouping.group_of[ordinal]
+        own, is_hidden = columns.ordinals(id), not columns.is_included(id)
+        if own[-1] >= end:
+            continue
+        if id in partial and is_hidden:
+            placed: Sequence[int] = own if ordinal == own[0] else ()
+        else:
+            placed = (ordinal,) if is_hidden or not columns.shows(ordinal) else ()
+        yield from [SourceEntry(columns.source[each], each, None) for each in placed]
 
 
 def known_beginning(columns: Columns, given: Sequence[Any]) -> int | None:
@@ -294,18 +275,15 @@ def known_beginning(columns: Columns, given: Sequence[Any]) -> int | None:
                 return count
         finally:
             del source[count:]
-    known = _begins_with(source, given, columns.format)
-    if not known and columns.journal and (view := columns.raws()):
-        known = _begins_with(view, given, columns.format)
-    return known
+    if _begins_with(source, given, columns.format):
+        return count
+    view = columns.raws() if columns.journal else []
+    return len(view) if view and _begins_with(view, given, columns.format) else None
 
 
-def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> int | None:
-    """Return the number of known messages if a list begins with them; ``None`` if it does not."""
-    count = len(known)
-    if count > len(given):
-        return None
-    return count if format.common_prefix(known, given) == count else None
+def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> bool:
+    """Whether a list begins with the known messages."""
+    return len(known) <= len(given) and format.common_prefix(known, given) == len(known)
 
 
 def accounts_for(columns: Columns, given: Sequence[Any], *, by_id: bool) -> bool:
@@ -316,7 +294,7 @@ def accounts_for(columns: Columns, given: Sequence[Any], *, by_id: bool) -> bool
     The newest source message may also be a reminder, see `has_moved_reminder`.
     """
     format = columns.format
-    if _begins_with(columns.source, given, format) is not None or has_moved_reminder(columns, given):
+    if _begins_with(columns.source, given, format) or has_moved_reminder(columns, given):
         return True
     if by_id and known_beginning(columns, given) is not None:
         return True

@@ -239,9 +239,9 @@ class MessageIndex:
         """Return the positions in the source, from 0, of a group's messages; for a summary, of all that it replaced."""
         return list(chain.from_iterable(self.places([group])))
 
-    def kind_at(self, place: int) -> GroupKind:
+    def kind_at(self, ordinal: int) -> GroupKind:
         """Return the kind of the group of the message at a position in the source. O(1)."""
-        return self.columns.kind(self.columns.grouping.group_of[place])
+        return self.columns.kind(self.columns.grouping.group_of[ordinal])
 
     def places(self, groups: Iterable[MessageGroup | int]) -> list[range]:
         """Return the `ordinals` of some groups as ranges, in order. O(the groups)."""
@@ -406,8 +406,8 @@ class MessageIndex:
         undone = editing.rollback(columns, checkpoint)
         editing.restore_words(columns)
         if columns.journal and undone:
-            places = editing.touched(columns, *undone)
-            self._undone += editing.settle(columns, [place for place in places if place >= 0])
+            nodes = editing.touched(columns, *undone)
+            self._undone += editing.settle(columns, [node for node in nodes if node >= 0])
         self._pinned_ids = {id for id in self._pinned_ids if columns.exists(id)}
         self._discard_view()
 

@@ -93,15 +93,17 @@ def _removal_problem(
     if len(ids) > 1 and len(set(ids)) < len(ids):
         return "the edit names a group twice"
     for id in ids:
-        rule = protection(columns, id, allow_system=allow_system, by=by, newer=newer)
-        if rule is not None and not (seen is not None and _is_newly_protected(columns, id, seen, allow_system=allow_system)):
+        rule = protection(columns, id, allow_system=allow_system, by=by, newer=newer, seen=seen)
+        if rule is not None:
             return rule
     if len(ids) >= columns.included.groups:
         return "the edit would remove every group of the view"
     return None
 
 
-def protection(columns: Columns, id: int, *, allow_system: bool = False, by: str = "", newer: bool = False) -> str | None:
+def protection(
+    columns: Columns, id: int, *, allow_system: bool = False, by: str = "", newer: bool = False, seen: int | None = None
+) -> str | None:
     """Return why a group may not be removed, apart from its neighbours, or ``None``; arguments of `_removal_problem`. O(1)."""
     if (rule := _absence(columns, id)) is not None:
         return rule
@@ -110,6 +112,8 @@ def protection(columns: Columns, id: int, *, allow_system: bool = False, by: str
         return "system messages must be kept"
     if id in columns.pinned:
         return "pinned groups must be kept"
+    if id >= 0 and seen is not None and columns.ordinals(id)[-1] >= seen:
+        return None  # only messages that joined it later protect it
     pending = grouping.calls.pending
     if pending is not None and id == pending:
         return "a tool call must be kept until its result arrives"
@@ -118,13 +122,6 @@ def protection(columns: Columns, id: int, *, allow_system: bool = False, by: str
     if id < 0:
         return _HISTORY if not newer and _is_newest_history(columns, id) else None
     return _newest(columns, by, newer=newer).get(id)
-
-
-def _is_newly_protected(columns: Columns, id: int, seen: int, *, allow_system: bool) -> bool:
-    """Whether only messages after the first ``seen`` ones protect a group: they joined it, and nothing else protects it."""
-    if id < 0 or not columns.is_included(id) or id in columns.pinned or columns.ordinals(id)[-1] < seen:
-        return False
-    return allow_system or columns.grouping.kinds[id] is not GroupKind.SYSTEM
 
 
 def _newest(columns: Columns, by: str, *, newer: bool = False) -> dict[int | None, str]:
