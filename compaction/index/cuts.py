@@ -5,7 +5,7 @@ removed if the messages around each run of its groups may then follow one anothe
 drops or replaces the groups.
 
 A caller offers *units*, groups that it wants to remove together, such as those of a turn; all other groups stay. In a format
-with rules about neighbours, `Planner` goes over the units three times, each time over those that are left:
+with rules about neighbours, `CutPlanner` goes over the units three times, each time over those that are left:
 
 1. From the oldest group of each run of offered groups on, as the format prefers it (`from_oldest`).
 2. Unit by unit in the caller's order, as the format prefers it (`one_by_one`). A unit that cannot leave yet is *held*. Held
@@ -88,7 +88,7 @@ def plan_units(
     def prefers(one: Message | None, other: Message | None) -> bool:
         return format.prefers(one, other) and format.follows(one, other)
 
-    planner = Planner(Pieces(columns))
+    planner = CutPlanner(Pieces(columns))
     yield from planner.from_oldest(units, prefers)
     yield from planner.one_by_one(units, prefers)
     if not preferred_only:
@@ -192,7 +192,7 @@ class _Block:
     gaps: set[int] = attrs.Factory(set[int])  # the numbers of the gaps that their pieces are in
 
 
-class Planner:
+class CutPlanner:
     """Plans the cuts of one view. Holds state: which pieces are in no cut yet, and which of them are held.
 
     A *gap* is a run of pieces that do not stay, between two that do. Its number is the piece before it, or -1 at the start.

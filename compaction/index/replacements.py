@@ -25,7 +25,7 @@ from itertools import chain, groupby
 from ..errors import StrategyError
 from ..messages import Message
 from .columns import Columns
-from .cuts import Pieces, Planner
+from .cuts import CutPlanner, Pieces
 
 
 def neighbours(columns: Columns, gone: Collection[int]) -> tuple[Message | None, Message | None]:
@@ -61,7 +61,7 @@ def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
         free = pieces.whole().intersection(ids)
         gaps = [list(run) for is_free, run in groupby(pieces.groups, key=free.__contains__) if is_free]
         units = [[id] for gap in gaps[:-1] for id in gap]
-        earlier = [*chain(*Planner(pieces).from_oldest(units, columns.format.prefers, behind_instructions=False))]
+        earlier = [*chain(*CutPlanner(pieces).from_oldest(units, columns.format.prefers, behind_instructions=False))]
         if not earlier:
             break
         gone.update(earlier)
