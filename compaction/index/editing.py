@@ -73,8 +73,10 @@ def perform(columns: Columns, edit: Drop | Replace | Rewrite | Restore, by: str 
     """Apply an edit that is known to be allowed; O(the groups it names)."""
     made: int | None = None
     before: tuple[tuple[int, Shown], ...] = ()
-    if isinstance(edit, Drop | Restore):
-        columns.set_shown(edit.groups, shown=isinstance(edit, Restore))
+    if isinstance(edit, Drop):
+        columns.set_shown(edit.groups, shown=False)
+    elif isinstance(edit, Restore):
+        columns.set_shown(edit.groups, shown=True)
     elif isinstance(edit, Replace):
         sizes = [columns.measure(message) for message in edit.messages]  # before anything changes: a counter may fail
         anchor = max(map(columns.anchor, edit.groups))
@@ -92,13 +94,14 @@ def perform(columns: Columns, edit: Drop | Replace | Rewrite | Restore, by: str 
 def undo(columns: Columns, applied: Applied) -> None:
     """Undo the newest edit: the exact inverse of the changes that applied it."""
     for each in reversed(applied.simple):
+        edit = each.edit
         if each.made is not None:
             columns.withdraw(each.made)
-        if isinstance(each.edit, Rewrite):
+        if isinstance(edit, Rewrite):
             for ordinal, shown in reversed(each.before):
                 columns.show(ordinal, shown)
-        else:
-            columns.set_shown(named(each.edit), shown=not isinstance(each.edit, Restore))
+        elif not isinstance(edit, Together):
+            columns.set_shown(edit.groups, shown=not isinstance(edit, Restore))
 
 
 def rollback(columns: Columns, checkpoint: int) -> list[Applied]:
