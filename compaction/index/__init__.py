@@ -33,10 +33,10 @@ To follow one call, begin with `message_index` and read these too:
 
 =========================== ==================================================
 ``append``                  `reading`, `grouping`, `columns`
-``apply``, ``rollback``     `editing`, `rules`, `joins`, `refusals`
-``steps``                   `cuts`, `pieces`
-``replaceable``             `replacements`, `pieces`
-``sync``                    `identity`, `alignment`, `following`, then `editing`
+``apply``, ``rollback``     `editing`, `rules`, `joins`
+``steps``                   `cuts`
+``replaceable``             `replacements`
+``sync``                    `identity`, `alignment`, then `editing`
 ``forget``                  `forgetting`
 ``to_dict``, ``from_dict``  `state`
 ``dry_run``                 `dry_runs`
@@ -47,18 +47,17 @@ from __future__ import annotations
 
 from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
 from .dry_runs import CutWorth, dry_run
-from .edits import Drop, Edit, Refusal, Replace, Restore, Rewrite, Together, named, rewritten_parts, simple_edits, written
-from .following import HostChanges
+from .editing import Refusals
+from .edits import Drop, Edit, Refusal, Replace, Rewrite, Together, named, rewritten_parts, simple_edits, written
 from .grouping import Grouping
 from .groups import NO_CALL, GroupKind, MessageGroup, asks_user, collapsed_text, only_reasoning
-from .identity import as_given, same_beginning
+from .identity import HostChanges, as_given, same_beginning
 from .joins import opening
-from .keys import UNKNOWN_KEY, known_key, lookup_key, message_key
+from .keys import UNKNOWN_KEY, known_key, lookup_key
 from .marks import COLLAPSED_BY, DEFAULT_CEILING, LAST_ROUND, MARK_START, MarkCeiling, Marks, marked, read_mark
 from .message_index import MessageIndex
 from .metrics import Metrics
 from .pauses import RunHistory, UselessRuns
-from .refusals import Refusals
 from .relay import PASS_ON, Drops, Request, StepReport, relay, unawaited
 from .state import Saved
 
@@ -89,7 +88,6 @@ __all__ = [
     "Refusals",
     "Replace",
     "Request",
-    "Restore",
     "Rewrite",
     "RunContext",
     "RunHistory",
@@ -104,7 +102,6 @@ __all__ = [
     "known_key",
     "lookup_key",
     "marked",
-    "message_key",
     "named",
     "only_reasoning",
     "opening",

@@ -26,9 +26,8 @@ import attrs
 from ..errors import InputError
 from ..formats import MessageFormat, fields_of
 from .columns import Columns
-from .edits import Applied, Restore, Rewrite, Together, flat
+from .edits import Applied, Restore, Rewrite, named
 from .keys import known_key, message_key
-from .visibility import Inserted
 
 _MOST_VIEWS: Final = 64
 """The number of earlier views that are tried for messages which occur several times."""
@@ -64,23 +63,21 @@ class Known:
 def known_messages(columns: Columns) -> tuple[list[Known], set[int]]:
     """Return every message in every version that was or may be shown, in order, and the ordinals that a rewrite removed."""
     made, gone, rewritten = _times(columns.journal)
-    known: list[Known] = []
-    at_anchor: dict[int, list[Inserted]] = defaultdict(list)
-    for group in columns.inserted.values():
-        at_anchor[group.anchor].append(group)
     group_of, included = columns.grouping.group_of, columns.is_included
+    known = [
+        Known((group.anchor, -1, part - 2 * id), id, each.raw, each.role, group.shown, made.get(id, 0), gone.get(id, NEVER))
+        for id, group in columns.inserted.items()
+        for part, each in enumerate(group.messages)
+    ]
     for ordinal, raw in enumerate(columns.source):
-        for group in at_anchor.get(ordinal, ()):
-            since, until = made.get(group.id, 0), gone.get(group.id, NEVER)
-            for part, each in enumerate(group.messages):
-                position = (ordinal, -1, -2 * group.id + part)
-                known.append(Known(position, group.id, each.raw, each.role, group.shown, since, until))
         id = group_of[ordinal]
         shown, until, role = included(id), gone.get(id, NEVER), columns.read(ordinal).role
-        versions = [(raw, 0), *rewritten.get(ordinal, ()), (None, NEVER + 1)]
-        for (version, since), (_, end) in itertools.pairwise(versions):
+        versions = [(raw, 0), *rewritten.get(ordinal, ())]
+        ends = [*(since - 1 for _, since in versions[1:]), NEVER]  # each was shown until the next one
+        for (version, since), end in zip(versions, ends, strict=True):
             if version is not None:
-                known.append(Known((ordinal, 0, 0), id, version, role, shown, since, min(until, end - 1)))
+                known.append(Known((ordinal, 0, 0), id, version, role, shown, since, min(until, end)))
+    known.sort(key=lambda each: each.position)
     return known, {ordinal for ordinal, versions in rewritten.items() if any(raw is None for raw, _ in versions)}
 
 
@@ -93,7 +90,7 @@ def _times(journal: Iterable[Applied]) -> tuple[dict[int, int], dict[int, int], 
     gone: dict[int, int] = {}
     rewritten: dict[int, list[tuple[Any, int]]] = defaultdict(list)
     for time, whole in enumerate(journal):
-        for applied in flat([whole]):
+        for applied in whole.simple:
             edit = applied.edit
             if isinstance(edit, Rewrite):
                 for (ordinal, _), message in zip(applied.before, edit.messages, strict=False):
@@ -101,8 +98,8 @@ def _times(journal: Iterable[Applied]) -> tuple[dict[int, int], dict[int, int], 
             elif isinstance(edit, Restore):
                 for id in edit.groups:
                     gone.pop(id, None)
-            elif not isinstance(edit, Together):
-                gone.update(dict.fromkeys(edit.groups, time))
+            else:
+                gone.update(dict.fromkeys(named(edit), time))
                 if applied.made is not None:
                     made[applied.made] = time + 1
     return made, gone, rewritten
@@ -145,33 +142,21 @@ def _find_by_content(
     for one in known:
         one.key = one.key or known_key(one.raw, format)
     _add(found, _unique(keys, known, lambda value: value, lambda each: each.key))  # 2
-    by_id = _unique(given, known, _id_of, lambda each: None if each.raw is None else _id_of(each.raw))  # 3
+    by_id = _unique(given, known, _id_of, lambda each: _id_of(each.raw))  # 3
     altered: set[int] = set()
     for place, each in enumerate(by_id):
         if found[place] is None and each is not None and format.read(given[place], place).role == each.role:
             altered.add(place)
     _add(found, [each if place in altered else None for place, each in enumerate(by_id)])
-    in_both = _InBoth.of(found, known, keys)
+    # the known messages that are in the list, even out of order: one that moved is not an altered version of another
+    contents, contents_now = {each.key for each in known}, set(keys)
+    listed = {place for place, each in enumerate(found) if each is not None or keys[place] in contents}
+    in_list = (each for each in known if each.key in contents_now)
+    positions = {each.position for each in (*found, *in_list) if each is not None}
     _keep_in_order(found)
     view = _of_one_view(found, known, keys)
     _between_neighbours(found, view, keys)  # 4
-    return altered | _altered_between_neighbours(found, view, given, format, in_both)  # 5
-
-
-@attrs.frozen(eq=False)
-class _InBoth:
-    """The known messages that are in the list. One that moved is never taken for an altered version of another."""
-
-    places: Collection[int]  # in the list
-    positions: Collection[Position]
-
-    @classmethod
-    def of(cls, found: Sequence[Known | None], known: Sequence[Known], keys: Sequence[str | None]) -> _InBoth:
-        """Return these messages, recognized or of the same content, before those that are out of order are forgotten."""
-        contents, listed = {each.key for each in known}, set(keys)
-        places = {place for place, each in enumerate(found) if each is not None or keys[place] in contents}
-        moved = (each for each in known if each.key in listed)
-        return cls(places, {each.position for each in (*found, *moved) if each is not None})
+    return altered | _altered_between_neighbours(found, view, given, format, listed=listed, positions=positions)  # 5
 
 
 def _key_at(place: int, raw: Any, format: MessageFormat) -> str:
@@ -196,9 +181,7 @@ def _unique(
         if other is not None and other.position != each.position:
             by_value[value] = None
     values = [of_given(raw) for raw in given]
-    count: dict[Any, int] = defaultdict(int)
-    for value in values:
-        count[value] += 1
+    count = Counter(values)
     return [by_value.get(value) if value is not None and count[value] == 1 else None for value in values]
 
 
@@ -218,25 +201,20 @@ def _id_of(raw: Any) -> str | None:
 
 def _keep_in_order(found: list[Known | None]) -> None:
     """Forget the matches that are out of order; the longest run of matches in order stays."""
-    places = [place for place, each in enumerate(found) if each is not None]
-    ends: list[Position] = []
-    last: list[int] = []
-    before: dict[int, int | None] = {}
-    for place in places:
-        each = found[place]
-        assert each is not None
-        at = bisect_left(ends, each.position)
-        ends[at : at + 1] = [each.position]
-        last[at : at + 1] = [place]
-        before[place] = last[at - 1] if at else None
-    kept: set[int] = set()
-    newest = last[-1] if last else None
-    while newest is not None:
-        kept.add(newest)
-        newest = before[newest]
-    for place in places:
-        if place not in kept:
-            found[place] = None
+    ends: list[Position] = []  # the last position of the run of each length, as low as possible
+    last: list[int] = []  # its place
+    before: dict[int, int | None] = {}  # the place before each in its run
+    for place, each in enumerate(found):
+        if each is not None:
+            at = bisect_left(ends, each.position)
+            ends[at : at + 1] = [each.position]
+            last[at : at + 1] = [place]
+            before[place] = last[at - 1] if at else None
+    kept = last[-1] if last else None
+    while kept is not None:
+        kept = before.pop(kept)
+    for place in before:
+        found[place] = None
 
 
 def _of_one_view(found: Sequence[Known | None], known: Sequence[Known], keys: Sequence[str | None]) -> Sequence[Known]:
@@ -318,20 +296,23 @@ def _altered_between_neighbours(
     known: Sequence[Known],
     given: Sequence[Any],
     format: MessageFormat,
-    in_both: _InBoth,
+    *,
+    listed: Collection[int],
+    positions: Collection[Position],
 ) -> set[int]:
     """Find single messages in the place of a known message of the same role, and return their places.
 
-    A hidden known message is found only if the list contains other hidden ones.
+    A hidden known message is found only if the list contains other hidden ones. ``listed`` are the places of messages that
+    were known before, at ``positions``; they are not altered.
     """
     altered: set[int] = set()
     has_hidden = any(each is not None and not each.is_shown for each in found)
     for places, between, ends in list(_gaps(found, known)):
         there = {each.position: each for each in between if has_hidden or each.is_shown}
-        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in in_both.places:
+        if ends or places[0] == 0 or len(places) != 1 or len(there) != 1 or places[0] in listed:
             continue
         [each] = there.values()
-        if each.position not in in_both.positions and each.role in (None, format.read(given[places[0]], places[0]).role):
+        if each.position not in positions and each.role in (None, format.read(given[places[0]], places[0]).role):
             found[places[0]] = each
             altered.add(places[0])
     return altered

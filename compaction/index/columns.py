@@ -1,8 +1,8 @@
 """The columns: all data of an index. They are the source and its groups, the view with its sums, and the journal.
 
 Messages and groups are stored as columns: flat lists indexed by a message's ordinal, or by the ordinal of a group's first
-message. Every edit consists of a few changes, each with an exact inverse: `exclude` and `include`, `insert` and `withdraw`,
-`show` and `show` with its result.
+message. Every edit consists of a few changes, each with an exact inverse: `set_shown` with the opposite, `insert` and
+`withdraw`, `show` and `show` with its result.
 """
 
 from __future__ import annotations
@@ -56,21 +56,16 @@ class Columns:
     def extend(self, fresh: NewMessages, restore: Callable[[int], object]) -> None:
         """Add source messages at the end; O(new). ``restore`` is called with the id of an excluded group that one joins."""
         grouping = self.grouping
-        start, groups_before, instructions_before, calls = len(self.source), len(grouping.ids), grouping.instructions.count, 0
+        start, groups_before = len(self.source), len(grouping.ids)
+        instructions_before, calls_before = grouping.instructions.count, grouping.calls.count
         was_pending = [] if grouping.calls.pending is None else [grouping.calls.pending]
         self._add_columns(fresh)
-        add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls.ids
+        add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
-            turn = grouping.turn
-            if isinstance(read, tuple):
-                id = add_outline(read)
-                if read[2]:
-                    calls += len(read[2])
-            else:
-                id = add(read, self._tokens[ordinal])
-                calls += calls_in(read) if id != ordinal else len(made.get(id, ()))  # a new group has only its calls
+            turn, calls = grouping.turn, made.count
+            id = add_outline(read) if isinstance(read, tuple) else add(read, self._tokens[ordinal])
             if id != ordinal:
-                self._join(id, ordinal, start, grouping.turn != turn)
+                self._join(id, ordinal, start, moved=grouping.turn != turn, calls=made.count - calls)
                 if self._gone[id]:
                     restore(id)
         self.system_messages += grouping.instructions.count - instructions_before
@@ -81,7 +76,7 @@ class Columns:
             self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
         new_groups = Counter([grouping.turns[id] for id in grouping.ids[groups_before:]])
         for tally in (self.total, self.included):
-            tally.tool_calls += calls
+            tally.tool_calls += made.count - calls_before
             for turn_of_groups, count in new_groups.items():
                 tally.count_groups(turn_of_groups, count)
 
@@ -97,11 +92,10 @@ class Columns:
         self._group_messages += [1] * count
         self._gone += bytes(count)
         self.visibility.messages += b"\1" * count
-        tokens, size = sum(fresh.tokens), sum(fresh.bytes)
-        self.total.grow(tokens, size, count)
-        self.included.grow(tokens, size, count)
+        for tally in (self.total, self.included):
+            tally.grow(sum(fresh.tokens), sum(fresh.bytes), count)
 
-    def _join(self, id: int, ordinal: int, start: int, moved: bool) -> None:
+    def _join(self, id: int, ordinal: int, start: int, *, moved: bool, calls: int) -> None:
         """Add a message's sizes to the earlier group that it joined."""
         tokens, size = self._tokens[ordinal], self._bytes[ordinal]
         self._group_tokens[id] += tokens
@@ -111,7 +105,7 @@ class Columns:
         gone = self._gone[id]
         if gone:
             self.visibility.messages[ordinal] = 0
-            self.included.grow(-tokens, -size, -1, -calls_in(self.reads[ordinal]))
+            self.included.grow(-tokens, -size, -1, -calls)
         if moved and id < start:  # a message with a result and the user's words moved the group to a new turn
             for tally in (self.total,) if gone else (self.total, self.included):
                 tally.count_groups(self.grouping.left_turn, -1)
@@ -143,7 +137,11 @@ class Columns:
 
     def asks_user(self, id: int) -> bool:
         """Return `MessageGroup.asks_user` of a group that calls tools; O(its messages), of which none is read completely."""
-        return any(asks_user(name) for at in self.grouping.ordinals(id) for name in _names_called(self.reads[at]))
+        for read in [self.reads[ordinal] for ordinal in self.grouping.ordinals(id)]:
+            names = [name for _, name, _ in read[2]] if isinstance(read, tuple) else [call.name for call in read.tool_calls()]
+            if any(map(asks_user, names)):
+                return True
+        return False
 
     def turn(self, id: int) -> int | None:
         """Return the turn of a group."""
@@ -212,15 +210,8 @@ class Columns:
 
     # ---------------------------------------------------------------- changing the view
 
-    def exclude(self, ids: Iterable[int]) -> None:
-        """Hide groups."""
-        self._change(ids, shown=False)
-
-    def include(self, ids: Iterable[int]) -> None:
-        """Show excluded groups again."""
-        self._change(ids, shown=True)
-
-    def _change(self, ids: Iterable[int], *, shown: bool) -> None:
+    def set_shown(self, ids: Iterable[int], *, shown: bool) -> None:
+        """Hide groups of the view, or show hidden ones again."""
         visibility, grouping, included, times = self.visibility, self.grouping, self.included, 1 if shown else -1
         for id in ids:
             if id < 0:
@@ -244,12 +235,12 @@ class Columns:
         """Show a new summary group directly before the source message at ``anchor``, and return its id."""
         id = -len(self.inserted) - 1
         self.inserted[id] = Inserted(id, messages, anchor, replaces, *sizes, made_by)
-        self.include([id])
+        self.set_shown([id], shown=True)
         return id
 
     def withdraw(self, id: int) -> None:
         """Undo the newest insertion."""
-        self.exclude([id])
+        self.set_shown([id], shown=False)
         del self.inserted[id]
         self._snapshots.pop(id, None)
         self.pinned.discard(id)
@@ -297,17 +288,13 @@ class Columns:
         """Return the view as wire messages: the caller's objects, and new ones where an edit changed or inserted a message."""
         raws: list[Any] = []
         for start, end, inserted in self.visibility.parts():
-            raws += self._written(start, end)
+            if self._rewritten:
+                shown = self.visibility.shown_of(range(end), start, end)
+                raws += [message.raw if (message := self._rewritten.get(at)) else self.source[at] for at in shown]
+            else:
+                raws += self.visibility.shown_of(self.source, start, end)
             raws += [message.raw for id in inserted for message in self.inserted[id].messages]
         return raws
-
-    def _written(self, start: int, end: int) -> list[Any]:
-        """Return the source messages between two ordinals that the view shows, as wire messages."""
-        source, rewritten = self.source, self._rewritten
-        if not rewritten:
-            return self.visibility.shown_of(source, start, end)
-        ordinals = self.visibility.shown_of(range(end), start, end)
-        return [message.raw if (message := rewritten.get(ordinal)) else source[ordinal] for ordinal in ordinals]
 
     def stands_for(self, ids: Iterable[int]) -> list[range]:
         """Return the ordinals of the messages that groups contain or replace, through any number of rounds; O(these)."""
@@ -348,19 +335,6 @@ class Columns:
         sizes = (self._group_tokens[id], self._group_bytes[id], len(calls.ids.get(id, ())))
         state = (bool(calls.waiting.get(id)), calls.pending == id, id in grouping.orphans, id in self.pinned)
         return MessageGroup(id, grouping.kinds[id], messages, grouping.turns[id], *sizes, *state, grouping.made_by.get(id))
-
-
-def calls_in(read: Outline | Message) -> int:
-    """Return how many tool calls a message makes."""
-    if isinstance(read, tuple):
-        return len(read[2])
-    return 0 if read.role == "tool" else sum(1 for _ in read.tool_calls())
-
-
-def _names_called(read: Outline | Message) -> list[str]:
-    if isinstance(read, tuple):
-        return [name for _, name, _ in read[2]] if read[2] else []
-    return [] if read.role == "tool" else [call.name for call in read.tool_calls()]
 
 
 def runs_of(ordinals: Iterable[int]) -> list[range]:

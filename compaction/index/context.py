@@ -28,16 +28,12 @@ class PreparedSummary:
     text: object = attrs.field(default="", repr=False)
 
 
-def _do_nothing() -> None:
-    """Do nothing; a named function, so that what holds it can be pickled."""
-
-
 @attrs.define(eq=False)
 class PreparedSummaries:
     """The prepared summary of a conversation. Holds state: at most one summary, and whether a strategy needed one."""
 
     # called by the strategy when it needs a summary that is not prepared, before it calls the summarizer itself
-    on_miss: Callable[[], object] = _do_nothing
+    on_miss: Callable[[], object] | None = None
     summary: PreparedSummary | None = attrs.field(default=None, init=False)
     # whether the run needed a summary, prepared or not: a session sets it to false before the run, a strategy that asks for a
     # summary to true (see `strategies.prepared`)

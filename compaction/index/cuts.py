@@ -5,7 +5,7 @@ removed if the messages around each run of its groups may then follow one anothe
 drops or replaces the groups.
 
 A caller offers *units*, groups that it wants to remove together, such as those of a turn; all other groups stay. In a format
-with rules about neighbours, `_Planner` goes over the units three times, each time over those that are left:
+with rules about neighbours, `CutPlanner` goes over the units three times, each time over those that are left:
 
 1. From the oldest group of each run of offered groups on, as the format prefers it (`from_oldest`).
 2. Unit by unit in the caller's order, as the format prefers it (`one_by_one`). A unit that cannot leave yet is *held*. Held
@@ -25,8 +25,6 @@ For example, an answer of the assistant (``a``) should follow a message of the u
                   4: a7 would follow a1, so 4 is held
     one_by_one    4: a7 may follow a1                                                                  cut [4]
 
-If 6 is offered before 5, it is held, since a7 would follow a5. Then 5 is offered; without the block 5 6, a7 follows u4.
-
     >>> from compaction import MessageIndex
     >>> messages = [{"role": {"u": "user", "a": "assistant"}[who], "content": who} for who in "uauauaaa"]
     >>> index = MessageIndex(messages, format="anthropic", counter="chars/4")
@@ -35,28 +33,25 @@ If 6 is offered before 5, it is held, since a7 would follow a5. Then 5 is offere
     >>> list(index.steps([2, 3, 6, 5, 4]))
     [[2, 3], [6, 5], [4]]
 
+In the second list, 6 is held, since a7 would follow a5. Then 5 is offered; without the block 5 6, a7 follows u4.
+
 In any other format only the first message of the view matters (`_behind_opening`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import attrs
 
 from ..messages import Message
 from .columns import Columns
 from .groups import GroupKind
-from .pieces import Pieces
+from .visibility import Node
 
 _MayFollow: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 """Whether the second message may follow the first; ``None`` is the start or the end of the view."""
-
-# the states of a piece
-_LEFT: Final = 0  # it is in a cut that was yielded
-_STAYS: Final = 1
-_HELD: Final = 2  # it is of a unit that cannot be removed yet
 
 
 def plan_cuts(
@@ -67,10 +62,7 @@ def plan_cuts(
     preferred_only: bool,
     replaced: bool,
 ) -> Iterator[list[int]]:
-    """Return the smallest runs of these groups that can be removed together, oldest first (see `MessageIndex.steps`).
-
-    If the format allows all these groups to be removed, the cuts together name all of them.
-    """
+    """Return the cuts of these groups, see `MessageIndex.steps`; if all may be removed, the cuts together name all of them."""
     distinct = dict.fromkeys(ids)
     if together is None:
         units = [[id] for id in distinct]
@@ -87,10 +79,20 @@ def plan_cuts(
 def plan_units(
     columns: Columns, units: Sequence[list[int]], *, preferred_only: bool = False, replaced: bool = False
 ) -> Iterator[list[int]]:
-    """Return the cuts of `plan_cuts` for units that have no group in common."""
-    if columns.format.judges_joins:
-        return _between_joins(columns, units, preferred_only=preferred_only)
-    return iter(units) if replaced else _behind_opening(columns, units, preferred_only=preferred_only)
+    """Yield the cuts of `plan_cuts` for units that have no group in common."""
+    format = columns.format
+    if not format.judges_joins:
+        yield from units if replaced else _behind_opening(columns, units, preferred_only=preferred_only)
+        return
+
+    def prefers(one: Message | None, other: Message | None) -> bool:
+        return format.prefers(one, other) and format.follows(one, other)
+
+    planner = CutPlanner(Pieces(columns))
+    yield from planner.from_oldest(units, prefers)
+    yield from planner.one_by_one(units, prefers)
+    if not preferred_only:
+        yield from planner.one_by_one(units, format.follows)
 
 
 # -------------------------------------------------------------------- where any message may follow any other
@@ -139,17 +141,47 @@ def _opens_well(columns: Columns, id: int) -> bool:
 # -------------------------------------------------------------------- where the format has rules about neighbours
 
 
-def _between_joins(columns: Columns, units: Sequence[list[int]], *, preferred_only: bool) -> Iterator[list[int]]:
-    """Yield the cuts for a format with rules about which message may follow which."""
-    format, planner = columns.format, _Planner(Pieces(columns))
+class Pieces:
+    """The view as runs of successive messages of one group, numbered from 0, without the groups that are ``gone``.
 
-    def prefers(one: Message | None, other: Message | None) -> bool:
-        return format.prefers(one, other) and format.follows(one, other)
+    Most groups are one piece. A group has several if messages of other groups are between its own, such as the result of
+    another call between a call and its result. Later edits do not change the pieces.
+    """
 
-    yield from planner.from_oldest(units, prefers)
-    yield from planner.one_by_one(units, prefers)
-    if not preferred_only:
-        yield from planner.one_by_one(units, format.follows)
+    def __init__(self, columns: Columns, gone: Collection[int] = ()) -> None:
+        self._columns = columns
+        self.groups: list[int] = []  # the group of each piece
+        self.of_group: dict[int, list[int]] = {}  # the pieces of each group, in order
+        self._ends: list[tuple[Node, Node]] = []  # the first and the last node of each piece
+        group_of = columns.grouping.group_of
+        for node in columns.visibility.nodes():
+            id = node if node < 0 else group_of[node]
+            if self.groups and self.groups[-1] == id:
+                self._ends[-1] = (self._ends[-1][0], node)
+            elif id not in gone:
+                self.of_group.setdefault(id, []).append(len(self.groups))
+                self.groups.append(id)
+                self._ends.append((node, node))
+
+    def whole(self) -> set[int]:
+        """Return the ids of the groups that are one piece."""
+        return {id for id, own in self.of_group.items() if len(own) == 1}
+
+    def of_groups(self, ids: Iterable[int]) -> list[int]:
+        """Return the pieces of groups; a group that the view does not show has none."""
+        return [piece for id in ids for piece in self.of_group.get(id, ())]
+
+    def first(self, piece: int) -> Message | None:
+        """Return the first message of a piece; ``None`` if there is no such piece."""
+        return self._columns.at(self._ends[piece][0], end=False) if 0 <= piece < len(self._ends) else None
+
+    def last(self, piece: int) -> Message:
+        """Return the last message of a piece."""
+        return self._columns.at(self._ends[piece][1], end=True)
+
+    def is_system(self, piece: int) -> bool:
+        """Whether the first and the last message of a piece are instructions."""
+        return self.last(piece).is_system and self._columns.at(self._ends[piece][0], end=False).is_system
 
 
 @attrs.define(eq=False)
@@ -160,25 +192,29 @@ class _Block:
     gaps: set[int] = attrs.Factory(set[int])  # the numbers of the gaps that their pieces are in
 
 
-class _Planner:
-    """Plans the cuts of one view. Holds state: whether each piece stays, is held or has left.
+class CutPlanner:
+    """Plans the cuts of one view. Holds state: which pieces are in no cut yet, and which of them are held.
 
     A *gap* is a run of pieces that do not stay, between two that do. Its number is the piece before it, or -1 at the start.
     """
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
-        self._state = bytearray([_STAYS]) * len(pieces.groups)  # by piece; bytes are searched at C speed
+        # 1 for each piece that is in no cut, and 1 for each of these that is not held either; bytes are searched at C speed
+        self._remains = bytearray(b"\1") * len(pieces.groups)
+        self._stays = self._remains.copy()
         self._leading = 0  # the number of instructions at the start
         while self._leading < len(pieces.groups) and pieces.is_system(self._leading):
             self._leading += 1
         self._blocks: dict[int, _Block] = {}  # by each of their gaps
 
-    def from_oldest(self, units: Sequence[Sequence[int]], may_follow: _MayFollow) -> Iterator[list[int]]:
+    def from_oldest(
+        self, units: Sequence[Sequence[int]], may_follow: _MayFollow, *, behind_instructions: bool = True
+    ) -> Iterator[list[int]]:
         """Yield what can be removed from the oldest group of each run of offered groups on, in one walk over the view.
 
         A run ends before a group that stays; groups of several pieces stay here. Of a unit that covers several runs, the groups
-        that cannot be removed from their run stay.
+        that cannot be removed from their run stay. Unless ``behind_instructions``, so does the message after an instruction.
         """
         pieces = self._pieces
         ends = {unit[-1] for unit in units}
@@ -187,10 +223,11 @@ class _Planner:
         earlier: list[int] = []  # what leaves from earlier runs, of a unit that ends in a later one
         run: list[int] = []
         for piece, id in enumerate(pieces.groups):
-            if id in free:
+            stays = not behind_instructions and not run and before is not None and before.is_system
+            if id in free and not stays:
                 run.append(id)
                 if id in ends and may_follow(before, pieces.first(piece + 1)):
-                    self._mark(earlier + run, _LEFT)
+                    self._leave(earlier + run)
                     yield earlier + run
                     earlier, run = [], []
                 continue
@@ -205,14 +242,14 @@ class _Planner:
         A unit that cannot be removed yet is held. Each unit joins the blocks that it touches. The whole block is removed if it
         can be; otherwise the unit alone, if it can be, and the others of the block are offered again.
         """
-        self._state = self._state.replace(bytes([_HELD]), bytes([_STAYS]))  # what an earlier pass held
+        self._stays[:] = self._remains  # what an earlier pass held
         self._blocks.clear()
-        offered = [left for unit in units if (left := [id for id in unit if self._stays(id)])]
+        offered = [left for unit in units if (left := [id for id in unit if self._is_staying(id)])]
         waiting = [*range(len(offered))][::-1]  # numbers of units, the next one at the end
         while waiting:
             number = waiting.pop()
             block = self._hold(number, offered[number])
-            if self._may_close(block.gaps, may_follow, held_leave=True):
+            if self._may_close(block.gaps, self._stays, may_follow):
                 leaving = block.units
             elif len(block.units) > 1 and self._may_leave_alone(offered[number], may_follow):
                 leaving = {number}
@@ -221,21 +258,22 @@ class _Planner:
             for gap in block.gaps:
                 del self._blocks[gap]
             others = block.units - leaving
-            self._mark([id for each in others for id in offered[each]], _STAYS)
+            for piece in self._pieces.of_groups([id for each in others for id in offered[each]]):
+                self._stays[piece] = 1
             waiting += sorted(others, reverse=True)
             cut = [id for each in sorted(leaving) for id in offered[each]]
-            self._mark(cut, _LEFT)
+            self._leave(cut)
             yield cut
 
-    def _stays(self, id: int) -> bool:
-        """Whether the view shows a group and it stays; its pieces all have the same state."""
+    def _is_staying(self, id: int) -> bool:
+        """Whether the view shows a group and it stays; its pieces do so together."""
         own = self._pieces.of_group.get(id)
-        return own is not None and self._state[own[0]] == _STAYS
+        return own is not None and self._stays[own[0]] == 1
 
-    def _mark(self, ids: Iterable[int], state: int) -> None:
-        """Set the state of the pieces of groups."""
+    def _leave(self, ids: Iterable[int]) -> None:
+        """Note that groups are in a cut."""
         for piece in self._pieces.of_groups(ids):
-            self._state[piece] = state
+            self._remains[piece] = self._stays[piece] = 0
 
     def _hold(self, number: int, unit: Iterable[int]) -> _Block:
         """Hold a unit, and return its block: the unit and all that it touches, directly or through others.
@@ -249,8 +287,8 @@ class _Planner:
         """
         block = _Block({number})
         for piece in self._pieces.of_groups(unit):
-            self._state[piece] = _HELD
-            gap = self._before(piece, held_leave=True)
+            self._stays[piece] = 0
+            gap = self._stays.rfind(1, 0, piece)
             for touched in (gap, piece):  # the gap before the piece and that after it, whose number is the piece, become one
                 if (other := self._blocks.get(touched, block)) is not block:
                     block = self._merged(block, other)
@@ -270,37 +308,23 @@ class _Planner:
 
     def _may_leave_alone(self, unit: Iterable[int], may_follow: _MayFollow) -> bool:
         """Whether a held unit can be removed if all other held pieces stay."""
-        self._mark(unit, _LEFT)
-        gaps = {self._before(piece, held_leave=False) for piece in self._pieces.of_groups(unit)}
-        may_leave = self._may_close(gaps, may_follow, held_leave=False)
-        self._mark(unit, _HELD)
+        own = self._pieces.of_groups(unit)
+        for piece in own:
+            self._remains[piece] = 0
+        gaps = {self._remains.rfind(1, 0, piece) for piece in own}
+        may_leave = self._may_close(gaps, self._remains, may_follow)
+        for piece in own:
+            self._remains[piece] = 1
         return may_leave
 
-    def _may_close(self, gaps: Iterable[int], may_follow: _MayFollow, *, held_leave: bool) -> bool:
-        """Whether the pieces on both sides of each gap may follow one another.
+    def _may_close(self, gaps: Iterable[int], left: bytearray, may_follow: _MayFollow) -> bool:
+        """Whether the pieces on both sides of each gap may follow one another, if only those with a 1 in ``left`` are left.
 
-        If ``held_leave``, held pieces are passed over as if they had left; otherwise they stay. To a provider, the view begins
-        after the leading instructions.
+        To a provider, the view begins after the leading instructions.
         """
         pieces = self._pieces
-        opening = self._after(self._leading - 1, held_leave=held_leave)
+        opening = left.find(1, self._leading)
         while opening >= 0 and pieces.is_system(opening):
-            opening = self._after(opening, held_leave=held_leave)
+            opening = left.find(1, opening + 1)
         start = len(pieces.groups) if opening < 0 else opening
-        return all(
-            may_follow(None if gap < start else pieces.last(gap), pieces.first(self._after(gap, held_leave=held_leave)))
-            for gap in gaps
-        )
-
-    def _before(self, piece: int, *, held_leave: bool) -> int:
-        """Return the nearest piece before this one that stays or, unless ``held_leave``, is held; -1 if there is none."""
-        staying = self._state.rfind(_STAYS, 0, piece)
-        return staying if held_leave else max(staying, self._state.rfind(_HELD, staying + 1, piece))
-
-    def _after(self, piece: int, *, held_leave: bool) -> int:
-        """Return the nearest piece after this one that stays or, unless ``held_leave``, is held; -1 if there is none."""
-        staying = self._state.find(_STAYS, piece + 1)
-        if held_leave:
-            return staying
-        held = self._state.find(_HELD, piece + 1, len(self._state) if staying < 0 else staying)
-        return staying if held < 0 else held
+        return all(may_follow(None if gap < start else pieces.last(gap), pieces.first(left.find(1, gap + 1))) for gap in gaps)

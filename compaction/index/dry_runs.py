@@ -11,6 +11,7 @@ import inspect
 import operator
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import takewhile
 from typing import Any, Final, cast, get_args
 
 import attrs
@@ -93,14 +94,11 @@ def unchanged_groups(before: Iterable[MessageGroup], after: Iterable[MessageGrou
 
     A provider's prompt cache still covers these groups when the second view is sent after the first.
     """
-    count = 0
-    for one, other in zip(before, after, strict=False):
-        if one.id != other.id or len(one.messages) != len(other.messages):
-            break
-        if not all(map(operator.is_, one.messages, other.messages)):
-            break
-        count += 1
-    return count
+    same = (
+        one.id == other.id and len(one.messages) == len(other.messages) and all(map(operator.is_, one.messages, other.messages))
+        for one, other in zip(before, after, strict=False)
+    )
+    return sum(takewhile(bool, same))
 
 
 @contextlib.contextmanager

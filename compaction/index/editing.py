@@ -6,14 +6,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final, TypeAlias
 
 import attrs
 
-from . import joins
+from ..errors import NoProgress
+from . import cuts, joins
 from .columns import Columns
-from .edits import Applied, Drop, Edit, Replace, Restore, Rewrite, Shown, Together, named, renamed
+from .edits import Applied, Drop, Edit, Refusal, Replace, Restore, Rewrite, Shown, Together, named, renamed, signature
 from .marks import COLLAPSED_BY, read_mark
 from .rules import refusal
 from .visibility import Node
@@ -54,19 +57,16 @@ def _attempt(columns: Columns, edit: Edit, by: str, seen: int | None = None) -> 
         return rule
     if not isinstance(edit, Together):
         return perform(columns, edit, by)
-    parts: list[Applied] = []
-    try:
+    with contextlib.ExitStack() as undoing:
+        parts: list[Applied] = []
         for part in edit.edits:
             done = _attempt(columns, part, by, seen)
             if isinstance(done, str):
                 return done
             parts.append(done)
-        whole = Applied(edit, by, columns.grouping.turn, parts=tuple(parts), seen=len(columns.source))
-        parts.clear()
-        return whole
-    finally:
-        for earlier in reversed(parts):
-            undo(columns, earlier)
+            undoing.callback(undo, columns, done)
+        undoing.pop_all()
+    return Applied(edit, by, columns.grouping.turn, parts=tuple(parts), seen=len(columns.source))
 
 
 def perform(columns: Columns, edit: Drop | Replace | Rewrite | Restore, by: str = "") -> Applied:
@@ -74,13 +74,13 @@ def perform(columns: Columns, edit: Drop | Replace | Rewrite | Restore, by: str 
     made: int | None = None
     before: tuple[tuple[int, Shown], ...] = ()
     if isinstance(edit, Drop):
-        columns.exclude(edit.groups)
+        columns.set_shown(edit.groups, shown=False)
     elif isinstance(edit, Restore):
-        columns.include(edit.groups)
+        columns.set_shown(edit.groups, shown=True)
     elif isinstance(edit, Replace):
         sizes = [columns.measure(message) for message in edit.messages]  # before anything changes: a counter may fail
         anchor = max(map(columns.anchor, edit.groups))
-        columns.exclude(edit.groups)
+        columns.set_shown(edit.groups, shown=False)
         mark = read_mark(edit.messages[0])
         total = (sum(tokens for tokens, _ in sizes), sum(size for _, size in sizes))
         made = columns.insert(edit.messages, total, anchor, edit.groups, (by or None) if mark is None else mark.by)
@@ -93,18 +93,15 @@ def perform(columns: Columns, edit: Drop | Replace | Rewrite | Restore, by: str 
 
 def undo(columns: Columns, applied: Applied) -> None:
     """Undo the newest edit: the exact inverse of the changes that applied it."""
-    edit = applied.edit
-    if isinstance(edit, Together):
-        for part in reversed(applied.parts):
-            undo(columns, part)
-    elif isinstance(edit, Rewrite):
-        for ordinal, shown in reversed(applied.before):
-            columns.show(ordinal, shown)
-    else:
-        if applied.made is not None:
-            columns.withdraw(applied.made)
-        revert = columns.exclude if isinstance(edit, Restore) else columns.include
-        revert(edit.groups)
+    for each in reversed(applied.simple):
+        edit = each.edit
+        if each.made is not None:
+            columns.withdraw(each.made)
+        if isinstance(edit, Rewrite):
+            for ordinal, shown in reversed(each.before):
+                columns.show(ordinal, shown)
+        elif not isinstance(edit, Together):
+            columns.set_shown(edit.groups, shown=not isinstance(edit, Restore))
 
 
 def rollback(columns: Columns, checkpoint: int) -> list[Applied]:
@@ -118,15 +115,12 @@ def rollback(columns: Columns, checkpoint: int) -> list[Applied]:
 def touched(columns: Columns, *journal: Applied) -> list[Node]:
     """Return the nodes at which edits changed the view, in no order."""
     nodes: list[Node] = []
-    for applied in journal:
-        edit = applied.edit
-        if isinstance(edit, Together):
-            nodes += touched(columns, *applied.parts)
-        elif isinstance(edit, Rewrite):
-            nodes += [ordinal for ordinal, _ in applied.before]
+    for each in chain.from_iterable([applied.simple for applied in journal]):
+        if isinstance(each.edit, Rewrite):
+            nodes += [ordinal for ordinal, _ in each.before]
         else:
-            nodes += [] if applied.made is None else [applied.made]
-            for id in edit.groups:
+            nodes += [] if each.made is None else [each.made]
+            for id in named(each.edit):
                 nodes += [id] if id < 0 else columns.ordinals(id)
     return nodes
 
@@ -164,8 +158,7 @@ def reapply(
     left_out: list[Applied] = []
     ids: dict[int, int] = dict(groups or {})
     for applied in journal:
-        gone = groups is not None and any(id not in ids for id in named(applied.edit))
-        edit = None if gone else renamed(applied.edit, ids)
+        edit = renamed(applied.edit, ids, all_changed=groups is not None)
         again: Applied | str | None = None
         if isinstance(edit, Restore):
             if all(columns.exists(id) and not columns.is_included(id) for id in edit.groups):
@@ -223,3 +216,66 @@ def _newest_at(columns: Columns, bad: joins.BadJoin) -> int | None:
         if any(start <= anchor(each) <= end for each in touched(columns, applied)):
             return position
     return None
+
+
+# -------------------------------------------------------------------- edits that were not allowed
+
+
+@attrs.define(eq=False)
+class Refusals:
+    """The edits of a run that were not allowed. Holds state.
+
+    A drop that only its neighbours forbid may become valid together with another one. It is recorded as refused and waits; when
+    the strategy ends, all waiting drops that are valid together are applied.
+    """
+
+    noted: list[Refusal] = attrs.Factory(list[Refusal])  # the refusals, in order
+    _waiting: list[tuple[Drop, str]] = attrs.Factory(list[tuple[Drop, str]])  # each with its strategy
+    _since_change: set[object] = attrs.Factory(set[object])
+
+    def note(self, edit: Edit, rule: str, by: str, *, waits: bool = False) -> None:
+        """Record that an edit of a strategy would have broken a rule. O(named groups).
+
+        If only the neighbours of a drop forbid it, it ``waits`` for others. The same edit again, although nothing has changed,
+        raises `NoProgress`.
+        """
+        self.noted.append(Refusal(edit, rule, by))
+        asked = signature(edit)
+        if asked in self._since_change:
+            raise NoProgress(
+                f"{by or 'a strategy'} repeated the refused {edit}: {rule}; do not repeat an edit that was refused"
+            )
+        self._since_change.add(asked)
+        if waits and isinstance(edit, Drop):
+            self._waiting.append((edit, by))
+
+    def changed(self) -> None:
+        """Allow refused edits to be tried again, because the view changed or another strategy begins."""
+        self._since_change.clear()
+
+    def stop_waiting(self) -> None:
+        """Leave the waiting drops refused, because another strategy begins or edits were undone."""
+        self._waiting.clear()
+
+    def apply_waiting(self, columns: Columns) -> bool:
+        """Apply the waiting drops that are valid together, remove them from the refusals, and return whether there were any."""
+        waiting, is_shown, count = self._waiting.copy(), columns.is_included, len(columns.journal)
+        if not waiting:
+            return False
+        self._waiting.clear()
+        gone = [drop for drop, _ in waiting if not any(map(is_shown, drop.groups))]
+        units: dict[int, tuple[Drop, str]] = {}  # by their first groups
+        taken: set[int] = set()
+        for drop, by in waiting:
+            if all(map(is_shown, drop.groups)) and taken.isdisjoint(drop.groups):
+                taken.update(drop.groups)
+                units[drop.groups[0]] = drop, by
+        for cut in cuts.plan_units(columns, [list(drop.groups) for drop, _ in units.values()]):
+            if chosen := [units[first] for first in cut if first in units]:
+                drops = [drop for drop, _ in chosen]
+                edit = drops[0] if len(drops) == 1 else Together(*drops)
+                if apply(columns, edit, chosen[0][1]) is None:
+                    gone += drops
+        removed = set(map(id, gone))
+        self.noted = [each for each in self.noted if id(each.edit) not in removed]
+        return len(columns.journal) > count

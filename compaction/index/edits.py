@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Final, TypeAlias, cast
 
@@ -203,12 +203,12 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
     return None if all(map(operator.is_, messages, group.messages)) else Rewrite(group, messages, reason)
 
 
-def renamed(edit: Edit, ids: Mapping[int, int]) -> Edit | None:
-    """Return the edit with new ids; ``None`` if it names an inserted group that has no new id.
+def renamed(edit: Edit, ids: Mapping[int, int], *, all_changed: bool = False) -> Edit | None:
+    """Return the edit with new ids; ``None`` if it names a group without a new id: an inserted one, or any if ``all_changed``.
 
     A group in ``read`` that has no new id is left out: it is gone, and the journal knows what of it was read.
     """
-    if any(id < 0 and id not in ids for id in named(edit)):
+    if any(id not in ids and (all_changed or id < 0) for id in named(edit)):
         return None
     if isinstance(edit, Together):
         return Together(*[cast("Drop", renamed(part, ids)) for part in edit.edits], reason=edit.reason)
@@ -258,19 +258,17 @@ class Applied:
         return attrs.evolve(self, lost=self.lost | lost)
 
     @property
+    def simple(self) -> tuple[Applied, ...]:
+        """Its parts, or itself if it has none."""
+        return self.parts or (self,)
+
+    @property
     def inserted_ids(self) -> list[int]:
         """The ids of the groups that it and its parts inserted, in order."""
-        return [each.made for each in flat([self]) if each.made is not None]
+        return [each.made for each in self.simple if each.made is not None]
 
     @property
     def writes(self) -> bool:
         """Whether it may contain text of groups that it does not name."""
-        edits = [each.edit for each in flat([self])]
+        edits = [each.edit for each in self.simple]
         return any(isinstance(edit, Replace) or (isinstance(edit, Rewrite) and edit.read) for edit in edits)
-
-
-def flat(journal: Iterable[Applied]) -> Iterator[Applied]:
-    """Yield every edit of a journal, each followed by its parts."""
-    for applied in journal:
-        yield applied
-        yield from applied.parts

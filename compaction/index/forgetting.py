@@ -17,8 +17,8 @@ import attrs
 from ..formats import MessageFormat
 from .alignment import NEVER, known_messages
 from .columns import Columns
-from .edits import Applied, Replace, Restore, Rewrite, flat, named, summary_digests, written
-from .following import FollowedList
+from .edits import Applied, Edit, Replace, Restore, Rewrite, named, simple_edits, summary_digests, written
+from .identity import FollowedList
 from .keys import known_key, message_key
 from .marks import Marks
 from .state import Saved
@@ -56,8 +56,8 @@ def forgotten(columns: Columns, given: Sequence[Any]) -> Forgotten:
     format, keys, (known, _) = columns.format, _keys(given, columns.format), known_messages(columns)
     found = {each.ordinal for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
     groups = {columns.grouping.group_of[ordinal] for ordinal in found}
-    lineage = _Lineage(named_groups=groups, read_groups=groups, start=min(found, default=NEVER))
-    kept, undone = lineage.judged(columns.journal, format, keys)
+    start = min(found, default=NEVER)
+    kept, undone = judged(columns.journal, format, keys, named_groups=groups, read_groups=groups, start=start)
     return Forgotten(found, sorted(_with_rests(columns, found, groups)), kept, undone)
 
 
@@ -88,7 +88,7 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     start = min(gone, default=NEVER)
     restores = [each.edit for each in saved.journal if isinstance(each.edit, Restore) and _seen(each) > start]
     restored = {id for edit in restores for id in edit.groups}  # without the restore, its group must not be hidden
-    kept, undone = _Lineage(named_groups=restored, start=start, until=start).judged(saved.journal, saved.format, keys)
+    kept, undone = judged(saved.journal, saved.format, keys, named_groups=restored, start=start, until=start)
     if not gone and not undone:
         return saved, 0, []
     lost = {*gone, *(id for applied in undone for id in applied.inserted_ids)}
@@ -103,47 +103,45 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     return left, len(gone), undone
 
 
-@attrs.frozen(eq=False, kw_only=True)
-class _Lineage:
-    """Which edits go: for any of these four reasons, or because they contain or have lost one of the messages, see `judged`."""
+def judged(
+    journal: Iterable[Applied],
+    format: MessageFormat,
+    keys: Collection[str],
+    *,
+    named_groups: Collection[int],
+    read_groups: Collection[int] = (),
+    start: int,
+    until: int = NEVER,
+) -> tuple[list[Applied], list[Applied]]:
+    """Return the edits that stay and those that go, in order.
 
-    named_groups: Collection[int]  # it names one of these groups
-    read_groups: Collection[int] = ()  # it was written from one of these groups
-    start: int  # it replaced groups from unknown sources after the message at this ordinal had been read
-    until: int = NEVER  # it was decided when more messages than these had been read
+    An edit goes if it has written or lost one of the messages with these ``keys``; if it names one of ``named_groups``; if it
+    was written from one of ``read_groups``, or from unknown sources after the message at ``start`` had been read; or if it was
+    decided when more than ``until`` messages had been read. What it has written counts as one of these groups, too.
+    """
+    never_named, never_read = set(named_groups), set(read_groups)
+    kept: list[Applied] = []
+    undone: list[Applied] = []
+    for applied in journal:
+        parts, seen = simple_edits(applied.edit), _seen(applied)
+        contains = any(known_key(message.raw, format) in keys for message in written(applied.edit))
+        lost_some = not applied.lost.isdisjoint(keys)
+        names_some = not never_named.isdisjoint(named(applied.edit))
+        has_read = any(_has_read(part, never_read, sources_known=seen <= start) for part in parts)
+        if contains or lost_some or names_some or has_read or seen > until:
+            undone.append(applied)
+            never_named.update(applied.inserted_ids)
+            never_read.update(applied.inserted_ids, [part.group for part in parts if isinstance(part, Rewrite)])
+        else:
+            kept.append(applied)
+    return kept, undone
 
-    def judged(
-        self, journal: Iterable[Applied], format: MessageFormat, keys: Collection[str]
-    ) -> tuple[list[Applied], list[Applied]]:
-        """Return the edits that stay and those that go, in order; ``keys`` are those of the messages.
 
-        What an edit that goes has written counts as one of these groups, too.
-        """
-        never_named, never_read = set(self.named_groups), set(self.read_groups)
-        kept: list[Applied] = []
-        undone: list[Applied] = []
-        for applied in journal:
-            contains = any(known_key(message.raw, format) in keys for message in written(applied.edit))
-            lost_some = not applied.lost.isdisjoint(keys)
-            names_some = not never_named.isdisjoint(named(applied.edit))
-            if contains or lost_some or names_some or _seen(applied) > self.until or self._has_read(applied, never_read):
-                undone.append(applied)
-                never_named.update(applied.inserted_ids)
-                rewritten = [each.edit.group for each in flat([applied]) if isinstance(each.edit, Rewrite)]
-                never_read.update(applied.inserted_ids, rewritten)
-            else:
-                kept.append(applied)
-        return kept, undone
-
-    def _has_read(self, applied: Applied, groups: AbstractSet[int]) -> bool:
-        """Whether one of these groups was read to write this edit or a part of it."""
-        for each in flat([applied]):
-            edit = each.edit
-            if isinstance(edit, Replace) and edit.read is None and self.start < _seen(applied):
-                return True
-            if isinstance(edit, Replace | Rewrite) and not groups.isdisjoint(edit.read or ()):
-                return True
+def _has_read(edit: Edit, groups: AbstractSet[int], *, sources_known: bool) -> bool:
+    """Whether one of these groups was read to write an edit, or may have been."""
+    if not isinstance(edit, Replace | Rewrite):
         return False
+    return not sources_known if edit.read is None else not groups.isdisjoint(edit.read)
 
 
 def _keys(given: Sequence[Any], format: MessageFormat) -> frozenset[str]:

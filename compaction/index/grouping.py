@@ -8,9 +8,9 @@ however long the conversation is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from ..messages import Message, Outline, ToolCallPart, ToolResultPart
-from .calls import ToolCalls
 from .groups import GroupKind, only_reasoning, says_nothing
 from .instructions import Instructions, text_alone
 from .marks import BelievedMarks, Marks
@@ -23,6 +23,55 @@ _KINDS = {
 }
 
 _SYSTEM, _USER, _CALLS = GroupKind.SYSTEM, GroupKind.USER, GroupKind.TOOL_CALL  # a member is found more slowly
+
+
+_Open: TypeAlias = "tuple[int, _Open | None]"
+"""The latest group with an open call of some id, and, if the id was used before, the earlier ones."""
+
+
+class ToolCalls:
+    """The tool calls of a conversation: which calls each group made, and which group a result answers. Holds state."""
+
+    def __init__(self) -> None:
+        # the call ids of a group, in order; a group without calls is missing
+        self.ids: dict[int, tuple[str, ...] | list[str]] = {}
+        self.waiting: dict[int, int] = {}  # the number of calls of such a group that have no result yet
+        self.count = 0
+        self.pending: int | None = None  # the group that may still get results, because only results follow it
+        self._open: dict[str, _Open] = {}
+        self._made: set[tuple[int, str]] = set()  # each group with each of its calls, because a group may have thousands
+
+    def make(self, group: int, calls: tuple[str, ...]) -> None:
+        """Add the calls that the newest message of a group makes."""
+        known = self.ids.setdefault(group, calls)
+        if known is not calls:
+            if isinstance(known, list):
+                known += calls
+            else:
+                self.ids[group] = [*known, *calls]
+        self.count += len(calls)
+        self.waiting[group] = self.waiting.get(group, 0) + len(calls)
+        for call_id in calls:
+            self._open[call_id] = group, self._open.get(call_id)
+            self._made.add((group, call_id))
+        self.pending = group
+
+    def answer(self, call_id: str) -> int | None:
+        """Close the latest open call with this id, and return its group; ``None`` if there is none."""
+        found = self._open.pop(call_id, None)
+        if found is None:
+            return None
+        group, earlier = found
+        if earlier is not None:
+            self._open[call_id] = earlier
+        left = self.waiting[group] = self.waiting[group] - 1
+        if not left and self.pending == group:
+            self.pending = None
+        return group
+
+    def made(self, group: int, call_id: str) -> bool:
+        """Whether a group made a call with this id."""
+        return (group, call_id) in self._made
 
 
 class Grouping:
@@ -103,10 +152,10 @@ class Grouping:
         """
         role = message.role
         answering = thinking = False
-        words = bool(message.said)
-        if role == "tool" or role == "function" or (role == "user" and not words and _has_results(message)):
+        words, has_results = bool(message.said), ToolResultPart in map(type, message.parts)
+        if role == "tool" or role == "function" or (role == "user" and not words and has_results):
             id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
-        elif role == "user" and _has_results(message):
+        elif role == "user" and has_results:
             id = self._add_results_and_words(message)
         elif (mark := self.marks.believed(message, len(self.group_of), tokens)) is not None:
             id = self._start(GroupKind.SUMMARY)
@@ -242,10 +291,3 @@ class Grouping:
         """Close the latest open call with this id, and return its group, or else the previous group if it made such a call."""
         group = self.calls.answer(call_id)
         return self._previous if group is None and self.calls.made(self._previous, call_id) else group
-
-
-def _has_results(message: Message) -> bool:
-    for part in message.parts:  # noqa: SIM110 (runs for every message: a generator takes twice as long)
-        if isinstance(part, ToolResultPart):
-            return True
-    return False

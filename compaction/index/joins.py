@@ -8,7 +8,7 @@ messages; to a provider, the message after the leading ones is the first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
@@ -48,11 +48,10 @@ def new_joins(columns: Columns, bad: Iterable[BadJoin]) -> list[BadJoin]:
     return [each for each in bad if not (each.blamed and all(_is_bad(columns, node, each.rule) for node in each.blamed))]
 
 
-def wrong_joins(columns: Columns, nodes: Iterable[Node]) -> Iterator[BadJoin]:
-    """Yield the joins at these nodes that break a rule in the view and not in the source."""
-    for each in bad_joins(columns, nodes):
-        if not all(_is_bad_in_source(columns, node, each.rule) for node in each.blamed):
-            yield each
+def wrong_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
+    """Return the joins at these nodes that break a rule in the view and not in the source."""
+    bad = bad_joins(columns, nodes)
+    return [each for each in bad if not all(_is_bad_in_source(columns, node, each.rule) for node in each.blamed)]
 
 
 def groups_at(columns: Columns, join: BadJoin) -> set[int]:
@@ -66,7 +65,7 @@ def _is_bad(columns: Columns, node: Node, rule: str) -> bool:
     if not visibility.is_shown(node):
         return False
     left, right = _problem(columns, visibility.before(node), node), _problem(columns, node, visibility.after(node))
-    return _blames(left, rule, "after") or _blames(right, rule, "before")
+    return _breaks(left, right, rule)
 
 
 def _is_bad_in_source(columns: Columns, node: Node, rule: str) -> bool:
@@ -76,8 +75,13 @@ def _is_bad_in_source(columns: Columns, node: Node, rule: str) -> bool:
     follows_nothing, is_leading = node <= leading, node < leading  # after two leading instructions, message 2 is the first
     after = read(node + 1) if node + 1 < len(columns.source) else None
     left = problem(None if follows_nothing else read(node - 1), read(node))
-    right = problem(None if is_leading else read(node), after)
-    return _blames(left, rule, "after") or _blames(right, rule, "before")
+    return _breaks(left, problem(None if is_leading else read(node), after), rule)
+
+
+def _breaks(left: _JoinProblem | None, right: _JoinProblem | None, rule: str) -> bool:
+    """Whether a message breaks a rule, by the problems of its joins with the message before and the one after."""
+    problems = [(left, "after"), (right, "before")]
+    return any(problem and problem[0] == rule and problem[1] in (own_side, "both") for problem, own_side in problems)
 
 
 def _problem(columns: Columns, before: Node | None, after: Node | None) -> _JoinProblem | None:
@@ -85,11 +89,6 @@ def _problem(columns: Columns, before: Node | None, after: Node | None) -> _Join
     if before is not None and after == before:
         return problem(columns.at(before, end=False), columns.at(before, end=True))
     return problem(message_before(columns, before), None if after is None else columns.at(after, end=False))
-
-
-def _blames(problem: _JoinProblem | None, rule: str, side: Literal["before", "after"]) -> bool:
-    """Whether the message on that side of a join breaks the rule."""
-    return problem is not None and problem[0] == rule and problem[1] in (side, "both")
 
 
 def message_before(columns: Columns, node: Node | None) -> Message | None:

@@ -29,15 +29,22 @@ from . import cuts, editing, replacements
 from .columns import Columns
 from .context import Notes, RunContext
 from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
-from .following import EarlierSource, FollowedList, HostChanges, SavedSource
 from .forgetting import forgotten, saved_without
 from .groups import GroupKind, MessageGroup
-from .identity import accounts_for, accounts_for_saved, follow, follow_saved, known_beginning, same_beginning
+from .identity import (
+    FollowedList,
+    HostChanges,
+    accounts_for,
+    accounts_for_saved,
+    follow,
+    follow_saved,
+    known_beginning,
+    same_beginning,
+)
 from .keys import message_key
 from .marks import Marks
 from .metrics import Metrics
 from .reading import MessageReader, NewMessages
-from .refusals import Refusals
 from .relay import Drops
 from .rules import protection, removable, rewrite_protection
 from .state import Saved, in_format
@@ -51,17 +58,11 @@ class MessageIndex:
 
     Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages) after a change.
 
-    Messages come in by four methods. `_read_all` reads a conversation without edits, `_extend` adds messages at the end. The
-    others read all again and repeat the edits that are still allowed: `_rebuild` for the same messages, `_rebuild_changed` for
-    others.
-
-    - ``append`` calls `_extend`, and so does ``sync`` if the host only added messages.
-    - ``sync`` calls `_adopt_changes` if the host changed known messages. This builds the conversation as the host has it. If
-      the view is then worse than the host's list, that list is built without edits (`_start_over`).
-    - ``forget`` calls `_adopt_changes`, too, as if the host had removed the messages.
-    - ``append`` and ``sync`` call `_switch_format` if new messages show that the detected format is wrong.
-    - ``believe`` rebuilds, because other marked messages are then read as summaries.
-    - ``from_dict`` calls `_load` if the state has its messages; otherwise the first ``sync`` calls `_load_from_host`.
+    Messages come in by two methods. `_extend` adds messages at the end. `_rebuild` reads all again, and repeats the edits that
+    are still allowed: in ``sync`` and ``forget`` if known messages changed (`_adopt_changes`), in ``append`` and ``sync`` if
+    new ones show that the detected format is wrong (`_switch_format`), in ``believe`` because other marked messages are then
+    read as summaries, and in ``from_dict``. If the view is then worse than the host's list, that is read without edits
+    (`_start_over`).
 
     Args:
         messages: The conversation so far, oldest first.
@@ -109,10 +110,9 @@ class MessageIndex:
         self._keys: list[str] = []  # of the first source messages, as far as they were needed
         self._groups: tuple[MessageGroup, ...] | None = None
         self._view: list[Any] | None = None
-        self._refusals = Refusals()
         self._running: list[Any] = []
         self._undone: list[Edit] = []
-        self._read_all(self._reader.new(given))
+        self._rebuild(self._reader.new(given))
         if given:
             self._note_time()
 
@@ -239,9 +239,9 @@ class MessageIndex:
         """Return the positions in the source, from 0, of a group's messages; for a summary, of all that it replaced."""
         return list(chain.from_iterable(self.places([group])))
 
-    def kind_at(self, place: int) -> GroupKind:
+    def kind_at(self, ordinal: int) -> GroupKind:
         """Return the kind of the group of the message at a position in the source. O(1)."""
-        return self.columns.kind(self.columns.grouping.group_of[place])
+        return self.columns.kind(self.columns.grouping.group_of[ordinal])
 
     def places(self, groups: Iterable[MessageGroup | int]) -> list[range]:
         """Return the `ordinals` of some groups as ranges, in order. O(the groups)."""
@@ -339,7 +339,7 @@ class MessageIndex:
             free.difference_update(groups)
             before, left = left, len(free)
             if before - left == len(groups) > 0 and len(groups) < included.groups:  # all are free, and none is named twice
-                columns.exclude(groups)
+                columns.set_shown(groups, shown=False)
                 columns.journal.append(Applied(drop, by, turn, seen=seen))
                 self._refusals.changed()
                 self._discard_view()
@@ -348,7 +348,7 @@ class MessageIndex:
 
     def checkpoint(self) -> int:
         """Begin a run: clear ``refused``, and return the position in the journal, for `rollback`."""
-        self._refusals = Refusals()
+        self._refusals = editing.Refusals()
         self._running = []
         return self.edit_count
 
@@ -406,8 +406,8 @@ class MessageIndex:
         undone = editing.rollback(columns, checkpoint)
         editing.restore_words(columns)
         if columns.journal and undone:
-            places = editing.touched(columns, *undone)
-            self._undone += editing.settle(columns, [place for place in places if place >= 0])
+            nodes = editing.touched(columns, *undone)
+            self._undone += editing.settle(columns, [node for node in nodes if node >= 0])
         self._pinned_ids = {id for id in self._pinned_ids if columns.exists(id)}
         self._discard_view()
 
@@ -582,7 +582,7 @@ class MessageIndex:
     @classmethod
     def from_dict(
         cls,
-        data: Mapping[str, Any],
+        data: Mapping[str, Any] | Saved,
         *,
         counter: TokenCounter | str = "auto",
         context: RunContext | None = None,
@@ -590,23 +590,11 @@ class MessageIndex:
         format: MessageFormat | None = None,
         marks: Marks | None = None,
     ) -> MessageIndex:
-        """Return the index that `to_dict` described, or raise a `StateError`.
+        """Return the index that `to_dict` described, or that of a `snapshot`, or raise a `StateError`.
 
         Pass ``format`` if it is not a built-in one, such as a framework's, or if the saved index had detected its format.
         """
-        return cls.from_saved(Saved.read(data, format), counter=counter, context=context, pin=pin, marks=marks)
-
-    @classmethod
-    def from_saved(
-        cls,
-        saved: Saved,
-        *,
-        counter: TokenCounter | str = "auto",
-        context: RunContext | None = None,
-        pin: Callable[[Message], bool] | None = None,
-        marks: Marks | None = None,
-    ) -> MessageIndex:
-        """Return the index of a `snapshot`, or of a part of one; the other options and errors are those of `from_dict`."""
+        saved = data if isinstance(data, Saved) else Saved.read(data, format)
         marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, own=saved.own)
         index = cls(counter=counter, format=saved.format, context=context, marks=marks)
         index._detects, index._arrived_at = saved.detects, saved.seen_at
@@ -652,51 +640,41 @@ class MessageIndex:
             self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
             self._arrived_at = now
 
-    def _read_all(self, messages: NewMessages) -> None:
-        """Read a whole conversation into new columns, without edits and pins."""
-        self.columns = Columns(self.format, self.measure, self.marks)
-        self._refusals = Refusals()
+    def _rebuild(
+        self,
+        messages: NewMessages,
+        journal: Sequence[Applied] = (),
+        followed: FollowedList | None = None,
+        before: Columns | Sequence[str] = (),
+    ) -> list[Applied]:
+        """Read all messages again, with the edits and pins that are still allowed; return the edits that are not.
+
+        Without ``followed``, they are the same messages; ``before`` is that of `FollowedList.carried_over`. Messages after the
+        entries of ``followed`` are new: if one is a late result, its group comes back.
+        """
+        columns = self.columns = Columns(self.format, self.measure, self.marks)
+        self._refusals = editing.Refusals()
         self._keys = []
         self._discard_view()
         self._extend(messages)
-
-    def _rebuild(self, messages: NewMessages, journal: Sequence[Applied]) -> list[Applied]:
-        """Read the same messages again, with the same edits and pins, and return the edits that are not allowed."""
-        self._read_all(messages)
-        return self._repeat(journal, None)
-
-    def _rebuild_changed(
-        self, messages: NewMessages, journal: Sequence[Applied], followed: FollowedList, before: EarlierSource | SavedSource
-    ) -> None:
-        """Read changed messages, with the edits and pins that are still allowed.
-
-        Messages after the entries of ``followed`` are new: if one is a late result, its group comes back.
-        """
-        self._read_all(messages)
-        columns = self.columns
-        carried = followed.carried_over(journal, before, columns)
-        self._undone += carried.undone
-        self._repeat(carried.journal, carried.new_ids)
-        count = self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
-            if not columns.is_included(id):
-                editing.restore(columns, id)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
-
-    def _repeat(self, journal: Sequence[Applied], new_ids: Mapping[int, int] | None) -> list[Applied]:
-        """Apply edits and pins again, and return the edits that are not allowed.
-
-        ``new_ids`` has the new id of each group of the source; it is ``None`` if all are the same.
-        """
-        columns = self.columns
         if not journal and not self._pinned_ids:
             return []
+        new_ids, known = None, len(messages.raws)
+        if followed is not None:
+            carried = followed.carried_over(journal, before, columns)
+            self._undone += carried.undone
+            journal, new_ids, known = carried.journal, carried.new_ids, len(followed.entries)
         left_out, ids = editing.reapply(columns, journal, new_ids)
         pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and new_ids is None)}
         self._pinned_ids.clear()
         self.pin(sorted(id for id in pinned if columns.exists(id)))
         self._undone += editing.edits_of(left_out)
         self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))
+        count = self.edit_count
+        for id in dict.fromkeys(columns.grouping.group_of[known:]):
+            if not columns.is_included(id):
+                editing.restore(columns, id)
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
         return left_out
 
     def _switch_format(self, format: MessageFormat) -> None:
@@ -715,7 +693,7 @@ class MessageIndex:
         ]
         tail = given[followed.covered :]
         messages = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
-        self._rebuild_changed(messages, journal, followed, EarlierSource(old))
+        self._rebuild(messages, journal, followed, old)
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
         with_late_result = set(group_of[len(followed.entries) :])  # the view shows these again
@@ -734,9 +712,9 @@ class MessageIndex:
         if self._pinned_ids:
             known = {entry.place: entry.ordinal for entry in follow(old, given, verify=False).entries}
             followed = FollowedList.of(given, map(known.get, range(len(given))))
-            self._rebuild_changed(messages, (), followed, EarlierSource(old))
+            self._rebuild(messages, (), followed, old)
         else:
-            self._read_all(messages)
+            self._rebuild(messages)
 
     def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
@@ -771,8 +749,5 @@ class MessageIndex:
         known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        if followed is None:
-            self._rebuild(known, saved.journal)
-        else:
-            self._rebuild_changed(known, saved.journal, followed, SavedSource(prints))
+        self._rebuild(known, saved.journal, followed, prints)
         self._extend(new)

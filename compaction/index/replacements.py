@@ -20,12 +20,12 @@ assistant (``a``) should follow a message of the user (``u``)::
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain, groupby
 
 from ..errors import StrategyError
-from ..formats import MessageFormat
 from ..messages import Message
 from .columns import Columns
-from .pieces import Pieces
+from .cuts import CutPlanner, Pieces
 
 
 def neighbours(columns: Columns, gone: Collection[int]) -> tuple[Message | None, Message | None]:
@@ -58,49 +58,17 @@ def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
     gone: set[int] = set()
     while True:  # again, since a removed group may have separated the messages of another
         pieces = Pieces(columns, gone)
-        gaps = _gaps(columns.format, pieces, pieces.whole().intersection(ids))
-        earlier = {id for gap in gaps[:-1] for id in gap}
+        free = pieces.whole().intersection(ids)
+        gaps = [list(run) for is_free, run in groupby(pieces.groups, key=free.__contains__) if is_free]
+        units = [[id] for gap in gaps[:-1] for id in gap]
+        earlier = [*chain(*CutPlanner(pieces).from_oldest(units, columns.format.prefers, behind_instructions=False))]
         if not earlier:
             break
-        gone |= earlier
+        gone.update(earlier)
     pieces = Pieces(columns)
     chosen = gone.union(*gaps[-1:])
     chosen -= _within(pieces, pieces.of_group.keys() - chosen)  # a group that stays is never separated by the replacement
     return [id for id in ids if id in chosen]
-
-
-def _gaps(format: MessageFormat, pieces: Pieces, free: Collection[int]) -> list[list[int]]:
-    """Return the groups to remove from each gap: all of the last one, and of every other those that `_closing` allows."""
-    gaps: list[tuple[list[int], list[int]]] = []  # the pieces of each gap, and those that can be removed without a replacement
-    before: Message | None = None
-    run: list[int] = []
-    for piece, id in enumerate(pieces.groups):
-        if id in free:
-            run.append(piece)
-            continue
-        closing = _closing(format, pieces, before, run, piece)
-        if run:
-            gaps.append((run, closing))
-        first = pieces.first(piece)
-        leads = before is None and first is not None and first.is_system and len(closing) == len(run)
-        before, run = None if leads else pieces.last(piece), []
-    if run:
-        gaps.append((run, []))
-    chosen = [*(closing for _, closing in gaps[:-1]), *(run for run, _ in gaps[-1:])]
-    return [[pieces.groups[piece] for piece in each] for each in chosen]
-
-
-def _closing(format: MessageFormat, pieces: Pieces, before: Message | None, run: Sequence[int], after: int) -> list[int]:
-    """Return the most pieces of a gap, from the oldest on, after whose removal the format prefers the next piece in its place.
-
-    The gap consists of the pieces ``run``, between the message ``before`` and the piece ``after``.
-    """
-    if run and before is not None and before.is_system:
-        before, run = pieces.last(run[0]), run[1:]  # the message after an instruction stays
-    for count in range(len(run), 0, -1):
-        if format.prefers(before, pieces.first(run[count] if count < len(run) else after)):
-            return list(run[:count])
-    return []
 
 
 def _within(pieces: Pieces, groups: Collection[int]) -> set[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, starmap
 from typing import Final
 
 from ..errors import StrategyError
@@ -38,15 +38,15 @@ def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None) -
         StrategyError: If it is not an edit.
     """
     if isinstance(edit, Drop):
-        return removal_problem(columns, edit.groups, allow_system=edit.allow_system, seen=seen)
+        return _removal_problem(columns, edit.groups, allow_system=edit.allow_system, seen=seen)
     if isinstance(edit, Replace):
         newer = any(message.holds_history for message in edit.messages)
-        rule = removal_problem(columns, edit.groups, by=by, newer=newer, seen=seen) or _content_problem(
-            columns.format, edit.messages
+        return (
+            _removal_problem(columns, edit.groups, by=by, newer=newer, seen=seen)
+            or _content_problem(columns.format, edit.messages)
+            or (_repetition_problem(columns, edit) if newer else None)
+            or _placement_problem(columns, edit.groups)
         )
-        if rule is None and newer:
-            rule = _repetition_problem(columns, edit)
-        return rule or _placement_problem(columns, edit.groups)
     if isinstance(edit, Rewrite):
         return _rewrite_problem(columns, edit)
     if isinstance(edit, Restore):
@@ -75,7 +75,7 @@ def removable(columns: Columns, by: str = "") -> list[int]:
     ]
 
 
-def removal_problem(
+def _removal_problem(
     columns: Columns,
     ids: Sequence[int],
     *,
@@ -93,16 +93,18 @@ def removal_problem(
     if len(ids) > 1 and len(set(ids)) < len(ids):
         return "the edit names a group twice"
     for id in ids:
-        rule = protection(columns, id, allow_system=allow_system, by=by, newer=newer)
-        if rule is not None and not (seen is not None and _is_newly_protected(columns, id, seen, allow_system=allow_system)):
+        rule = protection(columns, id, allow_system=allow_system, by=by, newer=newer, seen=seen)
+        if rule is not None:
             return rule
     if len(ids) >= columns.included.groups:
         return "the edit would remove every group of the view"
     return None
 
 
-def protection(columns: Columns, id: int, *, allow_system: bool = False, by: str = "", newer: bool = False) -> str | None:
-    """Return why a group may not be removed, ignoring its neighbours, or ``None``; arguments as for `removal_problem`. O(1)."""
+def protection(
+    columns: Columns, id: int, *, allow_system: bool = False, by: str = "", newer: bool = False, seen: int | None = None
+) -> str | None:
+    """Return why a group may not be removed, apart from its neighbours, or ``None``; arguments of `_removal_problem`. O(1)."""
     if (rule := _absence(columns, id)) is not None:
         return rule
     grouping = columns.grouping
@@ -110,6 +112,8 @@ def protection(columns: Columns, id: int, *, allow_system: bool = False, by: str
         return "system messages must be kept"
     if id in columns.pinned:
         return "pinned groups must be kept"
+    if id >= 0 and seen is not None and columns.ordinals(id)[-1] >= seen:
+        return None  # only messages that joined it later protect it
     pending = grouping.calls.pending
     if pending is not None and id == pending:
         return "a tool call must be kept until its result arrives"
@@ -118,13 +122,6 @@ def protection(columns: Columns, id: int, *, allow_system: bool = False, by: str
     if id < 0:
         return _HISTORY if not newer and _is_newest_history(columns, id) else None
     return _newest(columns, by, newer=newer).get(id)
-
-
-def _is_newly_protected(columns: Columns, id: int, seen: int, *, allow_system: bool) -> bool:
-    """Whether only messages after the first ``seen`` ones protect a group: they joined it, and nothing else protects it."""
-    if id < 0 or not columns.is_included(id) or id in columns.pinned or columns.ordinals(id)[-1] < seen:
-        return False
-    return allow_system or columns.grouping.kinds[id] is not GroupKind.SYSTEM
 
 
 def _newest(columns: Columns, by: str, *, newer: bool = False) -> dict[int | None, str]:
@@ -201,20 +198,24 @@ def _rewrite_problem(columns: Columns, edit: Rewrite) -> str | None:
     if rule := rewrite_protection(columns, id):
         return rule
     before = [columns.at(ordinal, end=False) for ordinal in columns.shown_ordinals(id)]
-    if len(edit.messages) > len(before):
+    after = edit.messages
+    if len(after) > len(before):
         return "the rewrite has more messages than its group"
-    part = before[: len(edit.messages)]
-    if rule := _structure_problem(part, edit.messages, whole=len(edit.messages) == len(before)):
-        return rule
-    for old, new in zip(part, edit.messages, strict=True):
-        if new is not None and new is not old and (problem := _new_problem(format, old, new)) is not None:
-            return problem
+    pairs = [*zip(before, after, strict=False)]
+    if all(old is new for old, new in pairs):
+        return "the rewrite changes nothing"
+    if len(after) == len(before) and all(new is None for new in after):
+        return "the rewrite removes its whole group; use Drop"
+    problems = chain(starmap(_exchange_problem, pairs), (_new_problem(format, old, new) for old, new in pairs))
+    rule = next((problem for problem in problems if problem is not None), None)
     current = columns.turn(id) == columns.grouping.turn
-    return format.rewrite_problem(part, edit.messages, current=current)
+    return rule or format.rewrite_problem(before[: len(after)], after, current=current)
 
 
-def _new_problem(format: MessageFormat, old: Message, new: Message) -> str | None:
+def _new_problem(format: MessageFormat, old: Message, new: Message | None) -> str | None:
     """Return the rule of the format that only the changed message breaks."""
+    if new is None or new is old:
+        return None
     if new.format is not format:
         return format.acceptable(new)
     problems = format.message_problems(new.raw)
@@ -245,22 +246,10 @@ def _absence(columns: Columns, id: int) -> str | None:
     return f"group {id} is not in the view" if columns.exists(id) else f"group {id} does not exist"
 
 
-def _structure_problem(before: Sequence[Message], after: Sequence[Message | None], *, whole: bool) -> str | None:
-    """Return why the new messages cannot replace the old ones in their group."""
-    if all(old is new for old, new in zip(before, after, strict=True)):
-        return "the rewrite changes nothing"
-    if whole and all(new is None for new in after):
-        return "the rewrite removes its whole group; use Drop"
-    for old, new in zip(before, after, strict=True):
-        if new is None and not only_reasoning(old):
-            return "a rewrite may remove only messages that contain nothing but reasoning"
-        if new is not None and (rule := _exchange_problem(old, new)) is not None:
-            return rule
-    return None
-
-
-def _exchange_problem(old: Message, new: Message) -> str | None:
+def _exchange_problem(old: Message, new: Message | None) -> str | None:
     """Return why a message cannot replace another in its group."""
+    if new is None:
+        return None if only_reasoning(old) else "a rewrite may remove only messages that contain nothing but reasoning"
     places = {id(call.raw): place for place, call in enumerate(old.tool_calls()) if call.raw is not None}
     if (only_reasoning(new) and not only_reasoning(old)) or _structure(old) != _structure(new):
         return "a rewrite must keep roles, calls and results"

@@ -111,7 +111,7 @@ class Visibility:
         at = bisect_left(self._shown, key)
         anchor, number = self._shown[at - 1] if at else (0, 0)
         message = self.messages.rfind(1, anchor, ordinal)
-        return message if message >= 0 else -number or None
+        return message if message >= 0 else -number or None  # no group has the number 0
 
     def after(self, node: Node | None) -> Node | None:
         """Return the node shown directly after a node, shown or not, or the first one for ``None``; ``None`` at the end."""
@@ -119,4 +119,4 @@ class Visibility:
         at = bisect_right(self._shown, key)
         anchor, number = self._shown[at] if at < len(self._shown) else (len(self.messages), 0)
         message = self.messages.find(1, ordinal + (node is not None and node >= 0), anchor)
-        return message if message >= 0 else -number or None
+        return message if message >= 0 else -number or None  # no group has the number 0

@@ -685,7 +685,7 @@ class CompactionSession:
 
     def _index_of(self, saved: Saved) -> MessageIndex:
         context, counter = self._context(), self.index.counter
-        return MessageIndex.from_saved(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
+        return MessageIndex.from_dict(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
 
     # ---------------------------------------------------------------- storing
 

@@ -165,7 +165,8 @@ def prepared_answer(
             new = [group for group in groups if not is_own(strategy, group)]
             kept = [group for group in index.included_groups if group.id not in ready.groups]
             return attrs.evolve(request, groups=tuple(new), kept=tuple(kept)), ready.text
-    holder.on_miss()
+    if holder.on_miss is not None:
+        holder.on_miss()
     return None
 
 

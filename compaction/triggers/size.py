@@ -19,67 +19,38 @@ def _is_limit(trigger: Trigger, attribute: attrs.Attribute[Any], value: object) 
     checked_count(f"{repr(trigger).partition('(')[0]}: the limit", value)
 
 
+_OTHER_MESSAGES: Final = "messages without system messages"
+
 _SIZES: Final[Mapping[str, Callable[[MessageIndex], int]]] = {
     "tokens": attrgetter("tokens"),
     **{unit: attrgetter(f"columns.included.{unit}") for unit in ("messages", "turns", "groups", "bytes")},
+    _OTHER_MESSAGES: lambda index: index.columns.included.messages - index.columns.system_messages,
 }
 """The sizes of the view by their units; ``index.included`` would return the same, but computes all of them."""
 
 
 @attrs.frozen(repr=False)
-class _Exceeds(Trigger):
+class _Compared(Trigger):
+    """Fires when a size exceeds a limit, or (``below``) is under it."""
+
     unit: str
     limit: int = attrs.field(validator=_is_limit)
+    below: bool = False
 
     def __call__(self, index: MessageIndex) -> bool:
-        return _SIZES[self.unit](index) > self.limit
+        size = _SIZES[self.unit](index)
+        return size < self.limit if self.below else size > self.limit
 
     def explain(self, index: MessageIndex) -> str:
-        return _compared(self.unit, _SIZES[self.unit](index), self.limit)
+        fires, does_not = ("<", ">=") if self.below else (">", "<=")
+        return f"{self.unit} {_SIZES[self.unit](index):,} {fires if self(index) else does_not} {self.limit:,}"
 
     def token_limit(self, index: MessageIndex) -> int | None:
-        return self.limit if self.unit == "tokens" else None
+        return self.limit if self.unit == "tokens" and not self.below else None
 
     def __repr__(self) -> str:
-        return f"{self.unit}_exceed({self.limit})"
-
-
-@attrs.frozen(repr=False)
-class _OtherMessagesExceed(Trigger):
-    """The trigger of ``messages_exceed(limit, system=False)``."""
-
-    limit: int = attrs.field(validator=_is_limit)
-
-    def __call__(self, index: MessageIndex) -> bool:
-        return self._messages(index) > self.limit
-
-    def explain(self, index: MessageIndex) -> str:
-        return _compared("messages without system messages", self._messages(index), self.limit)
-
-    def _messages(self, index: MessageIndex) -> int:
-        return _SIZES["messages"](index) - index.columns.system_messages
-
-    def __repr__(self) -> str:
-        return f"messages_exceed({self.limit}, system=False)"
-
-
-def _compared(unit: str, size: int, limit: int) -> str:
-    return f"{unit} {size:,} {'>' if size > limit else '<='} {limit:,}"
-
-
-@attrs.frozen(repr=False)
-class _TokensBelow(Trigger):
-    limit: int = attrs.field(validator=_is_limit)
-
-    def __call__(self, index: MessageIndex) -> bool:
-        return index.tokens < self.limit
-
-    def explain(self, index: MessageIndex) -> str:
-        size = index.tokens
-        return f"tokens {size:,} {'<' if size < self.limit else '>='} {self.limit:,}"
-
-    def __repr__(self) -> str:
-        return f"tokens_below({self.limit})"
+        name = f"{self.unit.split()[0]}_{'below' if self.below else 'exceed'}"
+        return f"{name}({self.limit}{', system=False' if self.unit == _OTHER_MESSAGES else ''})"
 
 
 @attrs.frozen(repr=False)
@@ -110,7 +81,7 @@ def tokens_exceed(tokens: int) -> Trigger:
     >>> tokens_exceed(100)(MessageIndex([{"role": "user", "content": "hi"}], counter="chars/4"))
     False
     """
-    return _Exceeds("tokens", tokens)
+    return _Compared("tokens", tokens)
 
 
 def tokens_below(tokens: int) -> Trigger:
@@ -119,7 +90,7 @@ def tokens_below(tokens: int) -> Trigger:
     Args:
         tokens: The limit, >= 0.
     """
-    return _TokensBelow(tokens)
+    return _Compared("tokens", tokens, below=True)
 
 
 def messages_exceed(messages: int, *, system: bool = True) -> Trigger:
@@ -138,19 +109,19 @@ def messages_exceed(messages: int, *, system: bool = True) -> Trigger:
     """
     if not isinstance(system, bool):
         raise ConfigurationError(f"messages_exceed(system={system!r}): system must be True or False")
-    return _Exceeds("messages", messages) if system else _OtherMessagesExceed(messages)
+    return _Compared("messages" if system else _OTHER_MESSAGES, messages)
 
 
 def turns_exceed(turns: int) -> Trigger:
     """Fires when the view has more than ``turns`` user turns. O(1)."""
-    return _Exceeds("turns", turns)
+    return _Compared("turns", turns)
 
 
 def groups_exceed(groups: int) -> Trigger:
     """Fires when the view has more than ``groups`` groups, system groups included. O(1)."""
-    return _Exceeds("groups", groups)
+    return _Compared("groups", groups)
 
 
 def bytes_exceed(bytes: int) -> Trigger:
     """Fires when the texts and media data in the view have more than ``bytes`` UTF-8 bytes. O(1)."""
-    return _Exceeds("bytes", bytes)
+    return _Compared("bytes", bytes)

@@ -12,7 +12,7 @@ from agent_framework._types import ContentType
 
 from compaction import MessageIndex, compact_sync, last
 from compaction.errors import ConfigurationError, InvalidMessage
-from compaction.index import message_key
+from compaction.index.keys import message_key
 from compaction.integrations.agent_framework import agent_framework
 from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.strategies import (

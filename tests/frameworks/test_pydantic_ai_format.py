@@ -13,7 +13,7 @@ from pydantic_ai.usage import RequestUsage
 
 from compaction import MessageIndex
 from compaction.errors import ConfigurationError, InvalidMessage
-from compaction.index import message_key
+from compaction.index.keys import message_key
 from compaction.integrations.pydantic_ai import pydantic_ai
 from compaction.messages import MediaPart, OtherPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.tokens import Usage

@@ -13,7 +13,8 @@ import pytest
 
 from compaction import MessageIndex, run_sync, validate
 from compaction.formats import FORMATS, MessageFormat, openai_chat
-from compaction.index import Marks, Restore, RunContext
+from compaction.index import Marks, RunContext
+from compaction.index.edits import Restore
 from compaction.strategies import Strategy
 from tests.support.conversion import convert
 from tests.support.hosts import host_strategies

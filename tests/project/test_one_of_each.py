@@ -35,9 +35,9 @@ def test_one_module_tells_which_message_of_the_host_this_is() -> None:
 
 def test_one_planner_of_cuts_and_one_judge_of_joins() -> None:
     """Only the planners ask a format for the neighbours that it prefers, and only the editor applies edits by a judge."""
-    assert places("format.prefers") == {"index/cuts.py", "index/replacements.py"}
+    assert places("format.prefers") == {"index/cuts.py"}
     assert places("cuts.plan_cuts") == {"index/message_index.py"}
-    assert places("cuts.plan_units") == {"index/refusals.py"}
+    assert places("cuts.plan_units") == {"index/editing.py"}
     assert places("joins.bad_joins") == places("joins.new_joins") == places("perform") == {"index/editing.py"}
 
 

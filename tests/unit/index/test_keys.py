@@ -10,7 +10,7 @@ import attrs
 from compaction import Drop, MessageIndex
 from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
-from compaction.index import message_key
+from compaction.index.keys import message_key
 from tests.support.chats import call, user
 
 

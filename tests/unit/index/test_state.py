@@ -207,7 +207,7 @@ def test_only_edits_that_knew_nothing_more_are_taken_over() -> None:
     assert [applied.seen for applied in index.journal] == [6, 10]
     for count, edits in ((5, 0), (6, 1), (9, 1), (10, 2)):
         part = index.snapshot.beginning(count, turns(5)[:count])
-        assert MessageIndex.from_saved(part, counter="chars/4").edit_count == edits
+        assert MessageIndex.from_dict(part, counter="chars/4").edit_count == edits
     data = json.loads(json.dumps(index.to_dict(messages=False)))
     assert [applied.seen for applied in Saved.read(data).journal] == [6, 10]
     for entry in data["journal"]:
