@@ -33,7 +33,7 @@ class Predicate(abc.ABC, Generic[_P, _F]):
     def _lift(self, other: _P | _F) -> _P:
         """Return the predicate; a function is wrapped in one."""
 
-    def _joined(self, kind: type[Conjunction[Any, Any] | Disjunction[Any, Any]], *operands: Any) -> _P:
+    def _joined(self, kind: type[Any], *operands: Any) -> _P:
         """Return a connective of the operands; an operand that is such a connective itself is replaced by its parts."""
         flat = [part for each in operands for part in (each.parts if isinstance(each, kind) else (each,))]
         joined: _P = self.connectives[kind](tuple(flat))

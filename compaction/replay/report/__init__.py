@@ -151,19 +151,18 @@ def _causes(result: ReplayResult, candidate: str, score: Score) -> list[tuple[st
 # ---------------------------------------------------------------- one conversation
 
 
-def conversation_data(result: ReplayResult, conversation: ReplayedConversation) -> dict[str, Any]:
+def conversation_data(result: ReplayResult, replayed: ReplayedConversation) -> dict[str, Any]:
     """Return one conversation: its messages, what each call needed, and what each candidate did; JSON-ready."""
-    read = resolve(conversation.recording.format).read
-    messages = [read(raw, place) for place, raw in enumerate(conversation.recording.messages)]
+    read = resolve(replayed.recording.format).read
+    messages = [read(raw, place) for place, raw in enumerate(replayed.recording.messages)]
     return {
         "messages": [[message.role, message.name or "", _text(message)] for message in messages],
-        "calls": [needs.ordinal for needs in conversation.needs],
+        "calls": [needs.ordinal for needs in replayed.needs],
         "needs": [
-            [[fact.kind.value, fact.text, fact.last, fact.age, fact.old] for fact in needs.facts]
-            for needs in conversation.needs
+            [[fact.kind.value, fact.text, fact.last, fact.age, fact.old] for fact in needs.facts] for needs in replayed.needs
         ],
-        "notes": list(conversation.recording.notes),
-        "runs": {name: _run(run) for name, run in conversation.runs.items()},
+        "notes": list(replayed.recording.notes),
+        "runs": {name: _run(run) for name, run in replayed.runs.items()},
     }
 
 

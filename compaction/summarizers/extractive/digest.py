@@ -151,8 +151,8 @@ class FactSummarizer:
         writer = SummaryWriter(_with_summaries(request), _messages(request), self.redact or str)
         limit, shares = writer.page.limit, _shares_of(writer, _OF_LIST)
         writer.add_first(shares.request * limit)
-        _add_lines(writer, shares, limit)
-        if not request.originals:
+        _add_lines(writer, shares, limit, foreign=not request.originals)
+        if request.previous and not request.originals:
             writer.add_earlier_facts()
         writer.add_facts(limit)
         writer.fill(writer.statements(Kind.REQUEST), limit)
@@ -175,13 +175,17 @@ def _shares_of(writer: SummaryWriter, otherwise: _Shares) -> _Shares:
     return _OF_TALK if writer.is_between_people else _OF_CHAT
 
 
-def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float) -> None:
-    """Add the lines, each kind up to its share, the most important first; only rules and failed calls beyond ``filled``."""
+def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign: bool = True) -> None:
+    """Add the lines, each kind up to its share, the most important first; only rules and failed calls beyond ``filled``.
+
+    With ``foreign``, they include lines of an earlier summary that somebody else wrote.
+    """
     page, limit = writer.page, writer.page.limit
     start = page.used
     writer.fill(writer.statements(Kind.TASK), start + shares.said * limit)
     writer.fill(writer.statements(Kind.SMALL_TALK), start + shares.said * filled)
-    writer.fill(writer.foreign_lines(), start + (shares.said + shares.foreign) * limit)
+    if foreign:
+        writer.fill(writer.foreign_lines(), start + (shares.said + shares.foreign) * limit)
     writer.fill(writer.plans(), page.used + shares.plan * limit)
     if not writer.talk:  # in which they are chosen as all other sentences are
         writer.fill(writer.findings(), page.used + max(_LEAST_FINDINGS, shares.findings * limit))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
@@ -53,9 +53,9 @@ def is_table(lines: Sequence[str]) -> bool:
     return len(lines) > 1 and any(RULED.fullmatch(line) and "|" in line and "-" in line for line in lines)
 
 
-def without_bullet(item: str, bullet: re.Pattern[str] = BULLET) -> str:
+def without_bullet(item: str, match: Callable[[str], re.Match[str] | None] = BULLET.match) -> str:
     """Return an item of a list without the mark before it: any mark, number or box, or one of those that are given."""
-    mark = bullet.match(item)
+    mark = match(item)
     return item[mark.end() :] if mark else item
 
 

@@ -161,7 +161,7 @@ class _Reader:
     def _item(self, at: int, behind: int, indent: int) -> Iterator[Passage]:
         """Yield an item of a list; one above deeper ones stands with those."""
         item = " ".join([self._lines[at], *map(str.strip, self._lines[at + 1 : behind])])
-        text = without_bullet(item, DASH).strip()  # a number or a box stays
+        text = without_bullet(item, DASH.match).strip()  # a number or a box stays
         while self._parents and self._parents[-1][0] >= indent:
             self._parents.pop()
         lead = self._parents[-1][1] if self._parents else self._lead

@@ -92,7 +92,7 @@ def read_sections(text: str) -> dict[Section, list[str]]:
         elif continues and line[0].isspace():
             found[section][-1] += f"\n{bare}"
         else:
-            item = without_bullet(bare, MARK)
+            item = without_bullet(bare, MARK.match)
             continues = item.lower() not in _NOTHING
             if continues:
                 found.setdefault(section, []).append(item)

@@ -130,7 +130,7 @@ def turn_around(index: MessageIndex) -> Steps:
 def forget_the_user(index: MessageIndex) -> Steps:
     """Drop the last user message without permission."""
     user = next(group for group in reversed(index.included_groups) if group.messages[0].role == "user")
-    index.columns.exclude([user.id])
+    index.columns.set_shown([user.id], shown=False)
     index.columns.journal.append(attrs.evolve(_made(index), edit=Drop(user, "forgotten")))
     index._discard_view()
     yield from ()
@@ -138,7 +138,7 @@ def forget_the_user(index: MessageIndex) -> Steps:
 
 def forget_the_rules(index: MessageIndex) -> Steps:
     """Drop a system message without permission."""
-    index.columns.exclude([0])
+    index.columns.set_shown([0], shown=False)
     index.columns.journal.append(attrs.evolve(_made(index), edit=Drop(0, "forgotten")))
     index._discard_view()
     yield from ()
