@@ -146,7 +146,7 @@ class JsonLine:
 class LineChunk:
     """Consecutive lines."""
 
-    rows: list[JsonLine | OversizedLine | bytes]  # bytes: a line of white space, which is no conversation and stays as it is
+    rows: list[JsonLine | OversizedLine | bytes]  # bytes: a line of white space, copied unchanged
 
     def text(self, written: Sequence[Written]) -> bytes:
         """Return the written rows as lines, without each `BadConversation`."""

@@ -33,7 +33,7 @@ def items_of(value: Any) -> Sequence[Any] | None:
 
 
 def items_in(value: Any, name: str) -> Sequence[Any]:
-    """Return the items of a field that is a list; none if it is no list, or the value has no fields."""
+    """Return the items of a list in a field; empty if the field is not a list, or the value has no fields."""
     return items_of((fields_of(value) or {}).get(name)) or ()
 
 

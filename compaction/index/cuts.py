@@ -172,7 +172,7 @@ class Pieces:
         return [piece for id in ids for piece in self.of_group.get(id, ())]
 
     def first(self, piece: int) -> Message | None:
-        """Return the first message of a piece; ``None`` if there is no such piece."""
+        """Return the first message of a piece; ``None`` if the piece does not exist."""
         return self._columns.at(self._ends[piece][0], end=False) if 0 <= piece < len(self._ends) else None
 
     def last(self, piece: int) -> Message:

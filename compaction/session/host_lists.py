@@ -44,7 +44,7 @@ class ListEnd:
         return ListEnd((*self.newest, digest)[-NEWEST:], lookup_key(self.whole, digest))
 
     def keys(self, space: str) -> EndKeys:
-        """Return its keys in the directory of a pool, for a scope and format. They are not saved, so they are no digests."""
+        """Return its keys in the directory of a pool, for a scope and format. They are not saved, so not hashed."""
         return (space, self.newest), (space, self.whole)
 
 
