@@ -17,7 +17,7 @@ from .examples import Example
 from .features import features_of, slot_of
 
 SLOTS: Final = 84_011  # a prime; so many rows are less than 500 KB, compressed
-WEIGHT: Final = 0.6  # of one step of a byte
+WEIGHT: Final = 0.7  # of one step of a byte
 _LEAST: Final = 2  # times that a feature is in the examples
 _STRENGTH: Final = 9.0  # the inverse of the regularization
 _ROUNDS: Final = 60, 80  # of the first fit, which chooses features, and of the second one
@@ -87,4 +87,5 @@ def packed(features: Sequence[int], weights: Any, bias: Any) -> bytes:
         for place, weight in zip(PLACES, column, strict=True):
             rows[slot * len(KINDS) + place] = weight
     head = HEAD.pack(SLOTS, round(WEIGHT * unit * 256), *[round(each * unit) for each in bias.tolist()])
-    return zlib.compress(head + marks + rows, 9)
+    packing = zlib.compressobj(9, strategy=zlib.Z_FILTERED)  # 4 % smaller than by the default strategy
+    return packing.compress(head + marks + rows) + packing.flush()

@@ -21,15 +21,16 @@ KINDS = (
     *("rule", "prohibition", "preference", "fact", "value", "change", "decision", "task", "request", "question"),
     *("others_rule", "hypothetical", "small_talk", "acknowledgement", "program"),
 )
-RELATIVES = {  # the examples nearest to languages that have none
+RELATIVES: dict[str, Sequence[str]] = {  # the examples nearest to languages that have none
     "cs": ("sk", "pl"),
-    "fa": ("ar",),
-    "hu": ("fi", "et"),
+    "he": (),
     "id": ("ms",),
     "sv": ("da", "no"),
+    "sw": (),
+    "th": (),
     "uk": ("ru", "pl", "sk"),
 }
-LEARNED_LATER = ("el", "fi", "ro", "vi")  # they had no examples when the sentences that judge were written
+LEARNED_LATER = ("el", "fa", "fi", "hu", "ro", "vi")  # they had no examples when the sentences that judge were written
 LANGUAGES = sorted(path.name for path in (STATEMENTS / "examples").iterdir())
 JUDGING = sorted((STATEMENTS / "judging").glob("*.tsv"))
 
@@ -48,7 +49,7 @@ def test_each_kind_has_its_examples(language: str) -> None:
         assert [line for line, count in Counter(map(str.strip, found)).items() if count > 1 or not line] == []
 
 
-def test_six_languages_that_judge_are_in_no_example() -> None:
+def test_seven_languages_that_judge_are_in_no_example() -> None:
     """They show how well a language is understood that nobody wrote examples in."""
     assert {path.stem for path in UNSEEN.glob("*.tsv")} == {*RELATIVES, *LEARNED_LATER}
     assert {path.stem for path in JUDGING} - set(LANGUAGES) <= set(RELATIVES)
@@ -102,7 +103,7 @@ def test_the_model_recognizes_what_judges() -> None:
     assert measured(KEPT, learned, area_under_curve) >= 0.94
     unseen = [*judging(UNSEEN)]
     assert measured(RULES, "cs id sv uk", average_precision, unseen) >= 0.8
-    assert measured(RULES, " ".join(RELATIVES), average_precision, unseen) >= 0.65
+    assert measured(RULES, "he sw th", average_precision, unseen) >= 0.35  # nothing is near them
     assert measured(RULES, " ".join(LEARNED_LATER), average_precision, unseen) >= 0.9
 
 
