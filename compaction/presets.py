@@ -144,7 +144,7 @@ def adaptive(
     The middle of a message that takes a large part of the window (see ``largest``) is cut out when the message arrives, before
     it is part of a cached prefix. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a
     summary replaces them; later parts are appended to it. Each part begins with what the user said in these groups, word for
-    word, in at most 0.09 of the input budget; exact facts and past calls, chosen from the whole conversation, follow. Unless a
+    word, in at most 0.12 of the input budget; exact facts and past calls, chosen from the whole conversation, follow. Unless a
     ``summarizer`` is given, all tool results except the newest group's are shortened first, so that more calls stay verbatim.
     Between these cuts, requests only grow at their end. The last user message stays whole unless the request would exceed 0.97
     of the input budget. From nine tenths of the threshold on, it cuts early if that saves more than the broken prompt cache
@@ -203,7 +203,7 @@ def adaptive(
         initial_tokens=part(0.16),  # of the first part of the summary
         added_tokens=part(0.065),  # of each later part
         max_tokens=part(0.36),  # of all parts; above it, they are written again as one
-        user_tokens=part(0.09),  # of the user's own words in a part
+        user_tokens=part(0.12),  # of the user's own words in a part
         keep_tokens=part(0.13),  # of the newest messages, which stay
         target=~tokens_exceed(part(target)),
         keep=before_task,

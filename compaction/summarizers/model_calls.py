@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Generator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -42,9 +42,15 @@ class ModelFault:
     cause: Exception | None = None
 
 
+_READ_CHARS: Final = 20_000
+
+
 def brief(text: str, redact: Callable[[str], str], *, chars: int = 300) -> str:
     """Return the beginning of what a model or a client said, on one line, for `ModelFault.says`; redacted before it is cut."""
-    line = " ".join(redact(text[: 4 * chars]).split())
+    read = text[:_READ_CHARS]
+    if len(text) > _READ_CHARS:  # the last word may be half a secret
+        read = read[: max(read.rfind(" "), read.rfind("\n")) + 1] or read
+    line = " ".join(redact(read).split())
     return line if len(line) <= chars else line[: chars - 3] + "..."
 
 

@@ -57,6 +57,7 @@ _FAILURE: Final = re.compile(  # a line that names an error
 )
 _NO_FAILURE: Final = re.compile(  # it says that there was none: '"error": null', "0 error(s)", "no job was aborted"
     r"(?i)\"(?:errors?|failed|failures?)\"[ \t]*:[ \t]*(?:null|false|0\b|\"\"|\[[ \t]*\]|\{[ \t]*\})"
+    r"|\b(?:errors?|failed|failures?|aborted|killed)[ \t]*[:=][ \t]*(?:0|none)[ \t]*(?=$|[,;|)\]}])"  # "failed: 0"
     r"|(?<![\d.,])\b(?:0|no|not|none|no \w{1,30} w(?:as|ere)) (?:errors?\b|failed|aborted|killed|timed out|refused)"
 )
 _IDLE: Final = re.compile(  # such a line says less than the others

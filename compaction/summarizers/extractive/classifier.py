@@ -84,7 +84,7 @@ def features_of_word(word: str) -> list[int]:
     if word[0].isdigit():
         word = "0"
     elif not word.isascii():
-        word = word.translate(_PLAIN)
+        word = word.translate(_PLAIN) or word  # of "ъ" alone nothing would be left
     if _NO_BLANKS.match(word):
         found, feature = list[int](), 0
         for character in word:

@@ -236,6 +236,8 @@ class FactTable:
         if len(self._seen) > _MOST_FACTS:
             kept = set(self.best(_MOST_FACTS // 2))
             self._seen = {fact: seen for fact, seen in self._seen.items() if fact in kept}
+            self._alike = Counter(seen.shape for seen in self._seen.values())
+            self._reused = Counter(seen.shape for seen in self._seen.values() if seen.reused)
 
     def is_unused(self, fact: str) -> bool:
         """Return whether only the user showed a fact: the assistant did not say or use it, and no result has it."""

@@ -102,6 +102,7 @@ _PERSONS: Final = word_set(  # the first and the second person
     "мне ты вы вам "
     "ben biz benim bizim sen siz أنا نحن मैं हम मेरा मेरी मेरे"
 )
+_AROUND_WORD: Final = "\"'“”‘’„«»().,:;!?¡¿…*_"
 _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
 
 
@@ -193,5 +194,5 @@ def asks(sentence: str) -> bool:
 
 def names_person(sentence: str) -> bool:
     """Whether a sentence names the first or the second person."""
-    words = sentence.lower().replace("’", "'").split()
+    words = [word.strip(_AROUND_WORD) for word in sentence.lower().replace("’", "'").split()]
     return not _PERSONS.isdisjoint(words) or (not sentence.isascii() and _PERSON.search(sentence) is not None)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
+FENCE: Final = re.compile(r"\s{0,3}(?:```(?![^`\n]*`)|~~~)")  # not "```make``` fails"
 _PLAIN_MARKS: Final = "-*+•▪◦‣·●○■□▶►➤–—"  # they say nothing, unlike a number or a box
 MARK: Final = re.compile(rf"\s*(?:[{_PLAIN_MARKS}]|\d{{1,3}}[.)])\s+(?=\S)")  # "- tabs", "2) tabs"
 BULLET: Final = re.compile(  # these and "(a) tabs", "- [x] tabs", "✅ tabs", "① tabs"

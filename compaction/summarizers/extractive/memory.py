@@ -108,7 +108,8 @@ class ConversationMemory:
             self._begin(call)
         for result in reading.results:
             self._finish(result)
-        for grown in (self.actions, self.files, self.rows, self.statements.replaced, self.statements.replaced_values):
+        replaced, values = self.statements.replaced, self.statements.replaced_values
+        for grown in (self.actions, self.files, self.rows, self._open, replaced, values):
             if len(grown) > MOST:  # then the older half is forgotten
                 for key in list(grown)[: MOST // 2]:
                     del grown[key]
@@ -135,7 +136,8 @@ class ConversationMemory:
         """Note a call, which has no outcome yet, and its files; or the plan in it."""
         call = attrs.evolve(call, place=self.messages)
         if call.plan or call.tool in self.plans:
-            self.plans[call.tool] = call
+            if call.plan or not call.call.endswith("()"):  # without values, it reads the plan
+                self.plans[call.tool] = call
             return
         self.actions.pop(call.call, None)
         self.actions[call.call] = self._open[call.id] = call

@@ -23,9 +23,9 @@ _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
 _DEMONSTRATION_CHARS: Final = 2_000  # of a message that may show work
 _PRINTED_SHARE: Final = 0.25  # of such a message
-# a word that ends in the name of a message that multi-agent frameworks send for a program: "ComputerTerminal", not "O'Toole"
+# the end of the name of a message that multi-agent frameworks send for a program: "ComputerTerminal", not "O'Toole"
 _MACHINE: Final = re.compile(
-    r"(?i:(?:terminal|executor|observation|environment|tool|function|computer)s?)(?![a-z]|(?<=[A-Z])[A-Z])"
+    r"(?i:(?:terminal|executor|observation|environment|tool|function|computer)s?[\W_]*(?:outputs?|results?|responses?)?[\W_\d]*\Z)"
 )
 
 

@@ -123,7 +123,8 @@ def one_line(text: str, chars: int) -> str:
     >>> one_line("8 passed,\n2 failed", 15)
     '8 passed, ...'
     """
-    return clipped(" ".join(text[: 8 * chars].split()), chars)
+    line = clipped(" ".join(text[: 8 * chars].split()), chars)
+    return line if len(text) <= 8 * chars or line.endswith((CUT, " ...")) else f"{line[: chars - 4]} ..."
 
 
 def clipped(text: str, chars: int) -> str:

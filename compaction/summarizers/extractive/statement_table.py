@@ -21,6 +21,7 @@ _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same
 _NEAR: Final = 12  # messages, and statements, after which a correction without a subject refers to no earlier value
 _MOST_OLDER: Final = 4  # statements that one may replace
 
+_AROUND_HEADING: Final = "#*_=:：[]【】<> "
 _LEAST_CHARS: Final = 12  # added to the length of a statement, so that a single rare word is not the best of all
 
 
@@ -32,6 +33,7 @@ class Remembered:
     text: str  # its words, with what a later or an earlier value adds
     place: int  # the number of its message
     older: tuple[str, ...] = ()  # the words of older statements that may be about the same thing, the newest first
+    first: int = 0  # the number of the first message that said it
 
     @property
     def is_rule(self) -> bool:
@@ -42,6 +44,10 @@ class Remembered:
     def has_note(self) -> bool:
         """Whether its words are followed by an earlier or a later value."""
         return self.text != self.statement.text
+
+    def is_outdated(self, value: str = "") -> bool:
+        """Whether its words are followed by a later value: any, or this one."""
+        return self.text.startswith(f"{self.statement.text} (now {value}")
 
 
 class StatementTable:
@@ -110,10 +116,16 @@ class StatementTable:
 
     def say(self, statement: Statement) -> None:
         """Add a statement; it may replace the value of an older one, or say the same again."""
-        known = self.current.pop(statement.text, None)
-        if known is not None:
-            self.current[statement.text] = attrs.evolve(known, place=self.place)
+        known = self.current.get(statement.text)
+        if known is not None and known.is_rule and statement.kind >= Kind.DUTY and _are_under_two(known, statement):
+            heading = statement.lead.strip(_AROUND_HEADING)  # "Production: never restart it", beside "Staging:"
+            statement = attrs.evolve(statement, text=f"{heading}: {statement.text}", lead="")
+            known = self.current.get(statement.text)
+        if known is not None and not known.is_outdated():
+            self.current[statement.text] = attrs.evolve(self.current.pop(statement.text), place=self.place)
             return
+        if known is not None:  # its value holds again
+            self._drop(statement.text)
         if statement.by == SYSTEM:
             before = self._instructed.get(statement.stems)
             if before in self.current:
@@ -122,13 +134,13 @@ class StatementTable:
         self._frequency.update(statement.stems)
         text, rivals = statement.text, self._rivals(statement) if statement.values else []
         if rivals and _surely_replaces(statement, rivals[0].statement):
-            text = self._replace(rivals.pop(0), statement)
+            text = self._replace(rivals, statement)
         older = tuple([old.statement.text for old in rivals[:_MOST_OLDER]])
         if statement.values:
             for stem in statement.stems:
                 self._with_stem.setdefault(stem, {})[statement.text] = None
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
-        self.current[statement.text] = Remembered(statement, text, self.place, older)
+        self.current[statement.text] = Remembered(statement, text, self.place, older, self.place)
 
     def _rivals(self, statement: Statement) -> list[Remembered]:
         """Return the statements with another value of the same shape that may be about the same thing, the likeliest first.
@@ -157,12 +169,18 @@ class StatementTable:
             return [each for each in near if _other_values(each.statement, statement)][:1]
         return [each for _, each in found]
 
-    def _replace(self, old: Remembered, statement: Statement) -> str:
-        """Note that a statement replaces the value of an older one; return its words with the value that held before."""
+    def _replace(self, rivals: list[Remembered], statement: Statement) -> str:
+        """Note that a statement replaces the value of the first of the older ones, which leaves the list.
+
+        Return its words, with the value that held before unless the older statement stays.
+        """
+        old, note = rivals.pop(0), f"since message {self.place})"
         [(before, now)] = _other_values(old.statement, statement)
+        for each in rivals:  # of which one may be a rule with the value that is now replaced
+            if each.is_outdated(f"{before}, "):
+                self.current[each.statement.text] = attrs.evolve(each, text=f"{each.statement.text} (now {now}, {note}")
         if old.is_rule or len(old.statement.values) > 1:
-            text = f"{old.statement.text} (now {now}, since message {self.place})"
-            self.current[old.statement.text] = attrs.evolve(old, text=text)
+            self.current[old.statement.text] = attrs.evolve(old, text=f"{old.statement.text} (now {now}, {note}")
             return statement.text
         self._drop(old.statement.text)
         self.replaced[old.statement.text] = self.replaced_values[before] = None
@@ -170,15 +188,25 @@ class StatementTable:
         return f"{statement.text} (was {before} until message {self.place})"
 
     def _drop(self, text: str) -> None:
-        said = self.current.pop(text)
-        for stem in said.statement.stems:
+        said = self.current.pop(text).statement
+        for stem in said.stems:
             self._frequency[stem] -= 1
-            self._with_stem.get(stem, {}).pop(text, None)
+            holders = self._with_stem.get(stem, {})
+            holders.pop(text, None)
+            if not holders:
+                self._with_stem.pop(stem, None)
+            if not self._frequency[stem]:
+                del self._frequency[stem]
+        if self._instructed.get(said.stems) == text:
+            del self._instructed[said.stems]
 
     def forget_message(self, place: int) -> None:
-        """Forget what a message said."""
-        for text in [text for text, said in self.current.items() if said.place == place]:
-            self._drop(text)
+        """Forget what a message said and no earlier one did."""
+        for text, said in [each for each in self.current.items() if each[1].place == place]:
+            if said.first < place:
+                self.current[text] = attrs.evolve(said, place=said.first)
+            else:
+                self._drop(text)
 
     def prune(self) -> None:
         """Forget the least important half of the statements, if they are past the bound."""
@@ -186,6 +214,11 @@ class StatementTable:
             ranked = sorted(self.current, key=lambda text: (-self.current[text].statement.kind, -self.current[text].place))
             for text in ranked[MOST // 2 :]:
                 self._drop(text)
+
+
+def _are_under_two(known: Remembered, statement: Statement) -> bool:
+    """Return whether statements with the same words stand under two headings, as for two places."""
+    return known.statement.lead != "" and statement.lead not in ("", known.statement.lead)
 
 
 def _surely_replaces(new: Statement, old: Statement) -> bool:

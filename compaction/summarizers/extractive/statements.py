@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -20,9 +20,10 @@ from .passages import Passage, passages
 from .sentences import ENDS, LONGEST_SENTENCE, clipped, sentences, sentences_in
 from .voices import Voice
 
-_MOST: Final = 400  # statements of a message
+_MOST: Final = 400  # statements of a message, passages, and sentences of one
 _ANSWER_CHARS: Final = range(12, 241)  # of a sentence of the assistant; longer ones explain
 _MARK: Final = re.compile('["“”„«»「」『』]')
+_INCHES: Final = re.compile(r'\d"')  # it closes a quotation, and opens none
 _QUOTED_SENTENCE: Final = re.compile(  # at the end of a sentence; fewer characters are a name, as in: Call it "Done."
     rf"[“„\"«「『][^“”„\"«»「」『』\n]{{8,400}}[{''.join(ENDS)}]\s?[”“\"»」』]\Z"
 )
@@ -58,9 +59,17 @@ def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
     PLAIN My sister is a glazier.
     QUESTION Where does she live?
     """
-    blocks = itertools.groupby(spoken, attrgetter("block"))
-    found = (_statements_of_block([*itertools.islice(block, _MOST)]) for _, block in blocks)
-    return itertools.islice(itertools.chain.from_iterable(found), _MOST)
+    blocks = itertools.groupby(_both_ends([*spoken]), attrgetter("block"))
+    found = [statement for _, block in blocks for statement in _statements_of_block([*block])]
+    return iter(_both_ends(found))
+
+
+_Part = TypeVar("_Part")
+
+
+def _both_ends(parts: list[_Part]) -> list[_Part]:
+    """Return the parts of a message, or of more than `_MOST` two thirds from its beginning, and one third from its end."""
+    return parts if len(parts) <= _MOST else [*parts[: _MOST * 2 // 3], *parts[-(_MOST // 3) :]]
 
 
 def _statements_of_block(block: list[Passage]) -> Iterator[Statement]:
@@ -119,9 +128,10 @@ def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
         yield passage.text, passage.voice
         return
     in_quotes = False
-    for sentence in sentences_in(passage.text):
+    for sentence in _both_ends([*sentences_in(passage.text)]):
         opens = in_quotes
-        in_quotes ^= len(_MARK.findall(sentence)) % 2 == 1
+        for mark in _MARK.finditer(sentence):
+            in_quotes = not in_quotes and not _INCHES.match(sentence, max(0, mark.start() - 1))
         is_quoted = opens or in_quotes or _QUOTED_SENTENCE.search(sentence)
         yield sentence, Voice.QUOTED if is_quoted else passage.voice
 

@@ -61,7 +61,9 @@ class _Layout:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = text.splitlines()[:_MOST_LINES]
+        self.lines = text.splitlines()
+        if len(self.lines) > _MOST_LINES:  # then two thirds from the beginning, one third from the end
+            del self.lines[_MOST_LINES * 2 // 3 : -(_MOST_LINES // 3)]
         self.filled = [at for at, line in enumerate(self.lines) if line.strip()]  # the numbers of lines that are not blank
         self.fenced = [*fenced_blocks(self.lines)]  # the lines from each fence to the one that closes it
         self.printed: list[range] = []  # outside of them, runs of lines that programs wrote, and single ones that only they do

@@ -111,10 +111,15 @@ def named_secrets(text: str, places: list[int]) -> Iterator[SecretSpan]:
         kind = name_kind(found, place)
         if kind is not None and _NamedValue(found, quote, kind).is_secret():
             end = start + len(found[quote].rstrip(".?:*")) if quote == "bare" else end
+            if quote != "bare" and text[start - 2 : start - 1] != "\\" and (rest := _BEHIND_ESCAPE.match(text, end)):
+                end = rest.end()
             yield start, end, "secret" if kind == "weak" else kind
             done = end
         elif quote == "bare" and end - start > _LONG_CHARS:  # values of names in it would all have the same end
             judged = end
+
+
+_BEHIND_ESCAPE: Final = re.compile(r"""(?:\\["'][^\s"'\\]{1,512}){1,8}""")  # of "a\"b", which is one value: \"b
 
 
 class _NamedValue:
