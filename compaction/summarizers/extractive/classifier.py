@@ -108,7 +108,8 @@ _PLAIN: Final[dict[int, int | str]] = {
         for code in (*range(0xDF, 0x250), *range(0x430, 0x500))  # Latin, Cyrillic
         if (plain := _LETTER.get(base := normalize("NFD", chr(code))[0], base)).isascii()
     },
-    **str.maketrans("يىك", "ییک", "\u200c"),  # Arabic letters and the half-space, in Persian
+    **str.maketrans("يىك", "ییک"),  # the Arabic forms of Persian letters
+    0x200C: "",  # the half-space
     **str.maketrans("？؟！，،、；؛：„“”«»「」（）–—…", '??!,,,;;:"""""""()--.'),
 }
 
