@@ -179,7 +179,7 @@ class CompactionSession:
         self._reporter = EventReporter(id, on_event)
         self._store = checked_store(store)
         self._is_unsaved = False  # whether something changed, besides the usage anchor, that is not saved
-        self._saved_anchor: int | None = None  # the usage anchor in the store, or in the state that the host keeps
+        self._saved_anchor: int | None = None  # the usage anchor that this session saved or loaded last
         self._save_failure: Failed | None = None  # of the last save
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
@@ -387,6 +387,7 @@ class CompactionSession:
             return
         if not self._reports.record(reported, sent.tokens, self.index.context.overhead_tokens):
             return
+        self._saved_anchor = None  # another process may have saved another one, or deleted the session
         self._set_context(self._context())
         with self.lock.if_free() as free:
             if free:  # otherwise the call that is running saves it
@@ -568,8 +569,8 @@ class CompactionSession:
             self._is_unsaved = True
 
     def save_late_report(self) -> None:
-        """Save the usage that was reported since the call saved the session; see `record_usage`."""
-        if not self._is_unsaved:  # otherwise the save of this call failed, and the next call tries again
+        """If usage was reported since the call saved the session, save it, and all else that is not saved; see `record_usage`."""
+        if self._reports.anchor != self._saved_anchor:
             self._save()
 
     def _save(self) -> None:
