@@ -229,3 +229,10 @@ def test_a_report_is_saved_though_this_session_saved_the_same_one_before(tmp_pat
     assert [saved and saved["anchor"] for saved in anchors] == [70, 90, 70]
     store.delete("default")
     assert report(one, 70) is not None
+
+
+@pytest.mark.parametrize("name", ["id", "index"])
+def test_a_session_keeps_its_name_and_its_index(name: str) -> None:
+    """The name is also in signatures and in the store; the index in the state that a call returns to."""
+    with pytest.raises(AttributeError):
+        setattr(session(), name, None)
