@@ -524,13 +524,12 @@ class SessionPool:
         if self._store is None or state is None:
             return 0
         session = self._resumed(state, name)
-
-        def keyed() -> tuple[str, list[str]]:
-            return space, keys_of_saved(space, name, session.index.snapshot.fingerprints, keys)
-
-        session.save_to(self._store.keyed(keyed))
         await await_all(session.forget_stored(given), sync=sync)
-        return session.forget_known(given)
+        revision, count = session.revision, session.forget_known(given)
+        if session.revision != revision:
+            new = keys_of_saved(space, name, session.index.snapshot.fingerprints, keys)
+            self._store.keyed(lambda: (space, new)).save(name, session.to_dict())
+        return count
 
 
 _Origin: TypeAlias = CompactionSession | Forked | None
