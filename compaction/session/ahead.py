@@ -86,10 +86,11 @@ class BackgroundTasks:
 
     def __init__(self, portal: BlockingPortal | None = None) -> None:
         self._group: TaskGroup | None = None
-        # starts a task from any thread; ``None`` if this object is closed
+        # starts a task from any thread, inside and outside an ``async with``; ``None`` if this object is closed
         self._start: Callable[[BackgroundTask], object] | None = None
         if portal is not None:
             self._start = lambda task: portal.start_task_soon(task.run)
+        self._start_outside = self._start
         self._was_opened = portal is not None
 
     def require(self) -> None:
@@ -128,7 +129,7 @@ class BackgroundTasks:
     async def __aexit__(self, *exception: object) -> None:
         group = self._group
         if group is not None:
-            self._group = self._start = None
+            self._group, self._start = None, self._start_outside
             group.cancel_scope.cancel()
             await group.__aexit__(None, None, None)
 
