@@ -577,7 +577,7 @@ class CompactionSession:
             self._is_unsaved = True
 
     def save_late_report(self) -> None:
-        """If usage was reported since the call saved the session, save it, and all else that is not saved; see `record_usage`."""
+        """Save usage that was reported since the call saved the session, and then all else that is not saved."""
         if self._reports.anchor != self._saved_anchor:
             self._save()
 

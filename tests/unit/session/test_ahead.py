@@ -712,4 +712,5 @@ def test_a_portal_also_runs_tasks_after_an_async_with() -> None:
 
         portal.call(use)
         task = tasks.start(work)
-        assert task is not None and done.wait(WAIT_SECONDS)
+        assert task is not None
+        assert done.wait(WAIT_SECONDS)

@@ -212,7 +212,8 @@ def test_usage_reported_in_a_call_saves_what_the_call_could_not() -> None:
         talk.record_usage({"prompt_tokens": 300, "completion_tokens": 1})
         talk.save_late_report()
     saved = store.load("default")
-    assert saved is not None and saved["compactions"] == 1
+    assert saved is not None
+    assert saved["compactions"] == 1
 
 
 def test_a_report_is_saved_though_this_session_saved_the_same_one_before(tmp_path: Path) -> None:

@@ -305,8 +305,7 @@ def test_a_backslash_before_a_letter_is_not_always_a_blank(text: str) -> None:
 )
 def test_a_column_of_secrets_is_found_whatever_ends_a_line(text: str, line_end: str) -> None:
     redacted = redact(text.replace("\n", line_end))
-    assert redacted.count("[REDACTED:") == 2
-    assert "hunT3r" not in redacted and "Xk9" not in redacted
+    assert [redacted.count(each) for each in ("[REDACTED:", "hunT3r", "Xk9")] == [2, 0, 0]
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
