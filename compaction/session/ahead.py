@@ -86,10 +86,11 @@ class BackgroundTasks:
 
     def __init__(self, portal: BlockingPortal | None = None) -> None:
         self._group: TaskGroup | None = None
-        # starts a task from any thread; ``None`` if this object is closed
+        # starts a task from any thread, inside and outside an ``async with``; ``None`` if this object is closed
         self._start: Callable[[BackgroundTask], object] | None = None
         if portal is not None:
             self._start = lambda task: portal.start_task_soon(task.run)
+        self._start_outside = self._start
         self._was_opened = portal is not None
 
     def require(self) -> None:
@@ -128,7 +129,7 @@ class BackgroundTasks:
     async def __aexit__(self, *exception: object) -> None:
         group = self._group
         if group is not None:
-            self._group = self._start = None
+            self._group, self._start = None, self._start_outside
             group.cancel_scope.cancel()
             await group.__aexit__(None, None, None)
 
@@ -153,7 +154,9 @@ class SummariesAhead:
             raise ConfigurationError("with ahead=, a call may miss its target; hard=True forbids this: pass only one of them")
         self._trigger = never if trigger is None else as_trigger(trigger)
         self._tasks = BackgroundTasks() if tasks is None else tasks
-        self._own_tasks: contextlib.AbstractAsyncContextManager[object] = contextlib.nullcontext() if tasks else self._tasks
+        self._own_tasks: contextlib.AbstractAsyncContextManager[object] = (
+            self._tasks if tasks is None else contextlib.nullcontext()
+        )
         self.prepared = PreparedSummaries(self._cancel)  # the prepared summary, for the context of a run
         self._asked: _BackgroundRequest | None = None  # the last request, until a call picks up its answer
         self._failed: list[Failed] = []  # for the next result
@@ -249,7 +252,7 @@ class SummariesAhead:
             asked.task, self._asked = task, asked
 
     def _cancel(self) -> None:
-        """Cancel the request and ignore its answer."""
+        """Cancel the request and ignore its answer; a failure that has arrived since the call began is then not reported."""
         asked, self._asked = self._asked, None
         if asked is not None:
             asked.task.cancel()

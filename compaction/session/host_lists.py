@@ -72,7 +72,8 @@ class HostList:
         found = cls.of(known_key(raw, format) for raw in view)
         known = set(map(id, source))
         is_ours = any(id(raw) not in known for raw in view)
-        first_other = next((place for place, raw in enumerate(view) if raw is not source[place]), len(view))
+        pairs = enumerate(zip(view, source, strict=False))
+        first_other = next((place for place, (raw, own) in pairs if raw is not own), len(view))
         return attrs.evolve(found, view=view, replaced=len(source), is_specific=is_ours or len(view) - first_other >= NEWEST)
 
     def add(self, digest: str) -> None:
@@ -87,8 +88,11 @@ class HostList:
             given: The list.
             format: The format, which compares messages.
         """
+        if not self.view:
+            shared = format.common_prefix(source, given)
+            return Overlap(self, sources=shared, given=shared)
         size = len(self.view)
-        if format.common_prefix(self.view, given) < size:
+        if len(given) < size or format.common_prefix(self.view, given) < size:
             return Overlap(self, sources=0, given=0)
         later = format.common_prefix(source[self.replaced :], given[size:])
         return Overlap(self, sources=self.replaced + later, given=size + later)

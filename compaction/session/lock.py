@@ -5,7 +5,7 @@ A ``KeyboardInterrupt`` may come at any moment of a call in a plain thread. Who 
 ====================================== ===================================================================================
 while it waits, or holds the lock      the ``finally`` of `CallLock.leaving`
 inside `CallLock.leave`                `CallLock.leaving` calls it again, to finish it
-between `leaving` and its caller       `unawaited_calls` and `Unawaited`, with each call of the thread that has not left
+before `leaving` begins, or after it   `unawaited_calls` and `Unawaited`, with each call of the thread that has not left
 ====================================== ===================================================================================
 """
 

@@ -386,15 +386,9 @@ class SessionPool:
 
     def _new_name(self, request: ListRequest) -> str:
         name = request.name
-        return f"{name or 'auto'}:{self._new_id()}" if name is None or self._is_taken(name, request) else name
-
-    def _is_taken(self, name: str, request: ListRequest) -> bool:
-        """Whether a session has the name of the request or, in the store, its id; also true if the store fails."""
-        ids = id_keys(request.space, request.id)
-        try:
-            return name in self._directory.sessions or (self._store is not None and bool(self._store.find(request.space, ids)))
-        except StateError:
-            return True
+        if name is None or request.is_taken or name in self._directory.sessions:
+            name = f"{name or 'auto'}:{self._new_id()}"
+        return name
 
     # ---------------------------------------------------------------- saved sessions
 
@@ -409,7 +403,9 @@ class SessionPool:
             for name in exact:
                 if (session := self._readable(name, request)) is not None:
                     return session
-            for name in self._store.find(space, id_keys(space, id)):
+            named = self._store.find(space, id_keys(space, id))
+            request.is_taken = bool(named)
+            for name in named:
                 if name not in exact and (session := self._readable(name, request)) is not None:
                     found = _continued_or_forked(session, name, request.given)
                     if isinstance(found, CompactionSession):
@@ -417,6 +413,7 @@ class SessionPool:
                     if found.saved.journal:
                         forks.append(found)
         except StateError as error:
+            request.is_taken = True
             self._could_not_read(request, request.name or "auto", error, "the conversation counts as new")
             return None
         return max(forks, key=lambda fork: len(fork.saved.journal), default=None)
@@ -524,13 +521,12 @@ class SessionPool:
         if self._store is None or state is None:
             return 0
         session = self._resumed(state, name)
-
-        def keyed() -> tuple[str, list[str]]:
-            return space, keys_of_saved(space, name, session.index.snapshot.fingerprints, keys)
-
-        session.save_to(self._store.keyed(keyed))
         await await_all(session.forget_stored(given), sync=sync)
-        return session.forget_known(given)
+        revision, count = session.revision, session.forget_known(given)
+        if session.revision != revision:
+            new = keys_of_saved(space, name, session.index.snapshot.fingerprints, keys)
+            self._store.keyed(lambda: (space, new)).save(name, session.to_dict())
+        return count
 
 
 _Origin: TypeAlias = CompactionSession | Forked | None

@@ -134,8 +134,6 @@ class CompactionSession:
         tasks: Where background requests run; by default in ``async with session:``.
 
     Attributes:
-        id: The session's name.
-        index: The session's index, with the groups, the edits and the original messages.
         lock: The lock that each call holds.
 
     Raises:
@@ -173,13 +171,13 @@ class CompactionSession:
         self._pin = pin
         self._on_step = on_step
         self._hard = hard
-        self.id = id
+        self._id = id
         self._verify = verify
         self.lock = CallLock()
         self._reporter = EventReporter(id, on_event)
         self._store = checked_store(store)
         self._is_unsaved = False  # whether something changed, besides the usage anchor, that is not saved
-        self._saved_anchor: int | None = None  # the usage anchor in the store, or in the state that the host keeps
+        self._saved_anchor: int | None = None  # the usage anchor that this session saved or loaded last
         self._save_failure: Failed | None = None  # of the last save
         self._reports = ProviderReports()
         self._state = _State(revisions=(f"{id}:0",))
@@ -187,7 +185,7 @@ class CompactionSession:
         self._named = None if format is None else resolve(format)
         context = self._context()
         self._marks = Marks.of(self._strategy.mark_ceilings, context)
-        self.index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
+        self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
         self._is_torn = False  # a call is running, or was interrupted
         self._committed = self._whole()
         if store is not None and (saved := store.load(id)) is not None:
@@ -208,6 +206,16 @@ class CompactionSession:
     def close(self) -> None:
         """Cancel the background request. Later calls work as if ``ahead=`` had not been given."""
         self._ahead.close()
+
+    @property
+    def id(self) -> str:
+        """The session's name."""
+        return self._id
+
+    @property
+    def index(self) -> MessageIndex:
+        """The session's index, with the groups, the edits and the original messages."""
+        return self._index
 
     def _context(self, overhead_tokens: int = 0) -> RunContext:
         anchor = self._reports.anchor
@@ -387,6 +395,7 @@ class CompactionSession:
             return
         if not self._reports.record(reported, sent.tokens, self.index.context.overhead_tokens):
             return
+        self._saved_anchor = None  # another process may have saved another one, or deleted the session
         self._set_context(self._context())
         with self.lock.if_free() as free:
             if free:  # otherwise the call that is running saves it
@@ -568,8 +577,8 @@ class CompactionSession:
             self._is_unsaved = True
 
     def save_late_report(self) -> None:
-        """Save the usage that was reported since the call saved the session; see `record_usage`."""
-        if not self._is_unsaved:  # otherwise the save of this call failed, and the next call tries again
+        """Save usage that was reported since the call saved the session, and then all else that is not saved."""
+        if self._reports.anchor != self._saved_anchor:
             self._save()
 
     def _save(self) -> None:
@@ -653,7 +662,7 @@ class CompactionSession:
             self._state, self._useless = self._committed.state, self._committed.useless
             self._reporter.last_sent = self._committed.last_sent
             self._ahead.drop()
-            self.index = self._index_at(self._committed)
+            self._index = self._index_at(self._committed)
         self._is_torn = True
         try:
             yield
@@ -725,7 +734,7 @@ class CompactionSession:
 
     def begin_with(self, saved: Saved) -> None:
         """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first call."""
-        self.index = self._index_of(saved)
+        self._index = self._index_of(saved)
         self._committed = self._whole()
 
     @classmethod

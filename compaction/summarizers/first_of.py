@@ -84,7 +84,7 @@ class FirstOf:
         raise SummaryFailed(f"every summarizer failed: {'; '.join(failed)}")
 
     def _used(self, answer: object, request: SummaryRequest) -> str:
-        """Return an answer that may be used."""
+        """Return the answer as text; raise `SummaryFailed` if it is unusable or too long."""
         text = usable_text(answer)
         limit = _MOST_TIMES * request.budget
         if len(text) > limit and (tokens := request.counter.count_text(text)) > limit:

@@ -63,10 +63,10 @@ def opened_client(
     try:
         new: AbstractAsyncContextManager[Any] = openai.AsyncOpenAI(timeout=timeout, max_retries=max_retries, **server)
     except Exception as error:
-        raise ConfigurationError(
-            f"{by}: the openai client cannot be created ({error}); set OPENAI_API_KEY, or pass a client or a valid base_url and"
-            " an api_key, which may be any text for a server that needs no key"
-        ) from error
+        remedy = "set OPENAI_API_KEY, or pass client="
+        if server:
+            remedy += " or a valid base_url and an api_key, which may be any text for a server that needs no key"
+        raise ConfigurationError(f"{by}: the openai client cannot be created ({error}); {remedy}") from error
     return new
 
 

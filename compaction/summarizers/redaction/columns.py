@@ -42,7 +42,7 @@ def secrets_in_columns(text: str, places: list[int]) -> Iterator[SecretSpan]:
         read = end
         head = text[start:end]
         separator = next(each for each in _CELLS if each in head or each == "  ")
-        if separator == "," and ", " in head:  # a sentence, or arguments
+        if separator == "," and ", " in head.rstrip():  # a sentence, or arguments
             continue
         cells = _CELLS[separator].findall(head)
         columns = [number for number, cell in enumerate(cells) if _is_for_secrets(cell)]

@@ -103,9 +103,12 @@ def without(text: str, spans: Callable[[str], Iterable[SecretSpan]]) -> str:
     r"""Return the text without what a search finds in it, and in the same text with blanks for ``\n``, ``\r`` and ``\t``.
 
     Written as two characters, these are blanks in JSON; elsewhere they may begin a word, as in ``DOMAIN\token=...``.
+    A search sees each line end as ``\n``, and every character in its place.
     """
-    blanked = text.replace(r"\n", " \n").replace(r"\r", " \n").replace(r"\t", " \t")
-    return replaced(text, [*spans(text), *(() if blanked == text else spans(blanked))])
+    lines = text.replace("\r\r\n", "  \n").replace("\r\n", " \n").replace("\r", "\n")
+    blanked = lines.replace(r"\r\n", "   \n").replace(r"\r\\n", "    \n")  # the second one in JSON within JSON
+    blanked = blanked.replace(r"\n", " \n").replace(r"\r", " \n").replace(r"\t", " \t")
+    return replaced(text, [*spans(lines), *(() if blanked == lines else spans(blanked))])
 
 
 def any_of(words: Iterable[str]) -> str:

@@ -35,6 +35,7 @@ from compaction.strategies import (
 )
 from compaction.summarizers import SummaryBudget, SummaryRequest
 from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from tests.support.limits import WAIT_SECONDS
 from tests.support.scripted import Scripted
 
 pytestmark = pytest.mark.anyio
@@ -695,3 +696,21 @@ async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> N
             await pool.view(chat(1)[:1])
         await settled(lambda: model.running == 0)
         assert (model.running, len(model.requests)) == (0, 1)
+
+
+def test_a_portal_also_runs_tasks_after_an_async_with() -> None:
+    """The block is not needed for a portal, and leaving it does not close the portal."""
+    with start_blocking_portal() as portal:
+        tasks, done = BackgroundTasks(portal), threading.Event()
+
+        async def use() -> None:
+            async with tasks:
+                pass
+
+        async def work() -> None:
+            done.set()
+
+        portal.call(use)
+        task = tasks.start(work)
+        assert task is not None
+        assert done.wait(WAIT_SECONDS)

@@ -393,3 +393,21 @@ def test_a_stored_summary_that_quotes_a_message_outside_it_is_deleted(tmp_path: 
     assert b"KD-778812" in stored()
     assert session.forget_sync([user(lives)]) == 1
     assert b"KD-778812" not in stored()
+
+
+def test_a_failure_to_save_a_session_of_the_store_is_raised_and_not_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No later call would save it, so no event or warning may say so."""
+    told: list[object] = []
+    given, messages = options(store=SessionStore(tmp_path / "sessions.db"), on_event=told.append), chat_of("Ann")
+    assert SessionPool(summarizing(), **given).view_sync(messages, id="talk") != messages
+    told.clear()
+
+    def fail(self: SessionStore, id: str, state: object) -> None:
+        raise StateError("the disk is full")
+
+    monkeypatch.setattr(SessionStore, "save", fail)
+    with pytest.raises(StateError, match="the disk is full"):
+        SessionPool(summarizing(), **given).forget_sync(telling(messages))
+    assert [told, caplog.messages] == [[], []]

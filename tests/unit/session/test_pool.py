@@ -6,7 +6,7 @@ import copy
 import itertools
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -749,3 +749,17 @@ def test_a_state_that_the_host_keeps_is_read_once(restarts: bool) -> None:
             assert session_of(pool, chat, saved=saved) is session
         states.append(session.to_dict())
     assert len({state["revision"] for state in states}) > 2
+
+
+def test_a_new_conversation_asks_the_store_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for its list and once for its id: a locked store delays each question."""
+    asked: list[int] = []
+    find = SessionStore.find
+
+    def counted(self: SessionStore, scope: str, keys: Sequence[str]) -> list[str]:
+        asked.append(len(keys))
+        return find(self, scope, keys)
+
+    monkeypatch.setattr(SessionStore, "find", counted)
+    session_of(pool_of(store=SessionStore(tmp_path / "sessions.db")), grown("Ann", 1), id="talk")
+    assert asked == [3, 1]

@@ -198,3 +198,42 @@ async def test_a_failure_is_saved_though_nothing_changed() -> None:
     await session(summarizing(failing), store=store).view(chat(9))
     await session(summarizing(failing), store=store).view(chat(9))
     assert (store.calls, len(failing.requests)) == (["save"], 1)
+
+
+def test_usage_reported_in_a_call_saves_what_the_call_could_not() -> None:
+    """The process may end before the next call."""
+    store = FailingStore(0)
+    talk = session(store=store)
+    with talk.lock.thread:
+        talk.follow(chat(9))
+        assert talk.compact_due_sync().edits
+        talk.save_late_report()  # without a report, the next call tries again
+        assert (store.calls, store.load("default")) == (["save"], None)
+        talk.record_usage({"prompt_tokens": 300, "completion_tokens": 1})
+        talk.save_late_report()
+    saved = store.load("default")
+    assert saved is not None
+    assert saved["compactions"] == 1
+
+
+def test_a_report_is_saved_though_this_session_saved_the_same_one_before(tmp_path: Path) -> None:
+    """Another process may have saved another one since, or deleted the session."""
+    store = SessionStore(tmp_path / "sessions.db")
+
+    def report(talk: CompactionSession, tokens: int) -> dict[str, Any] | None:
+        talk.view_sync(chat(2))
+        talk.record_usage({"prompt_tokens": talk.index.included.tokens + tokens, "completion_tokens": 1})
+        return store.load("default")
+
+    one, other = session(store=store), session(store=store)
+    anchors = [report(talk, tokens) for talk, tokens in ((one, 70), (other, 90), (one, 70))]
+    assert [saved and saved["anchor"] for saved in anchors] == [70, 90, 70]
+    store.delete("default")
+    assert report(one, 70) is not None
+
+
+@pytest.mark.parametrize("name", ["id", "index"])
+def test_a_session_keeps_its_name_and_its_index(name: str) -> None:
+    """The name is also in signatures and in the store; the index in the state that a call returns to."""
+    with pytest.raises(AttributeError):
+        setattr(session(), name, None)

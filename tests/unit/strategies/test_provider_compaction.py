@@ -260,3 +260,10 @@ def test_it_keeps_the_laws(endpoints: list[OpenAI], messages: Items) -> None:
         for keep in (nothing, first(messages=2) | last(groups=1)):
             options: dict[str, Any] = {"keep": keep, "max_retries": 0, "fallback": Truncation(keep=last(groups=2))}
             check_strategy(ProviderCompaction("gpt-5.5", client=client, **options), messages=messages, format=openai_responses)
+
+
+async def test_an_error_names_no_argument_that_the_strategy_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    strategy = ProviderCompaction("gpt-5.5", keep=last(turns=1))
+    with pytest.raises(ConfigurationError, match=r"set OPENAI_API_KEY, or pass client=$"):
+        await compact(talk(3), strategy, counter="chars/4")

@@ -289,3 +289,28 @@ def test_recorded_conversations_stay(corpus: Callable[[str], list[dict[str, Any]
 def test_a_backslash_before_a_letter_is_not_always_a_blank(text: str) -> None:
     """In JSON it is; elsewhere the two characters may belong to a word or to the secret."""
     assert "[REDACTED:" in redact(text)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r\r\n", "\r", r"\n", r"\r\n", r"\r", r"\\r\\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            f"name{gap}password\nalice{gap}hunT3r-22x!\nbobby{gap}Xk9$mQ2vLp\n"
+            for gap in ("|", "│", "║", "┃", "\t", ";", ",", "   ")
+        ),
+        *(f"password{gap}name\nhunT3r-22x!{gap}alice\nXk9$mQ2vLp{gap}bobby" for gap in ("|", "\t", ",", "   ")),
+        "name,password,\nalice,hunT3r-22x!,\nbobby,Xk9$mQ2vLp,\n",
+    ],
+)
+def test_a_column_of_secrets_is_found_whatever_ends_a_line(text: str, line_end: str) -> None:
+    redacted = redact(text.replace("\n", line_end))
+    assert [redacted.count(each) for each in ("[REDACTED:", "hunT3r", "Xk9")] == [2, 0, 0]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    "text", ["passwords:\n  - hunT3r-22x\n  - hunT3r-22y\n", "apiVersion: v1\nkind: Secret\ndata:\n  user: hunT3rMjI=\n"]
+)
+def test_a_list_of_secrets_is_found_whatever_ends_a_line(text: str, line_end: str) -> None:
+    assert "hunT3r" not in redact(text.replace("\n", line_end))
