@@ -180,8 +180,9 @@ def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedL
     recognized: its messages are new.
     """
     if not verify and has_moved_reminder(columns, given):  # comparing all contents would take twice as long
-        same = [Known((ordinal, 0, 0), group) for ordinal, group in enumerate(columns.grouping.group_of[:-1])]
-        return _merged(columns, given, dict(enumerate(same)), set(), set())
+        group_of = columns.grouping.group_of
+        same = {ordinal: Known((ordinal, 0, 0), group) for ordinal, group in enumerate(group_of) if group != group_of[-1]}
+        return _merged(columns, given, same, set(), set())
     known, hidden = known_messages(columns)
     format = columns.format
 

@@ -319,3 +319,11 @@ def test_a_list_accounts_for_the_source_or_not() -> None:
     assert index.accounts_for([*turns(5)[:6], *turns(5)[7:], more], by_id=True)
     assert not index.accounts_for([user("other"), *turns(4)], by_id=True)
     assert index.changes.rewound == ()
+
+
+def test_a_moved_reminder_rewinds_the_whole_group_that_had_it() -> None:
+    """A group of which only a part is in the list is not recognized, so the call before the changed result is new as well."""
+    index = indexed([user("q"), call("a"), result("a"), call("b"), result("b", "found <remember>")])
+    index.sync(rebuilt([*index.source[:-1], result("b", "found"), call("c"), result("c", "found <remember>")]))
+    assert index.changes == HostChanges(rewound=(3, 4))
+    assert [len(group.messages) for group in index.included_groups] == [1, 2, 2, 2]
