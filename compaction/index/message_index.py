@@ -592,7 +592,8 @@ class MessageIndex:
     ) -> MessageIndex:
         """Return the index that `to_dict` described, or that of a `snapshot`, or raise a `StateError`.
 
-        Pass ``format`` if it is not a built-in one, such as a framework's, or if the saved index had detected its format.
+        Pass ``format`` if it is not a built-in one, such as a framework's, or if the saved index had detected its format; a
+        `snapshot` has its own. The index shares the messages in ``data``, perhaps with another index: do not modify them.
         """
         saved = data if isinstance(data, Saved) else Saved.read(data, format)
         marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, own=saved.own)
