@@ -37,7 +37,6 @@ __all__ = [
     "refuse",
     "run",
     "run_sync",
-    "unawaited",
 ]
 
 

@@ -12,8 +12,7 @@ import attrs
 
 from ..checks import checked_count
 from ..errors import UnreadableFile
-from ..index import Request
-from ..run import unawaited
+from ..index import Request, unawaited
 from ..strategies import Rehearsed, StrategyLike
 from ..summarizers import SummaryRequest, asks_model
 from ..summarizers.extractive import answer_offline

@@ -25,7 +25,7 @@ import anyio
 import anyio.from_thread
 
 from ..errors import ConfigurationError
-from ..run import unawaited
+from ..index import unawaited
 from .parts import SliceResult
 from .rate_limits import Limits, RateLimiter
 from .slices import Slice

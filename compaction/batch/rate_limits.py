@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Awaitable, Callable
-from functools import cached_property
 from operator import is_
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast
 
 import anyio
 import attrs
+from anyio.lowlevel import RunVar
 
 from ..checks import above, count
 from ..errors import ConfigurationError
@@ -102,13 +102,17 @@ class RateLimiter:
         self._tokens = _Rate(limits.tokens_per_minute, clock)
         self._clock = clock
         self._sleep = sleep
+        self._capacity = RunVar[anyio.CapacityLimiter]("capacity")
         self._open_at = clock()
         self._failures = 0
 
-    @cached_property
+    @property
     def capacity(self) -> anyio.CapacityLimiter:
-        """Limits the conversations in progress; it is made when the event loop runs."""
-        return anyio.CapacityLimiter(self.limits.concurrency)
+        """Limits the conversations in progress in this event loop; another loop, perhaps in another thread, has its own."""
+        if (found := self._capacity.get(None)) is None:
+            found = anyio.CapacityLimiter(self.limits.concurrency)
+            self._capacity.set(found)
+        return found
 
     async def acquire(self, tokens: int) -> None:
         """Wait until a request may be sent, and count it."""

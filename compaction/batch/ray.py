@@ -22,8 +22,8 @@ import attrs
 
 from ..checks import checked_count
 from ..errors import ConfigurationError
+from ..index import unawaited
 from ..installation import install_line
-from ..run import unawaited
 from ..strategies import StrategyLike
 from .job import Job
 from .parts import SliceResult, atomic_writer, open_tables, write_table

@@ -15,7 +15,7 @@ from ..result import CompactionResult
 class BatchCounts:
     """Holds state: sums over the conversations processed so far."""
 
-    conversations: int = 0  # conversations read, the bad ones included
+    conversations: int = 0  # the bad ones included
     changed: int = 0  # conversations that were edited
     # conversations written unchanged without counting their tokens, because the strategy never runs for conversations of
     # this size
@@ -23,17 +23,17 @@ class BatchCounts:
     bad: int = 0  # conversations left out of the output, each with a reason
     degraded: int = 0  # conversations in which a step failed and its failure policy was applied
     over_target: int = 0  # conversations that are still over their target
-    messages_before: int = 0  # messages read, without those of bad conversations
-    messages_after: int = 0  # messages written
-    tokens_before: int = 0  # tokens of the messages read, without those of uncounted conversations
-    tokens_after: int = 0  # tokens of the messages written, without those of uncounted conversations
-    bytes_read: int = 0  # bytes of text read, uncompressed
-    bytes_written: int = 0  # bytes of text written, before compression
-    lines: int = 0  # lines or rows of the input
+    messages_before: int = 0  # without those of bad conversations
+    messages_after: int = 0
+    tokens_before: int = 0  # of the messages read, without those of uncounted conversations
+    tokens_after: int = 0  # of the messages written, without those of uncounted conversations
+    bytes_read: int = 0  # of text, uncompressed
+    bytes_written: int = 0  # of text, before compression
+    lines: int = 0  # of the input, or its rows
     seconds: float = 0.0  # CPU seconds; 0 where conversations wait for a summarizer
     requests: int = 0  # requests to a summarizer
-    prompt_tokens: int = 0  # tokens sent to it, as the server reports them, else estimated
-    completion_tokens: int = 0  # tokens it returned
+    prompt_tokens: int = 0  # sent to it, as the server reports them, else estimated
+    completion_tokens: int = 0  # that it returned
 
     def count(self, result: CompactionResult) -> None:
         """Count one compacted conversation."""

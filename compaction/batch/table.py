@@ -13,7 +13,7 @@ from typing import Any, Literal
 import anyio
 
 from ..errors import ConfigurationError, InputError
-from ..run import unawaited
+from ..index import unawaited
 from ..strategies import StrategyLike
 from .job import Job
 from .rate_limits import Limits, RateLimiter, limiter_for, rate_limited

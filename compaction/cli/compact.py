@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypedDict
 
 import anyio
 import attrs
@@ -18,7 +18,7 @@ import typer
 from .. import config
 from ..errors import ConfigurationError
 from ..files import FileConversation, write_text
-from ..formats import MessageFormat, resolve
+from ..formats import MessageFormat, Problem, resolve
 from ..index import Metrics, RunContext, named
 from ..result import CompactionResult, Step
 from ..run import compact, compact_sync
@@ -49,6 +49,35 @@ _VERBS: Final = {
     "Rewrite": "shortened",
     "Together": "changed together",
 }
+
+
+class _StepReport(TypedDict):
+    """The report on one step, with the fields of `Step`."""
+
+    strategy: str
+    configured: str
+    why: str
+    did: list[dict[str, Any]]  # how many groups the edits of one kind and reason name
+    before: Metrics
+    after: Metrics
+    reached: bool | None
+
+
+class _ConversationReport(TypedDict):
+    """The report on one conversation."""
+
+    where: str
+    id: str
+    outcome: str
+    fits: bool  # with a budget, whether its tokens are within that; else whether no target was missed
+    before: Metrics
+    after: Metrics
+    steps: list[_StepReport]
+    refused: Counter[str]  # by rule
+    failures: list[str]
+    notes: Sequence[str]
+    problems: list[Problem]
+    new_problems: list[str]  # the rules that the result breaks more often than the input
 
 
 @attrs.frozen
@@ -84,7 +113,7 @@ def compact_command(
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     counting, note = options.find_counter(counter)
     target, stream = options.open_output(output)
-    compacted: list[dict[str, Any]] = []
+    compacted: list[_ConversationReport] = []
     with write_text(target) as write:
         for conversation in options.read_input(source):
             with error_context(conversation.where):
@@ -142,7 +171,7 @@ def plan_compaction(
 
 def _compacted(
     conversation: FileConversation, plan: CompactionPlan, counter: TokenCounter, format: MessageFormat
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, _ConversationReport]:
     """Return the conversation's new text, and the report on it."""
     steps: list[Step] = []
     arguments: dict[str, Any] = {
@@ -167,12 +196,7 @@ def _conversation_report(
     *,
     budget: int | None,
     format: MessageFormat,
-) -> dict[str, Any]:
-    """Return the report on one conversation.
-
-    With a budget, it ``fits`` if its tokens are within that; else if no target was missed. ``new_problems`` are the rules that
-    the result breaks more often than the input.
-    """
+) -> _ConversationReport:
     problems = format.validate(result.messages)
     known = Counter(problem.rule for problem in format.validate(conversation.messages))
     return {
@@ -191,8 +215,7 @@ def _conversation_report(
     }
 
 
-def _step_report(step: Step) -> dict[str, Any]:
-    """Return the fields of a step; of its edits, how many groups those of one kind and reason name."""
+def _step_report(step: Step) -> _StepReport:
     groups: Counter[tuple[str, str]] = Counter()
     for edit in step.edits:
         groups[type(edit).__name__, edit.reason] += len(named(edit))
@@ -207,7 +230,7 @@ def _step_report(step: Step) -> dict[str, Any]:
     }
 
 
-def _totals_of(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _totals_of(reports: Sequence[_ConversationReport]) -> dict[str, Any]:
     """Return the sums over the reports on conversations."""
     return {
         "conversations": len(reports),
@@ -234,7 +257,7 @@ def _show_compaction(report: dict[str, Any], stream: TextIO, *, verbose: bool) -
 
     With ``verbose``, one conversation is then shown in detail, and several with a line for each.
     """
-    conversations = report["conversations"]
+    conversations: list[_ConversationReport] = report["conversations"]
     with open_console(stream) as console:
         _show_verdict(console, report)
         if verbose and len(conversations) == 1:
@@ -273,12 +296,12 @@ def _verdict_on_all(totals: dict[str, Any]) -> str:
     return f"{compacted:,} of {totals['conversations']:,} compacted; {over}{problems}"
 
 
-def _row(file: str, one: dict[str, Any]) -> Sequence[str]:
+def _row(file: str, one: _ConversationReport) -> Sequence[str]:
     sizes = f"{one['before'].tokens:,}", f"{one['after'].tokens:,}"
     return short_location(file, one["where"]), one["id"], *sizes, _verdict(one)
 
 
-def _verdict(one: dict[str, Any]) -> str:
+def _verdict(one: _ConversationReport) -> str:
     """Return the outcome, and whether the result is valid, in words."""
     ended = "compacted" if any(step["did"] for step in one["steps"]) else "unchanged"
     if not one["fits"]:
@@ -291,7 +314,7 @@ def _verdict(one: dict[str, Any]) -> str:
     return f"{ended}; {plural(len(one['problems']), 'problem')}, {new}"
 
 
-def _show_one(console: Console, one: dict[str, Any]) -> None:
+def _show_one(console: Console, one: _ConversationReport) -> None:
     sizes = zip(attrs.asdict(one["before"]).items(), attrs.astuple(one["after"]), strict=True)
     rows = [
         (name.replace("_", " "), f"{before:,}", f"{after:,}", percent(after / before) if before else "")
@@ -307,7 +330,7 @@ def _show_one(console: Console, one: dict[str, Any]) -> None:
     _show_remarks(console, one)
 
 
-def _show_remarks(console: Console, one: dict[str, Any]) -> None:
+def _show_remarks(console: Console, one: _ConversationReport) -> None:
     """Print the failures, notes and problems of a conversation, and how much of the user's words its summaries quote."""
     failures = [f"failed: {failure}" for failure in one["failures"]]
     reasons = [f"{step['strategy']}: {each['reason']}" for step in one["steps"] for each in step["did"]]
@@ -315,7 +338,7 @@ def _show_remarks(console: Console, one: dict[str, Any]) -> None:
     print_lines(console, [*quoted, *failures, *one["notes"], *map(str, one["problems"])])
 
 
-def _step_rows(step: dict[str, Any]) -> Iterator[Sequence[str]]:
+def _step_rows(step: _StepReport) -> Iterator[Sequence[str]]:
     """Yield a line for each summary of a step's edits; the step's name and sizes are on the first."""
     before, after = step["before"], step["after"]
     did = [f"{each['groups']:,} {_VERBS[each['edit']]}: {each['reason']}" for each in step["did"]]

@@ -1,6 +1,7 @@
 """The messages in a model's answer, whole or streamed, as the next request repeats them, and the usage that it reports.
 
-Each function takes the JSON values of an answer: the one value of a whole answer, or all events of a stream.
+Each function takes the JSON values of an answer: the one value of a whole answer, or all events of a stream. `StreamedUsage`
+takes them one by one.
 """
 
 from __future__ import annotations

@@ -154,6 +154,6 @@ GEMINI_API: Final = ModelAPI(
     format=gemini,
     key="contents",
     read_beside=("systemInstruction", "system_instruction", "tools"),
-    kept=lambda request: _first(request, "cachedContent", "cached_content") and "cachedContent",
+    kept=lambda request: "cachedContent" if _first(request, "cachedContent", "cached_content") else None,
 )
 BEDROCK_API: Final = ModelAPI(name="converse", format=bedrock, key="messages", read_beside=("system", "toolConfig"))

@@ -219,11 +219,11 @@ class MessageFormat(abc.ABC):
         return shortest
 
     def to_wire(self, raw: Any) -> Any:
-        """Return the raw message as JSON-ready data."""
+        """Return the raw message as JSON-ready data, which may share objects with it."""
         return raw
 
     def from_wire(self, data: Any) -> Any:
-        """Return the raw message that `to_wire` turned into ``data``."""
+        """Return the raw message that `to_wire` turned into ``data``; it may share objects with ``data``."""
         return data
 
     # ------------------------------------------------------------------------ messages that compaction adds

@@ -32,10 +32,7 @@ RepairKind: TypeAlias = Literal["message", "block", "blank", "id", "pair", "join
 
 _ROUNDS: Final = 100  # the maximum number of rounds; ten are rarely needed
 _GONE: Final = object()
-_index: Final[Callable[[_Fault], int]] = attrgetter("index")
 _Change: TypeAlias = tuple[int, Problem]  # the place of a message in the input, and what was changed in it
-
-
 _Place: TypeAlias = tuple[int, Path]  # the place of a message in the draft, and a place in the message
 
 
@@ -52,6 +49,9 @@ class _Fault:
     @property
     def place(self) -> _Place:
         return self.index, self.path
+
+
+_message_of: Final[Callable[[_Fault], int]] = attrgetter("index")
 
 
 @attrs.frozen
@@ -126,7 +126,7 @@ class _Draft:
         """Remove messages, blocks and ids, and write empty texts."""
         ids = [(fields.get("id"), index) for index, fields in enumerate(self._contents)]
         first = {id: index for id, index in reversed(ids) if isinstance(id, str)}
-        for _, of_message in groupby(reversed(faults), key=_index):
+        for _, of_message in groupby(reversed(faults), key=_message_of):
             removed: Path | None = None  # last in this message, with all faults in it; the empty path is the whole message
             for fault in of_message:
                 if removed is not None and fault.path[: len(removed)] == removed:
@@ -191,7 +191,7 @@ class _Draft:
         """Move late results to their calls, add stubs for the other calls, and remove results without a call."""
         late = self._late_results(faults)
         moved = {result: self._value(*result.place) for result in late.values()}
-        for index, of_message in groupby(reversed(faults), key=_index):
+        for index, of_message in groupby(reversed(faults), key=_message_of):
             added: list[Any] = []
             for fault in of_message:
                 call = self._calls.get(fault.place)
@@ -213,7 +213,7 @@ class _Draft:
         """Return the results that come late, by call; of one message the first call is answered first; O(blocks)."""
         late: dict[_Fault, _Fault] = {}
         waiting: defaultdict[str, list[_Fault]] = defaultdict(list)
-        for _, of_message in groupby(faults, key=_index):
+        for _, of_message in groupby(faults, key=_message_of):
             here = list(of_message)
             for fault in here:
                 result = self._results.get(fault.place) if fault.rule != "duplicate-result" else None

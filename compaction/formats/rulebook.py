@@ -22,7 +22,7 @@ _Place: TypeAlias = "Path | Callable[[Fields], Path]"
 
 @attrs.frozen
 class Rule:
-    """One rule of a wire format. ``tests/formats/rule_examples`` has its requirement, scope, source and examples.
+    """One rule of a wire format. ``docs/rules`` shows its requirement, scope and source, with examples.
 
     Args:
         remedy: The correction, as an instruction.
@@ -111,7 +111,10 @@ class RuleBook:
             after = contents[place] if place < len(contents) else None
             if (broken := self.join(before, after)) is not None:
                 rule, side = broken
-                found |= {(at, rule): None for at, of in ((place - 1, "before"), (place, "after")) if side in (of, "both")}
+                if side in ("before", "both"):
+                    found[place - 1, rule] = None
+                if side in ("after", "both"):
+                    found[place, rule] = None
         for index, rule in found:
             at, text = self.joins[rule]
             yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)

@@ -42,7 +42,7 @@ _LONGEST_ANSWER: Final = 16_777_216
 
 def decoder_of(encoding: str) -> Callable[[bytes], bytes] | None:
     """Return a function that decodes a body piece by piece; ``None`` if the encoding is unknown."""
-    name = encoding.strip().lower().replace("x-gzip", "gzip")
+    name = encoding.strip().lower().removeprefix("x-")
     if name in ("", "identity"):
         return lambda data: data
     made = _DECODERS.get(name)

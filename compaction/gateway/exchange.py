@@ -26,7 +26,7 @@ import anyio
 import attrs
 
 from ..tokens import LengthRefusal, Usage
-from .bodies import READABLE
+from .bodies import READABLE, UsageReader
 from .cases import write_case
 from .conversations import ConversationRequest, GatewayConversations, RequestPlan, unchanged
 from .deletion import ConversationDeletion
@@ -138,12 +138,14 @@ class ClientConnection:
         self.status = message.get("status", self.status)
         await self._send(message)
 
-    async def stream(self, answer: UpstreamAnswer) -> None:
-        """Send an upstream's answer chunk by chunk, then close it; `end` ends it for the client."""
+    async def stream(self, answer: UpstreamAnswer, usage: UsageReader | None = None) -> None:
+        """Send an upstream's answer chunk by chunk, then close it; `end` ends it for the client. ``usage`` reads the chunks."""
         try:
             await self.send({"type": "http.response.start", "status": answer.status, "headers": answer_headers(answer.headers)})
             async for chunk in answer.chunks():
                 await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+                if usage is not None:
+                    usage.feed(chunk)
         except NoAnswer as stopped:
             raise AnswerStopped(stopped.why) from stopped
         finally:
@@ -308,10 +310,11 @@ class _ModelExchange:
 
     async def _stream(self, answer: UpstreamAnswer) -> None:
         """Send an answer to the client, read its usage, and record the conversation."""
+        usage = UsageReader(answer.header("content-type"), answer.header("content-encoding"))
         try:
-            await self.client.stream(answer)
+            await self.client.stream(answer, usage)
         finally:
-            self._usage = answer.usage()
+            self._usage = usage.read() if answer.status < 300 else None
             with anyio.CancelScope(shield=True):
                 await self._record()
         await self.client.end()

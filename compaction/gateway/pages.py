@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
@@ -39,8 +39,8 @@ def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]], forget: Call
         "/metrics": lambda now: Response(prometheus_text(now), headers={**_HEADERS, "content-type": _METRICS_TYPE}),
     }
 
-    async def shown(request: Request) -> Response:
-        return answers[request.scope["path"]](await snapshot())
+    async def shown(answer: Callable[[GatewaySnapshot], Response], request: Request) -> Response:
+        return answer(await snapshot())
 
     async def deleted(request: Request) -> Response:
         try:
@@ -53,7 +53,7 @@ def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]], forget: Call
 
     others = [Route(path, unknown) for path in _ICONS]
     others.append(Route("/conversations/{name:path}", deleted, methods=["DELETE"]))
-    return [*(Route(path, shown) for path in sorted(PAGE_PATHS)), *others]
+    return [*(Route(path, partial(shown, answers[path])) for path in sorted(PAGE_PATHS)), *others]
 
 
 def _health(snapshot: GatewaySnapshot) -> dict[str, object]:

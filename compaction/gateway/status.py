@@ -107,9 +107,8 @@ class GatewaySnapshot:
     started_at: float  # in seconds since 1970
     at: float  # the moment
     is_shadow: bool = False  # whether every request is sent unchanged
-    requests: Mapping[tuple[str, int], int] = attrs.field(
-        factory=dict[tuple[str, int], int]
-    )  # by route and the client's status
+    # requests by route and the client's status
+    requests: Mapping[tuple[str, int], int] = attrs.field(factory=dict[tuple[str, int], int])
     passed_through: Mapping[str, int] = attrs.field(factory=dict[str, int])  # requests to a model sent unchanged, by reason
     failures: Mapping[str, int] = attrs.field(factory=dict[str, int])  # by kind; the client got an answer, or the upstream's
     retries: Mapping[str, int] = attrs.field(factory=dict[str, int])  # further requests: ``length``, ``refused`` or ``recall``

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ..tokens import Usage
-from .bodies import Unreadable, UsageReader, decoded
+from .bodies import Unreadable, decoded
 from .headers import RawHeaders
 from .routes import Provider, without_version
 from .settings import GatewaySettings
@@ -73,7 +72,7 @@ class UpstreamRefusal(Exception):
 class UpstreamAnswer:
     """An upstream's answer; whatever reads its body raises `NoAnswer` if that stops before its end.
 
-    Holds state: the bytes of its body that were read before it is sent to the client, and its usage.
+    Holds state: the bytes of its body that were read before it is sent to the client.
     """
 
     def __init__(self, response: ClientResponse) -> None:
@@ -81,7 +80,6 @@ class UpstreamAnswer:
         self.status = response.status
         self.headers: RawHeaders = list(response.raw_headers)
         self.body = bytearray()  # still encoded
-        self._usage = UsageReader(self.header("content-type"), self.header("content-encoding"))
 
     def header(self, name: str) -> str:
         """Return the value of a header; empty if the answer does not have it."""
@@ -116,12 +114,7 @@ class UpstreamAnswer:
         chunk = bytes(self.body) or await self._next()
         while chunk:
             yield chunk
-            self._usage.feed(chunk)
             chunk = await self._next()
-
-    def usage(self) -> Usage | None:
-        """Return the usage in the chunks that were yielded; ``None`` if they have none, or the request failed."""
-        return self._usage.read() if self.status < 300 else None
 
     async def _next(self) -> bytes:
         import aiohttp

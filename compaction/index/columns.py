@@ -137,7 +137,8 @@ class Columns:
 
     def asks_user(self, id: int) -> bool:
         """Return `MessageGroup.asks_user` of a group that calls tools; O(its messages), of which none is read completely."""
-        for read in [self.reads[ordinal] for ordinal in self.grouping.ordinals(id)]:
+        for ordinal in self.grouping.ordinals(id):
+            read = self.reads[ordinal]
             names = [name for _, name, _ in read[2]] if isinstance(read, tuple) else [call.name for call in read.tool_calls()]
             if any(map(asks_user, names)):
                 return True

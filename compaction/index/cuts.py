@@ -201,8 +201,8 @@ class CutPlanner:
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
         # 1 for each piece that is in no cut, and 1 for each of these that is not held either; bytes are searched at C speed
-        self._remains = bytearray(b"\1") * len(pieces.groups)
-        self._stays = self._remains.copy()
+        self._in_view = bytearray(b"\1") * len(pieces.groups)
+        self._staying = self._in_view.copy()
         self._leading = 0  # the number of instructions at the start
         while self._leading < len(pieces.groups) and pieces.is_system(self._leading):
             self._leading += 1
@@ -214,7 +214,7 @@ class CutPlanner:
         """Yield what can be removed from the oldest group of each run of offered groups on, in one walk over the view.
 
         A run ends before a group that stays; groups of several pieces stay here. Of a unit that covers several runs, the groups
-        that cannot be removed from their run stay. Unless ``behind_instructions``, so does the message after an instruction.
+        that cannot be removed from their run stay. If not ``behind_instructions``, the message after an instruction stays, too.
         """
         pieces = self._pieces
         ends = {unit[-1] for unit in units}
@@ -242,14 +242,14 @@ class CutPlanner:
         A unit that cannot be removed yet is held. Each unit joins the blocks that it touches. The whole block is removed if it
         can be; otherwise the unit alone, if it can be, and the others of the block are offered again.
         """
-        self._stays[:] = self._remains  # what an earlier pass held
+        self._staying[:] = self._in_view  # what an earlier pass held
         self._blocks.clear()
-        offered = [left for unit in units if (left := [id for id in unit if self._is_staying(id)])]
+        offered = [left for unit in units if (left := [id for id in unit if self._stays(id)])]
         waiting = [*range(len(offered))][::-1]  # numbers of units, the next one at the end
         while waiting:
             number = waiting.pop()
             block = self._hold(number, offered[number])
-            if self._may_close(block.gaps, self._stays, may_follow):
+            if self._may_close(block.gaps, self._staying, may_follow):
                 leaving = block.units
             elif len(block.units) > 1 and self._may_leave_alone(offered[number], may_follow):
                 leaving = {number}
@@ -259,21 +259,21 @@ class CutPlanner:
                 del self._blocks[gap]
             others = block.units - leaving
             for piece in self._pieces.of_groups([id for each in others for id in offered[each]]):
-                self._stays[piece] = 1
+                self._staying[piece] = 1
             waiting += sorted(others, reverse=True)
             cut = [id for each in sorted(leaving) for id in offered[each]]
             self._leave(cut)
             yield cut
 
-    def _is_staying(self, id: int) -> bool:
+    def _stays(self, id: int) -> bool:
         """Whether the view shows a group and it stays; its pieces do so together."""
         own = self._pieces.of_group.get(id)
-        return own is not None and self._stays[own[0]] == 1
+        return own is not None and self._staying[own[0]] == 1
 
     def _leave(self, ids: Iterable[int]) -> None:
         """Note that groups are in a cut."""
         for piece in self._pieces.of_groups(ids):
-            self._remains[piece] = self._stays[piece] = 0
+            self._in_view[piece] = self._staying[piece] = 0
 
     def _hold(self, number: int, unit: Iterable[int]) -> _Block:
         """Hold a unit, and return its block: the unit and all that it touches, directly or through others.
@@ -287,8 +287,8 @@ class CutPlanner:
         """
         block = _Block({number})
         for piece in self._pieces.of_groups(unit):
-            self._stays[piece] = 0
-            gap = self._stays.rfind(1, 0, piece)
+            self._staying[piece] = 0
+            gap = self._staying.rfind(1, 0, piece)
             for touched in (gap, piece):  # the gap before the piece and that after it, whose number is the piece, become one
                 if (other := self._blocks.get(touched, block)) is not block:
                     block = self._merged(block, other)
@@ -310,11 +310,11 @@ class CutPlanner:
         """Whether a held unit can be removed if all other held pieces stay."""
         own = self._pieces.of_groups(unit)
         for piece in own:
-            self._remains[piece] = 0
-        gaps = {self._remains.rfind(1, 0, piece) for piece in own}
-        may_leave = self._may_close(gaps, self._remains, may_follow)
+            self._in_view[piece] = 0
+        gaps = {self._in_view.rfind(1, 0, piece) for piece in own}
+        may_leave = self._may_close(gaps, self._in_view, may_follow)
         for piece in own:
-            self._remains[piece] = 1
+            self._in_view[piece] = 1
         return may_leave
 
     def _may_close(self, gaps: Iterable[int], left: bytearray, may_follow: _MayFollow) -> bool:

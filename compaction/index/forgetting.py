@@ -36,11 +36,11 @@ class Forgotten:
     def __bool__(self) -> bool:
         return bool(self.ordinals or self.undone)
 
-    def followed(self, source: Sequence[Any]) -> FollowedList:
+    def followed(self, columns: Columns) -> FollowedList:
         """Return the source without the removed messages, as if a host's list lacked them."""
         gone = set(self.ordinals)
-        left = [ordinal for ordinal in range(len(source)) if ordinal not in gone]
-        return FollowedList.of([source[ordinal] for ordinal in left], left)
+        left = [ordinal for ordinal in range(len(columns.source)) if ordinal not in gone]
+        return FollowedList.of(columns, [columns.source[ordinal] for ordinal in left], left)
 
     def marks(self, marks: Marks) -> Marks:
         """Return the marks without the undone summaries; they still end at the same message."""

@@ -73,6 +73,7 @@ class CarriedEdits:
 class FollowedList:
     """The source of a conversation after a host's list was followed; ids and ordinals are those before, unless called new."""
 
+    before: Columns | Sequence[str]  # the columns before, or the keys of the source's messages if only these are stored
     entries: list[SourceEntry]  # the messages up to the last known one; their positions are the new ordinals
     altered: set[int] = attrs.Factory(set[int])  # the ordinals of the messages that changed
     # the messages of summaries that the host changed, by the summary's id
@@ -82,25 +83,26 @@ class FollowedList:
     shown: frozenset[int] = frozenset()  # the ids of the summaries that the list contains
 
     @classmethod
-    def of(cls, given: Iterable[Any], ordinals: Iterable[int | None], altered: Iterable[int] = ()) -> FollowedList:
+    def of(
+        cls, before: Columns | Sequence[str], given: Iterable[Any], ordinals: Iterable[int | None], altered: Iterable[int] = ()
+    ) -> FollowedList:
         """Return a followed list in which each message has one of these ordinals; the shorter decides."""
         entries = [SourceEntry(raw, ordinal, place) for place, (raw, ordinal) in enumerate(zip(given, ordinals, strict=False))]
-        return cls(entries, set(altered), covered=len(entries))
+        return cls(before, entries, set(altered), covered=len(entries))
 
     @property
     def raws(self) -> list[Any]:
         """The messages of ``entries``."""
         return [entry.raw for entry in self.entries]
 
-    def carried_over(self, journal: Iterable[Applied], before: Columns | Sequence[str], now: Columns) -> CarriedEdits:
+    def carried_over(self, journal: Iterable[Applied], now: Columns) -> CarriedEdits:
         """Return which edits can be repeated on the new source.
 
         Args:
             journal: The edits.
-            before: The columns before, or the keys of the source's messages if only these are stored.
             now: The new columns, without edits: the messages of ``entries``, and perhaps later ones.
         """
-        new_ids, changed = self._groups(before, now)
+        before, (new_ids, changed) = self.before, self._groups(now)
         undone: list[Edit] = []
         kept = [left for applied in journal if (left := self._carried(applied, changed, now.format, undone)) is not None]
         if any(each.writes for each in kept):
@@ -115,21 +117,22 @@ class FollowedList:
         kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
         return CarriedEdits(new_ids, kept, undone)
 
-    def _groups(self, before: Columns | Sequence[str], now: Columns) -> tuple[dict[int, int], set[int | None]]:
+    def _groups(self, now: Columns) -> tuple[dict[int, int], set[int | None]]:
         """Return the new id of each group with the same messages as before, and the groups of which a message changed.
 
         New results may have joined a group at its end. Which messages formed a group is not stored: then a group of now, of
         which all messages were there, is taken for one of before.
         """
         entries, group_of = self.entries, now.grouping.group_of
-        grouping = before.grouping if isinstance(before, Columns) else None
+        grouping = self.before.grouping if isinstance(self.before, Columns) else None
         new_ids, changed = dict[int, int](), set[int | None]()
         for place, (_, ordinal, _) in enumerate(entries):
             if ordinal in self.altered:
                 changed.add(entries[group_of[place]].ordinal if grouping is None else grouping.group_of[ordinal])
             if ordinal is not None and group_of[place] == place:
                 members = [entries[each].ordinal for each in now.ordinals(place) if each < len(entries)]
-                if None not in members if grouping is None else members == [*grouping.ordinals(ordinal)]:
+                is_same = None not in members if grouping is None else members == [*grouping.ordinals(ordinal)]
+                if is_same:
                     new_ids[ordinal] = place
         return new_ids, changed
 
@@ -180,8 +183,9 @@ def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedL
     recognized: its messages are new.
     """
     if not verify and has_moved_reminder(columns, given):  # comparing all contents would take twice as long
-        same = [Known((ordinal, 0, 0), group) for ordinal, group in enumerate(columns.grouping.group_of[:-1])]
-        return _merged(columns, given, dict(enumerate(same)), set(), set())
+        group_of = columns.grouping.group_of
+        same = {ordinal: Known((ordinal, 0, 0), group) for ordinal, group in enumerate(group_of) if group != group_of[-1]}
+        return _merged(columns, given, same, set(), set())
     known, hidden = known_messages(columns)
     format = columns.format
 
@@ -244,7 +248,7 @@ def _merged(
         added=sum(entry.ordinal is None for entry in entries),
     )
     edited = {id: [given[place] for place in places] for id, places in summaries.items() if not altered.isdisjoint(places)}
-    return FollowedList(entries, changed, edited, covered, changes, frozenset(summaries))
+    return FollowedList(columns, entries, changed, edited, covered, changes, frozenset(summaries))
 
 
 def _unlisted(columns: Columns, ordinals: Iterable[int], end: int, partial: Collection[int]) -> Iterator[SourceEntry]:
@@ -367,7 +371,7 @@ def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: Mess
     if not ordinals or len(ordinals) <= max(ordinals.values()):
         return None
     changed = [ordinal for place, ordinal in ordinals.items() if place in altered]
-    return FollowedList.of(given, map(ordinals.get, range(max(ordinals) + 1)), changed)
+    return FollowedList.of(fingerprints, given, map(ordinals.get, range(max(ordinals) + 1)), changed)
 
 
 def accounts_for_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat, *, by_id: bool) -> bool:

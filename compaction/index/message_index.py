@@ -61,8 +61,8 @@ class MessageIndex:
     Messages come in by two methods. `_extend` adds messages at the end. `_rebuild` reads all again, and repeats the edits that
     are still allowed: in ``sync`` and ``forget`` if known messages changed (`_adopt_changes`), in ``append`` and ``sync`` if
     new ones show that the detected format is wrong (`_switch_format`), in ``believe`` because other marked messages are then
-    read as summaries, and in ``from_dict``. If the view is then worse than the host's list, that is read without edits
-    (`_start_over`).
+    read as summaries, and in the constructor and ``from_dict``. If the view then breaks more rules than the host's list, the
+    list is read without edits (`_start_over`).
 
     Args:
         messages: The conversation so far, oldest first.
@@ -528,7 +528,7 @@ class MessageIndex:
             return count
         gone = forgotten(self.columns, given)
         if gone:
-            followed = gone.followed(self.columns.source)
+            followed = gone.followed(self.columns)
             self.marks = None if self.marks is None else gone.marks(self.marks)
             self.changes = _UNCHANGED
             self._adopt_changes(followed, followed.raws, gone.kept)
@@ -592,7 +592,8 @@ class MessageIndex:
     ) -> MessageIndex:
         """Return the index that `to_dict` described, or that of a `snapshot`, or raise a `StateError`.
 
-        Pass ``format`` if it is not a built-in one, such as a framework's, or if the saved index had detected its format.
+        Pass ``format`` if it is not a built-in one, such as a framework's, or if the saved index had detected its format; a
+        `snapshot` has its own. The index shares the messages in ``data``, perhaps with another index: do not modify them.
         """
         saved = data if isinstance(data, Saved) else Saved.read(data, format)
         marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, own=saved.own)
@@ -641,16 +642,12 @@ class MessageIndex:
             self._arrived_at = now
 
     def _rebuild(
-        self,
-        messages: NewMessages,
-        journal: Sequence[Applied] = (),
-        followed: FollowedList | None = None,
-        before: Columns | Sequence[str] = (),
+        self, messages: NewMessages, journal: Sequence[Applied] = (), followed: FollowedList | None = None
     ) -> list[Applied]:
         """Read all messages again, with the edits and pins that are still allowed; return the edits that are not.
 
-        Without ``followed``, they are the same messages; ``before`` is that of `FollowedList.carried_over`. Messages after the
-        entries of ``followed`` are new: if one is a late result, its group comes back.
+        Without ``followed``, they are the same messages. Those after its entries are new: if one is a late result, its group
+        comes back.
         """
         columns = self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = editing.Refusals()
@@ -659,19 +656,21 @@ class MessageIndex:
         self._extend(messages)
         if not journal and not self._pinned_ids:
             return []
-        new_ids, known = None, len(messages.raws)
+        new_ids = None
         if followed is not None:
-            carried = followed.carried_over(journal, before, columns)
+            carried = followed.carried_over(journal, columns)
             self._undone += carried.undone
-            journal, new_ids, known = carried.journal, carried.new_ids, len(followed.entries)
+            journal, new_ids = carried.journal, carried.new_ids
         left_out, ids = editing.reapply(columns, journal, new_ids)
         pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and new_ids is None)}
         self._pinned_ids.clear()
         self.pin(sorted(id for id in pinned if columns.exists(id)))
         self._undone += editing.edits_of(left_out)
         self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))
+        if followed is None:
+            return left_out
         count = self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[known:]):
+        for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
             if not columns.is_included(id):
                 editing.restore(columns, id)
         self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
@@ -693,7 +692,7 @@ class MessageIndex:
         ]
         tail = given[followed.covered :]
         messages = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
-        self._rebuild(messages, journal, followed, old)
+        self._rebuild(messages, journal, followed)
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
         with_late_result = set(group_of[len(followed.entries) :])  # the view shows these again
@@ -711,8 +710,8 @@ class MessageIndex:
         self._remember_summaries(self._undone)
         if self._pinned_ids:
             known = {entry.place: entry.ordinal for entry in follow(old, given, verify=False).entries}
-            followed = FollowedList.of(given, map(known.get, range(len(given))))
-            self._rebuild(messages, (), followed, old)
+            followed = FollowedList.of(old, given, map(known.get, range(len(given))))
+            self._rebuild(messages, (), followed)
         else:
             self._rebuild(messages)
 
@@ -744,10 +743,10 @@ class MessageIndex:
         matched = same_beginning(prints, given, self.format)
         followed = None
         if matched < len(prints):
-            followed = follow_saved(prints, given, self.format) or FollowedList.of(given, range(matched))
+            followed = follow_saved(prints, given, self.format) or FollowedList.of(prints, given, range(matched))
         count = len(given) if followed else matched
         known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        self._rebuild(known, saved.journal, followed, prints)
+        self._rebuild(known, saved.journal, followed)
         self._extend(new)

@@ -68,8 +68,10 @@ def _results_by_call(messages: Sequence[Message]) -> dict[int, ToolResultPart]:
         for result in message.tool_results():
             if calls := waiting.get(result.call_id):
                 results[id(calls.pop(0))] = result
-        made = list(message.tool_calls())
-        waiting |= {call.id: [other for other in made if other.id == call.id] for call in made}
+        made: dict[str, list[ToolCallPart]] = {}
+        for call in message.tool_calls():
+            made.setdefault(call.id, []).append(call)
+        waiting |= made
     return results
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from operator import attrgetter
+from operator import attrgetter, gt, lt
 from typing import Any, Final
 
 import attrs
@@ -13,44 +13,43 @@ from ..errors import ConfigurationError
 from ..index import MessageIndex
 from .base import Trigger
 
-
-def _is_limit(trigger: Trigger, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Refuse a limit that is not a whole number >= 0, under the name of the function that the user called."""
-    checked_count(f"{repr(trigger).partition('(')[0]}: the limit", value)
-
-
-_OTHER_MESSAGES: Final = "messages without system messages"
-
 _SIZES: Final[Mapping[str, Callable[[MessageIndex], int]]] = {
     "tokens": attrgetter("tokens"),
     **{unit: attrgetter(f"columns.included.{unit}") for unit in ("messages", "turns", "groups", "bytes")},
-    _OTHER_MESSAGES: lambda index: index.columns.included.messages - index.columns.system_messages,
+    "messages without system messages": lambda index: index.columns.included.messages - index.columns.system_messages,
 }
-"""The sizes of the view by their units; ``index.included`` would return the same, but computes all of them."""
+"""The sizes of the view, as they are called in explanations; ``index.included`` has the same, but computes all of them."""
+
+_SIGNS: Final[Mapping[Callable[[int, int], bool], tuple[str, str]]] = {gt: (">", "<="), lt: ("<", ">=")}
+"""The sign of each comparison if it holds, and if not."""
+
+
+def _is_limit(trigger: _Compared, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Refuse a limit that is not a whole number >= 0, under the name of the function that the user called."""
+    checked_count(f"{trigger.call.partition('(')[0]}: the limit", value)
 
 
 @attrs.frozen(repr=False)
 class _Compared(Trigger):
-    """Fires when a size exceeds a limit, or (``below``) is under it."""
+    """Fires when a comparison of a size with a limit holds."""
 
-    unit: str
+    call: str  # the expression that makes it, with ``{}`` for the limit
+    size: str  # a key of ``_SIZES``
+    compare: Callable[[int, int], bool]  # a key of ``_SIGNS``
     limit: int = attrs.field(validator=_is_limit)
-    below: bool = False
 
     def __call__(self, index: MessageIndex) -> bool:
-        size = _SIZES[self.unit](index)
-        return size < self.limit if self.below else size > self.limit
+        return self.compare(_SIZES[self.size](index), self.limit)
 
     def explain(self, index: MessageIndex) -> str:
-        fires, does_not = ("<", ">=") if self.below else (">", "<=")
-        return f"{self.unit} {_SIZES[self.unit](index):,} {fires if self(index) else does_not} {self.limit:,}"
+        size, (fires, does_not) = _SIZES[self.size](index), _SIGNS[self.compare]
+        return f"{self.size} {size:,} {fires if self.compare(size, self.limit) else does_not} {self.limit:,}"
 
     def token_limit(self, index: MessageIndex) -> int | None:
-        return self.limit if self.unit == "tokens" and not self.below else None
+        return self.limit if (self.size, self.compare) == ("tokens", gt) else None
 
     def __repr__(self) -> str:
-        name = f"{self.unit.split()[0]}_{'below' if self.below else 'exceed'}"
-        return f"{name}({self.limit}{', system=False' if self.unit == _OTHER_MESSAGES else ''})"
+        return self.call.format(self.limit)
 
 
 @attrs.frozen(repr=False)
@@ -81,7 +80,7 @@ def tokens_exceed(tokens: int) -> Trigger:
     >>> tokens_exceed(100)(MessageIndex([{"role": "user", "content": "hi"}], counter="chars/4"))
     False
     """
-    return _Compared("tokens", tokens)
+    return _Compared("tokens_exceed({})", "tokens", gt, tokens)
 
 
 def tokens_below(tokens: int) -> Trigger:
@@ -90,7 +89,7 @@ def tokens_below(tokens: int) -> Trigger:
     Args:
         tokens: The limit, >= 0.
     """
-    return _Compared("tokens", tokens, below=True)
+    return _Compared("tokens_below({})", "tokens", lt, tokens)
 
 
 def messages_exceed(messages: int, *, system: bool = True) -> Trigger:
@@ -109,19 +108,21 @@ def messages_exceed(messages: int, *, system: bool = True) -> Trigger:
     """
     if not isinstance(system, bool):
         raise ConfigurationError(f"messages_exceed(system={system!r}): system must be True or False")
-    return _Compared("messages" if system else _OTHER_MESSAGES, messages)
+    if system:
+        return _Compared("messages_exceed({})", "messages", gt, messages)
+    return _Compared("messages_exceed({}, system=False)", "messages without system messages", gt, messages)
 
 
 def turns_exceed(turns: int) -> Trigger:
     """Fires when the view has more than ``turns`` user turns. O(1)."""
-    return _Compared("turns", turns)
+    return _Compared("turns_exceed({})", "turns", gt, turns)
 
 
 def groups_exceed(groups: int) -> Trigger:
     """Fires when the view has more than ``groups`` groups, system groups included. O(1)."""
-    return _Compared("groups", groups)
+    return _Compared("groups_exceed({})", "groups", gt, groups)
 
 
 def bytes_exceed(bytes: int) -> Trigger:
     """Fires when the texts and media data in the view have more than ``bytes`` UTF-8 bytes. O(1)."""
-    return _Compared("bytes", bytes)
+    return _Compared("bytes_exceed({})", "bytes", gt, bytes)

@@ -12,6 +12,15 @@ from ..index import CutWorth, MessageGroup, MessageIndex, dry_run
 from .base import Trigger
 
 
+@attrs.frozen
+class _Trial:
+    """A cut that was tried and rolled back."""
+
+    cut: CutWorth
+    calls: float  # that its saving lasts
+    in_cache: int  # the tokens of the request without the cut that are in the cache; 0 after its lifetime
+
+
 @attrs.frozen(repr=False)
 class _WorthIt(Trigger):
     """The trigger of `worth_it`. `gateway/economy.py` has another one with the same formula, and says what differs."""
@@ -22,21 +31,21 @@ class _WorthIt(Trigger):
     ttl_seconds: float = attrs.field(kw_only=True, validator=above(0))
 
     def __call__(self, index: MessageIndex) -> bool:
-        cut, calls, in_cache = self._try(index)
-        return cut.pays(calls=calls - 1, cached=self.cached, in_cache=in_cache)
+        trial = self._try(index)
+        return trial.cut.pays(calls=trial.calls - 1, cached=self.cached, in_cache=trial.in_cache)
 
     def explain(self, index: MessageIndex) -> str:
-        cut, calls, in_cache = self._try(index)
-        rewritten = cut.after - cut.kept if in_cache else 0
-        return f"it would save {cut.saved:,} tokens in each of {calls:g} calls, and write {rewritten:,} to the cache again"
+        trial = self._try(index)
+        cut, lasts = trial.cut, f"{trial.calls:g} calls"
+        rewritten = cut.after - cut.kept if trial.in_cache else 0
+        return f"it would save {cut.saved:,} tokens in each of {lasts}, and write {rewritten:,} to the cache again"
 
-    def _try(self, index: MessageIndex) -> tuple[CutWorth, float, int]:
-        """Return the cut, the calls that its saving lasts, and the tokens of the request without it that are in the cache."""
+    def _try(self, index: MessageIndex) -> _Trial:
         with dry_run(self.strategy, index) as dry:
             cut = dry.cut()
             calls: float = self.calls if self.calls is not None else _calls_in(dry.before, index.included_groups) / 2
         has_expired = index.idle_seconds > self.ttl_seconds
-        return cut, calls, 0 if has_expired else cut.before
+        return _Trial(cut, calls, 0 if has_expired else cut.before)
 
     def __repr__(self) -> str:
         return f"worth_it({self.strategy!r}, calls={self.calls}, cached={self.cached!r}, ttl_seconds={self.ttl_seconds!r})"

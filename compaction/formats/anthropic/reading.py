@@ -36,10 +36,11 @@ from ..writing import (
     without_new_blanks,
     written_content,
 )
-from .rules import BOOK, MEDIA_BLOCKS, OF_SYSTEM, block_links, is_server_call, is_server_result
+from .rules import BOOK, MEDIA_BLOCKS, block_links, is_server_call, is_server_result
 
 _OWN_TYPES: Final = {"search_result", "compaction", "fallback", "mcp_tool_listing", "container_upload", "document"}
-_DETECTED_TYPES: Final = OF_SYSTEM | {"tool_use", "tool_result", "redacted_thinking"} | _OWN_TYPES
+_OTHER_TYPES: Final = {"text", "tool_use", "tool_result", "redacted_thinking", "tool_addition", "tool_removal"}
+_DETECTED_TYPES: Final = _OWN_TYPES | _OTHER_TYPES
 """Types of blocks by which the format is detected; types that other formats share are checked more closely."""
 
 

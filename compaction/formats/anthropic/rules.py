@@ -68,7 +68,7 @@ _BLOCKS: Final = Blocks(
 # ------------------------------------------------------------------------ one message, and two neighbours
 
 _ROLES: Final = frozenset({"user", "assistant", "system"})
-OF_SYSTEM: Final = frozenset({"text", "tool_addition", "tool_removal"})
+_OF_SYSTEM: Final = frozenset({"text", "tool_addition", "tool_removal"})
 _REQUIRED: Final[Mapping[str, Mapping[str, type]]] = {
     "text": {"text": str},
     "thinking": {"thinking": str},
@@ -128,7 +128,7 @@ def _block_problems(where: Path, role: str, block: Any) -> Iterator[Finding]:
 
 def _allowed(role: str, kind: str) -> bool:
     if role == "system":
-        return kind in OF_SYSTEM
+        return kind in _OF_SYSTEM
     if role == "assistant":
         return kind != "tool_result" and kind not in MEDIA_BLOCKS.keys() - {"container_upload"}
     return kind != "tool_use" and kind not in THINKING and not is_server_call(kind) and not is_server_result(kind)
@@ -228,9 +228,8 @@ def _unpaired(contents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Find
     for index, fields in enumerate(contents):
         blocks = _blocks_of(fields)
         if fields.get("role") == "user" and any(_result_id(block) is None for block in blocks):
-            for identifier, (place, path) in [
-                (identifier, place) for identifier, places in waiting.items() for place in places
-            ]:
+            missing = [(identifier, place, path) for identifier, calls in waiting.items() for place, path in calls]
+            for identifier, place, path in missing:
                 text = f"the call {identifier!r} has no result when the user speaks again"
                 yield place, (path, "server-call-without-result", text)
                 made.discard(identifier)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import attrs
+import pyarrow as pa
 import pytest
 
 from compaction import last, presets
-from compaction.batch import BatchProgress, Limits, SummarizerDown
+from compaction.batch import BatchProgress, Job, Limits, SummarizerDown
 from compaction.batch.rate_limits import LimitedSummarizer, RateLimiter, find_summarizers, replace_summarizers
 from compaction.batch.report import BatchCounts
+from compaction.batch.table import table_of
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.strategies import Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation, as_strategy
 from compaction.summarizers import CachedSummarizer, FactSummarizer, FirstOf, OpenAISummarizer, Summarizer, SummaryRequest
@@ -378,3 +382,23 @@ def test_summarizers_are_found_and_changed(tmp_path: Path) -> None:
     cached = replace_summarizers(held[1], lambda _: other)
     assert find_summarizers(cached) == [other]
     assert "CachedSummarizer" in repr(cached)
+
+
+def test_each_event_loop_limits_its_own_conversations() -> None:
+    """Threads can share a rate limiter. A conversation never waits for one of another event loop, which could not wake it."""
+    limiter = RateLimiter(Limits(concurrency=2))
+    in_progress: list[float] = []
+
+    class AsksAnotherThread:
+        async def summarize(self, request: SummaryRequest) -> str:
+            in_progress.append(limiter.capacity.borrowed_tokens)
+            if len(in_progress) == 1:
+                await anyio.to_thread.run_sync(compact_a_table)
+            return SUMMARY
+
+    def compact_a_table() -> None:
+        table = pa.table({"messages": [json.dumps(LONG[0]["messages"])]})
+        table_of(Job(summarizing(AsksAnotherThread())), table, on_error="raise", limiter=limiter)
+
+    compact_a_table()
+    assert in_progress == [1, 1]

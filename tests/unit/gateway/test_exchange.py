@@ -9,6 +9,7 @@ import json
 import socket
 import threading
 import tomllib
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -296,3 +297,18 @@ async def test_a_client_that_leaves_cancels_its_request(method: str, path: str, 
             group.cancel_scope.cancel()
         assert await anyio.to_thread.run_sync(closed.wait, 10)
     gc.collect()
+
+
+async def test_a_forwarded_answer_is_neither_decompressed_nor_kept() -> None:
+    """Only an answer of a model is read for its usage; a download of 64 MB of zeros, compressed, takes a few kilobytes."""
+    download = gzip.compress(bytes(64_000_000), 1)
+    with ScriptedUpstream(answer(200, download, content_encoding="gzip")) as upstream:
+        async with in_process(upstream) as client:
+            tracemalloc.start()
+            try:
+                async with client.stream("GET", "/v1/files/f-1/content") as reply:
+                    assert b"".join([piece async for piece in reply.aiter_raw()]) == download
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+    assert peak < 8_000_000

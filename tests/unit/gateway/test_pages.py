@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
-from compaction.gateway.pages import prometheus_text
+from compaction.gateway.pages import PAGE_PATHS, prometheus_text
 from compaction.gateway.status import GatewaySnapshot
 from compaction.gateway.windows import known_prices, known_window
-from tests.support.gateways import CHAT, ScriptedUpstream, chat_reply, in_process, tool_chat
+from tests.support.gateways import CHAT, ScriptedUpstream, chat_reply, client_of, in_process, lifespan, settings_of, tool_chat
 
 
 async def test_the_page_may_run_its_own_script_and_nothing_else() -> None:
@@ -88,3 +90,10 @@ async def test_health_says_how_long_the_gateway_runs() -> None:
             now[0] += 2.34567
             health = (await client.get("/healthz")).json()
     assert (health["status"], health["seconds"], health["shadow"]) == ("ok", 2.346, True)
+
+
+async def test_the_pages_are_served_below_the_path_of_another_application() -> None:
+    """The gateway can be mounted in an ASGI application; the path of a page then begins with the mount's."""
+    async with lifespan(settings_of("http://127.0.0.1:9")) as app, client_of(Starlette(routes=[Mount("/llm", app)])) as client:
+        statuses = {path: (await client.get(f"/llm{path}")).status_code for path in PAGE_PATHS}
+    assert statuses == dict.fromkeys(PAGE_PATHS, 200)

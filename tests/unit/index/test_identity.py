@@ -319,3 +319,26 @@ def test_a_list_accounts_for_the_source_or_not() -> None:
     assert index.accounts_for([*turns(5)[:6], *turns(5)[7:], more], by_id=True)
     assert not index.accounts_for([user("other"), *turns(4)], by_id=True)
     assert index.changes.rewound == ()
+
+
+def test_a_moved_reminder_rewinds_the_whole_group_that_had_it() -> None:
+    """A group of which only a part is in the list is not recognized, so the call before the changed result is new as well."""
+    index = indexed([user("q"), call("a"), result("a"), call("b"), result("b", "found <remember>")])
+    index.sync(rebuilt([*index.source[:-1], result("b", "found"), call("c"), result("c", "found <remember>")]))
+    assert index.changes == HostChanges(rewound=(3, 4))
+    assert [len(group.messages) for group in index.included_groups] == [1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["with its messages", "without its messages"])
+def test_after_a_restart_a_rewritten_group_had_changed_and_grown(stored: bool) -> None:
+    """Only its rewrite is undone; the other edits that were made together with it stay, as if nothing had been stored."""
+    messages = [*turns(1), user("three"), call("a", "b"), result("a", "x"), result("b", "y"), *turns(2)]
+    index = indexed(messages)
+    asked, first, second = index.group(3).messages
+    assert index.apply(Together(Rewrite(3, [asked, first.evolve(text="short"), second]), Drop([1])))
+    saved = json.loads(json.dumps(index.to_dict(messages=stored)))
+    host = rebuilt([*messages[:4], result("a", "changed"), messages[5], result("a", "late"), *messages[6:]])
+    resumed = MessageIndex.from_dict(saved, counter="chars/4")
+    resumed.sync(host)
+    assert resumed.messages() == [host[0], *host[2:]]
+    assert [type(edit) for edit in resumed.undone] == [Rewrite]
