@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any, TypeAlias
+from typing import Any
 
-from benchmarks.rule_pages import examples_of
 from compaction.formats import MessageFormat, resolve
-
-Example: TypeAlias = tuple[str, list[Any], list[Any]]
-
-
-def examples(name: str) -> list[Example]:
-    """Return every rule of a format with its lists, refused and accepted."""
-    return [(rule, entry["refused"], entry["accepted"]) for rule, entry in examples_of(name)["rules"].items()]
 
 
 def rules(format: MessageFormat, messages: list[Any]) -> list[str]:
