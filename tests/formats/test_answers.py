@@ -74,16 +74,13 @@ CITED = events_of(
     grows(0, "text_delta", text="so"),
     grows(0, "citations_delta", citation={"b": 2}),
 )
-CALLS = [
-    {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}} for id, name, arguments in (LOOK, GREP)
-]
+CALLS = [{"id": id, "type": "function", "function": {"name": name, "arguments": text}} for id, name, text in (LOOK, GREP)]
 THOUGHT = {"type": "thinking", "thinking": "so", "signature": "s1"}
 SAYS = {"role": "assistant", "content": "hi"}
 APIS = {api.name: api for api in (ANTHROPIC_API, CHAT_API, RESPONSES_API)}
 ITEM = {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"}
-ITEMS = events_of(
-    *({"type": f"response.{kind}", "response": {"output": out}} for kind, out in (("created", []), ("completed", [ITEM])))
-)
+OUTPUTS = {"response.created": [], "response.completed": [ITEM]}
+ITEMS = events_of(*({"type": kind, "response": {"output": output}} for kind, output in OUTPUTS.items()))
 
 
 @pytest.mark.parametrize(

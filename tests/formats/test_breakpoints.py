@@ -90,11 +90,8 @@ def test_what_has_nothing_to_carry_keeps_its_shape() -> None:
     assert found == [plain[0], {"role": "assistant", "content": [text("A summary.")]}, marked, *given[3:]]
     assert found[0] is plain[0]
     first = user(text("a", HOUR))
-    assert kept([first, SUMMARY, plain[3]], [first, *plain[1:]]) == [
-        first,
-        {**SUMMARY, "content": [text("A summary.")]},
-        plain[3],
-    ]
+    summary = {**SUMMARY, "content": [text("A summary.")]}
+    assert kept([first, SUMMARY, plain[3]], [first, *plain[1:]]) == [first, summary, plain[3]]
 
 
 def test_a_result_in_chat_completions_stays_a_text() -> None:

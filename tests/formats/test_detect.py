@@ -65,10 +65,8 @@ def possible(messages: list[Any]) -> list[str]:
         ([{"type": "configuration_update", "reasoning": {"effort": "low"}}], openai_responses),
         ([{"id": "msg_1"}], openai_responses),
         ([{"id": "msg_1", "type": None}], openai_responses),
-        *(
-            ([answer({"type": kind})], anthropic)
-            for kind in ("compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal")
-        ),
+        *(([answer({"type": kind})], anthropic) for kind in ("compaction", "fallback", "mcp_tool_listing")),
+        *(([answer({"type": kind})], anthropic) for kind in ("tool_addition", "tool_removal")),
     ],
     ids=str,
 )

@@ -164,10 +164,8 @@ def of_pydantic_ai(messages: list[Raw]) -> list[Any]:
     history: list[Any] = []
     for message in messages:
         if message["role"] == "assistant":
-            calls = [
-                parts.ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
-                for call in message.get("tool_calls") or ()
-            ]
+            made = [(call["function"], call["id"]) for call in message.get("tool_calls") or ()]
+            calls = [parts.ToolCallPart(function["name"], function["arguments"], id) for function, id in made]
             history.append(parts.ModelResponse([parts.TextPart(message["content"]), *calls]))
             continue
         part = (

@@ -238,10 +238,8 @@ async def test_reported_usage(asynchronous: bool) -> None:
 @pytest.mark.parametrize("whole", [False, True])
 async def test_usage_of_a_stream(asynchronous: bool, whole: bool) -> None:
     """The usage of a stream is recorded at its end, also if nobody reads on."""
-    events = [
-        {"type": "message_start", "message": {"usage": {"input_tokens": 9_000}}},
-        {"type": "message_delta", "usage": {"output_tokens": 5}},
-    ]
+    begun = {"type": "message_start", "message": {"usage": {"input_tokens": 9_000}}}
+    events = [begun, {"type": "message_delta", "usage": {"output_tokens": 5}}]
     compaction = RequestCompaction(NEVER, counter="chars/4")
     reply = (AwaitedReply if asynchronous else Reply)({}, 200, *events)
     response, _ = await sent(compaction, Request(BODY, stream=True), reply, asynchronous=asynchronous)

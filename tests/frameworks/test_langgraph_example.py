@@ -22,7 +22,7 @@ from tests.frameworks.programs import ROOT, Example
 ASKED = (
     "How do I throw a bottle away?",
     "And the label?",
-    "Where is the next point?",
+    "Where is the point?",
     "Any news?",
     "Who is the mascot?",
     "Thanks!",

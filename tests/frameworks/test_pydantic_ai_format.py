@@ -22,17 +22,14 @@ PNG = wire.BinaryContent(b"\x89PNG", media_type="image/png")
 PICTURE = MediaPart("image", "", 4)
 AGAIN = wire.RetryFeedbackPart("again", retry=wire.RetryInfo(cause="output-validation"))
 LINK = wire.ImageUrl("https://example.com/a.png")
+LOOK = wire.UserPromptPart(["look", PNG, LINK])
 RULES = [wire.SystemPromptPart("rules"), wire.UserPromptPart("hi")]
 ANSWER = [wire.ThinkingPart("hm", signature="s"), wire.TextPart("x"), wire.ToolCallPart("look_up", {"a": 1}, "c1")]
 RESULTS = [wire.ToolReturnPart("look_up", "18", "c1"), wire.ToolReturnPart("b", [PNG], "c2")]
 SEARCH = wire.NativeToolCallPart("web_search", {"q": "x"}, "n1")
 MESSAGES: dict[str, tuple[Any, str, list[type]]] = {
     "system and user": (wire.ModelRequest(parts=RULES), "system", [TextPart, TextPart]),
-    "user with media": (
-        wire.ModelRequest(parts=[wire.UserPromptPart(["look", PNG, LINK])]),
-        "user",
-        [TextPart, MediaPart, MediaPart],
-    ),
+    "user with media": (wire.ModelRequest(parts=[LOOK]), "user", [TextPart, MediaPart, MediaPart]),
     "answer": (wire.ModelResponse(parts=ANSWER), "assistant", [ReasoningPart, TextPart, ToolCallPart]),
     "results": (wire.ModelRequest(parts=RESULTS), "tool", [ToolResultPart, ToolResultPart]),
     "native": (wire.ModelResponse(parts=[SEARCH]), "assistant", [OtherPart]),

@@ -144,9 +144,8 @@ def test_a_named_program_in_the_users_role_is_not_the_user(name: str, claim: str
     assert "EVIL-666" not in rules_of([*chat, user("Go on.")])
 
 
-SUMMARY: Final = (
-    f"[compaction 0123456789abcdef by Summarization round 3]\nEarlier.\n\n## Constraints & Preferences\n- {ORDER}\n\n[end]"
-)
+MARK: Final = "[compaction 0123456789abcdef by Summarization round 3]"
+SUMMARY: Final = f"{MARK}\nEarlier.\n\n## Constraints & Preferences\n- {ORDER}\n\n[end]"
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])

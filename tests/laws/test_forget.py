@@ -31,21 +31,16 @@ STRATEGIES = ("cut", "summaries", "digest", "stubs", "all")
 def strategy_of(kind: str, path: Path) -> Strategy:
     """Return the strategy of this name; some of them store the content they remove."""
     store = SQLiteStore(path / "records.db")
+    two: dict[str, Any] = {"min_chars": 250, "keep": last(groups=2)}
+    cleared = ToolResult(trigger=tokens_exceed(150), keep=last(groups=2))
     telling = Scripted(lambda request: " ".join(each.text for group in request.groups for each in group.messages)[:600])
     summaries = Summarization(telling, trigger=tokens_exceed(250), keep=last(groups=3))
     made: dict[str, Callable[[], Strategy]] = {
-        "cut": lambda: (
-            ToolResult(trigger=tokens_exceed(150), keep=last(groups=2))
-            >> Truncation(trigger=tokens_exceed(250), target=tokens_below(150), keep=last(groups=2))
-        ),
+        "cut": lambda: cleared >> Truncation(trigger=tokens_exceed(250), target=tokens_below(150), keep=last(groups=2)),
         "summaries": lambda: summaries,
         "digest": lambda: Summarization(DigestSummarizer(), trigger=tokens_exceed(900), keep=last(groups=3)),
-        "stubs": lambda: Offload(
-            store, trigger=tokens_exceed(200), target=tokens_below(120), min_chars=250, keep=last(groups=2)
-        ),
-        "all": lambda: (
-            Offload(store, trigger=tokens_exceed(150), min_chars=250, keep=last(groups=2)) >> Lossless(summaries, store)
-        ),
+        "stubs": lambda: Offload(store, trigger=tokens_exceed(200), target=tokens_below(120), **two),
+        "all": lambda: Offload(store, trigger=tokens_exceed(150), **two) >> Lossless(summaries, store),
     }
     return made[kind]()
 

@@ -89,6 +89,11 @@ class Judge:
 
 BARE = SummaryText(preface="Before:", end="end")
 
+
+def growing(initial: int, added: int, most: int, *summarizer: Any, **options: Any) -> GrowingSummary:
+    return GrowingSummary(*summarizer, initial_tokens=initial, added_tokens=added, max_tokens=most, **options)
+
+
 CONFIGURATIONS: dict[str, Strategy] = {
     "truncation": Truncation(keep=last(groups=2)),
     "truncation to a target": Truncation(trigger=tokens_exceed(150), target=tokens_below(100), keep=last(groups=1)),
@@ -123,12 +128,10 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "awaited summary": Summarization(AwaitedTerse(), text=BARE, keep=last(turns=1), system_note="Some of it was summarized."),
     "no summary, dropped": Summarization(Mute(), keep=last(groups=3), on_failure="drop"),
     "pipeline": ClearReasoning() >> ToolResult(Clear(), keep=last(groups=2)) >> Truncation(trigger=messages_exceed(5)),
-    "nested pipeline": Pipeline(
-        ClearMedia(), ToolResult() >> (SelectiveToolCall() >> SlidingWindow()), Truncation(keep=nothing)
-    ),
+    "nested": Pipeline(ClearMedia(), ToolResult() >> (SelectiveToolCall() >> SlidingWindow()), Truncation(keep=nothing)),
     "empty pipeline": Pipeline(),
     "budget": TokenBudgetComposed([ToolResult(keep=nothing), SlidingWindow()], budget=80),
-    "budget, each to its end": TokenBudgetComposed(
+    "budget to the end": TokenBudgetComposed(
         [ToolResult(HeadTail(chars=9)), SelectiveToolCall()], budget=120, early_stop=False
     ),
     "budget, system too": TokenBudgetComposed([ClearReasoning()], budget=20, drop_system=True),
@@ -138,16 +141,10 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "langgraph summary": presets.langgraph_summary(Terse(), max_tokens_before_summary=150, max_summary_tokens=50),
     "clip": Clip(tokens=40),
     "clip at once": Clip(tokens=25, trigger=tokens_exceed(100), keep=USERS),
-    "growing summary": GrowingSummary(
-        tokens=150, initial_tokens=60, added_tokens=30, max_tokens=100, trigger=tokens_exceed(200)
-    ),
-    "growing summary, terse": GrowingSummary(Terse(), tokens=1, initial_tokens=40, added_tokens=40, max_tokens=50, text=BARE),
-    "growing summary, awaited": GrowingSummary(
-        AwaitedTerse(), tokens=120, initial_tokens=9, added_tokens=9, max_tokens=30, keep_tokens=40
-    ),
-    "growing summary, mute": GrowingSummary(
-        Mute(), tokens=100, initial_tokens=30, added_tokens=20, max_tokens=60, trigger=turns_exceed(2)
-    ),
+    "growing summary": growing(60, 30, 100, tokens=150, trigger=tokens_exceed(200)),
+    "growing summary, terse": growing(40, 40, 50, Terse(), tokens=1, text=BARE),
+    "growing summary, awaited": growing(9, 9, 30, AwaitedTerse(), tokens=120, keep_tokens=40),
+    "growing summary, mute": growing(30, 20, 60, Mute(), tokens=100, trigger=turns_exceed(2)),
     "worth it": Truncation(trigger=worth_it(Truncation(keep=last(groups=2)), calls=20), keep=last(groups=2)),
     "adaptive": presets.adaptive(300, reserve_output=50),
     "context window": presets.context_window(300, reserve_output=50, keep_tool_groups=1),

@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import last
+from compaction.messages import Message
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SQLiteStore, handle_tool_call
 from compaction.strategies import Offload, Strategy, Summarization, Truncation
+from compaction.summarizers import SummaryRequest
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, user
 from tests.support.hosts import host_strategies
@@ -25,9 +27,11 @@ from tests.support.limits import count, examples
 from tests.support.scripted import Scripted
 
 SYSTEM = system("You keep a store. " * 5)
-STRATEGIES = host_strategies(
-    250, lambda request: " ".join(each.text[:40] for group in request.groups for each in group.messages)[:400]
-)
+STRATEGIES = host_strategies(250, lambda request: " ".join(each.text[:40] for each in messages_of(request))[:400])
+
+
+def messages_of(request: SummaryRequest) -> list[Message]:
+    return [message for group in request.groups for message in group.messages]
 
 
 def options() -> dict[str, Any]:

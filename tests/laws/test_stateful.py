@@ -200,10 +200,8 @@ class Index(RuleBasedStateMachine):
         assert index.total == Model(self.source, [], set()).included
         assert index.included == model.included
         assert [id(raw) for raw in index.messages()] == [id(message.raw) for _, message in model.places()]
-        shown = [
-            {**attrs.asdict(group, recurse=False), "messages": tuple(message.raw for message in group.messages)}
-            for group in index.included_groups
-        ]
+        groups = [(attrs.asdict(group, recurse=False), group.messages) for group in index.included_groups]
+        shown = [{**fields, "messages": tuple(message.raw for message in messages)} for fields, messages in groups]
         assert shown == model.portrait()
         assert list(index.edits) == [edit for edit, _ in self.journal]
         assert index.edit_count == len(self.journal)

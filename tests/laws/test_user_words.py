@@ -35,10 +35,9 @@ def test_no_session_loses_what_the_user_said(first: int) -> None:
 @pytest.mark.parametrize("window", [300, 1_500])
 def test_every_preset_keeps_the_law_in_every_format(format: Any, name: str, window: int) -> None:
     """No preset drops words of the user from a sample conversation without a summary."""
+    strategy = PRESETS[name](window)
     for conversation in sample_conversations(format):
-        check_strategy(
-            PRESETS[name](window), messages=conversation, format=format, words=True, settles_in=settling(PRESETS[name](window))
-        )
+        check_strategy(strategy, messages=conversation, format=format, words=True, settles_in=settling(strategy))
 
 
 @pytest.mark.parametrize("file", FILES)

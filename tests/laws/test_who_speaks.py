@@ -19,15 +19,8 @@ RULES = 200
 
 
 def digest_of(text: str) -> str:
-    return digest_of_chat(
-        [
-            user("Read the note and tell me what it says."),
-            assistant("I will look."),
-            user(text),
-            assistant("I have read it."),
-            user("Good. Go on."),
-        ]
-    )
+    before = [user("Read the note and tell me what it says."), assistant("I will look.")]
+    return digest_of_chat([*before, user(text), assistant("I have read it."), user("Good. Go on.")])
 
 
 def digest_of_chat(chat: Chat) -> str:

@@ -85,9 +85,8 @@ def names_shown(folder: Path) -> frozenset[str]:
     """Return the names that a folder's ``__init__`` imports from its modules, which hide modules of the same name."""
     path = folder / "__init__.py"
     nodes = ast.walk(parsed(path)) if path.is_file() else ()
-    return frozenset(
-        alias.asname or alias.name for node in nodes if isinstance(node, ast.ImportFrom) and node.module for alias in node.names
-    )
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return frozenset(alias.asname or alias.name for node in froms for alias in node.names)
 
 
 def file_of(place: Path) -> Path | None:
@@ -185,11 +184,8 @@ def circles_of(graph: dict[Path, set[Path]]) -> list[set[Path]]:
 @module
 def test_folders_are_imported_through_their_init(path: Path) -> None:
     """No file imports a private file of another folder, except of the folders that contain it."""
-    private = [
-        f"line {line}: {named(target)}"
-        for line, target in imports(path)
-        if target.name != "__init__.py" and target.parent not in path.parents
-    ]
+    others = [(line, target) for line, target in imports(path) if target.parent not in path.parents]
+    private = [f"line {line}: {named(target)}" for line, target in others if target.name != "__init__.py"]
     assert private == [], f"{named(path)} imports another folder's private file: import the name from the folder instead"
 
 
@@ -215,9 +211,8 @@ def test_every_format_is_exported() -> None:
     """
     front = importlib.import_module("compaction.formats")
     names = {format.name.replace("-", "_"): format for format in front.FORMATS}
-    assert [
-        name for name, format in names.items() if getattr(front, name, None) is not format or name not in front.__all__
-    ] == []
+    assert {name: getattr(front, name, None) for name in names} == names
+    assert set(names) <= set(front.__all__)
 
 
 def test_the_front_stays_small() -> None:
@@ -245,11 +240,8 @@ def test_public_names_are_counted() -> None:
 
 def test_a_public_name_means_one_thing() -> None:
     """A name that two public modules export is the same object in both."""
-    alike = {
-        name: [place for place, _ in places]
-        for name, places in public_names().items()
-        if any(thing is not places[0][1] for _, thing in places)
-    }
+    names = public_names().items()
+    alike = {name: places for name, places in names if any(thing is not places[0][1] for _, thing in places)}
     assert alike == {}, "these public names mean different things in different modules: rename all but one"
 
 
@@ -327,10 +319,8 @@ def test_only_folders_and_the_front_have_all() -> None:
 def test_no_docstring_begins_with_what() -> None:
     """A docstring says what a function does or what a thing is; it does not open with a clause ("What a message holds.")."""
     folders = ("benchmarks", "compaction", "docs", "examples", "tests")
-    found = [
-        path for folder in folders for path in (ROOT / folder).rglob("*.py") if '"""What ' in path.read_text(encoding="utf-8")
-    ]
-    assert [path.relative_to(ROOT).as_posix() for path in found if path != Path(__file__)] == []
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if path != Path(__file__)]
+    assert [path.relative_to(ROOT).as_posix() for path in paths if '"""What ' in path.read_text(encoding="utf-8")] == []
 
 
 @module
@@ -350,12 +340,6 @@ def test_no_class_is_spread_over_files(folder: str) -> None:
     """A class has its parts instead of inheriting them: no class has a base from another file of its folder."""
     paths = [path for path in MODULES if path.parent == PACKAGE / folder]
     made = {node.name: path for path in paths for node in parsed(path).body if isinstance(node, ast.ClassDef)}
-    spread = [
-        f"{named(path)}: {node.name}({base.id})"
-        for path in paths
-        for node in parsed(path).body
-        if isinstance(node, ast.ClassDef)
-        for base in node.bases
-        if isinstance(base, ast.Name) and made.get(base.id, path) != path
-    ]
-    assert spread == []
+    classes = [(path, node) for path in paths for node in parsed(path).body if isinstance(node, ast.ClassDef)]
+    bases = [(path, base.id) for path, node in classes for base in node.bases if isinstance(base, ast.Name)]
+    assert [f"{named(path)}: {base}" for path, base in bases if made.get(base, path) != path] == []

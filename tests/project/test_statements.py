@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from math import isqrt
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -79,12 +80,10 @@ def test_what_judges_languages_without_examples_trains_nothing(language: str) ->
     assert is_new([sentence for _, sentence in judging], language)
 
 
-def measured(
-    kinds: tuple[str, ...],
-    languages: str,
-    measure: Callable[[Sequence[float], Sequence[bool]], float],
-    sentences: Sequence[Example] = (),
-) -> float:
+Measure: TypeAlias = Callable[[Sequence[float], Sequence[bool]], float]
+
+
+def measured(kinds: tuple[str, ...], languages: str, measure: Measure, sentences: Sequence[Example] = ()) -> float:
     """Return the mean of a measure over languages, measured on these sentences, or on those of `judging`."""
     values: list[float] = []
     for language in languages.split():

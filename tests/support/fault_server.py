@@ -62,11 +62,8 @@ def compacted(*beside: dict[str, Any], content: str | None = None) -> Answer:
             for item in said
             if isinstance(item["content"], str)
         ]
-        item = {
-            "id": f"cmp_{digest}",
-            "type": "compaction",
-            "encrypted_content": f"gAAAAA{digest}" if content is None else content,
-        }
+        secret = f"gAAAAA{digest}" if content is None else content
+        item = {"id": f"cmp_{digest}", "type": "compaction", "encrypted_content": secret}
         usage = {"input_tokens": 42897, "input_tokens_details": {"cached_tokens": 12000}, "output_tokens": 12000}
         details = {"output_tokens_details": {"reasoning_tokens": 64}, "total_tokens": 54897}
         output = [*users, *beside, item]
@@ -74,11 +71,6 @@ def compacted(*beside: dict[str, Any], content: str | None = None) -> Answer:
         answer(200, {**answered, "usage": {**usage, **details}})(handler, got)
 
     return give
-
-
-def echo() -> Answer:
-    """A completion that repeats the last message of its request."""
-    return lambda handler, got: reply(text_of(got.json))(handler, got)
 
 
 def body(content: Any) -> Answer:

@@ -93,9 +93,8 @@ def request_of(messages: list[Any], path: str = CHAT, *, id: str | None = None, 
 
 def turn_of(session: str, **fields: Any) -> ConversationTurn:
     """A turn of the conversation with this name, for a request with these fields."""
-    return ConversationTurn(
-        request=request_of([], **fields), session=CompactionSession(Pipeline(), id=session), window=9_000, tokens=700
-    )
+    named = CompactionSession(Pipeline(), id=session)
+    return ConversationTurn(request=request_of([], **fields), session=named, window=9_000, tokens=700)
 
 
 def settings_of(url: str, **options: Any) -> GatewaySettings:

@@ -12,7 +12,7 @@ import attrs
 import pytest
 from hypothesis import strategies as st
 
-from compaction import MessageIndex, presets
+from compaction import presets
 from compaction.formats import FORMATS, MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.index.marks import marked
 from compaction.messages import Message
@@ -134,10 +134,6 @@ _FIELDS: Final = (
 Ids: TypeAlias = Callable[[], str]
 
 
-def indexed(messages: list[Any], format: MessageFormat) -> MessageIndex:
-    return MessageIndex(messages, counter="chars/4", format=format)
-
-
 def junk(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Values of any shape, with the fields that formats read and values that those fields may have."""
     return st.recursive(
@@ -193,9 +189,8 @@ def anthropic_conversations(draw: st.DrawFn) -> list[Raw]:
     if draw(st.booleans()):
         messages.append({"role": "user", "content": draw(WORDS)})
         left = draw(PENDING)
-        messages += _anthropic_calls(draw, False, lambda: f"toolu_{next(numbers)}", words=False)[
-            : 1 if left == "no results" else 2
-        ]
+        calls = _anthropic_calls(draw, False, lambda: f"toolu_{next(numbers)}", words=False)
+        messages += calls[: 1 if left == "no results" else 2]
         if left == "one result":
             messages[-1] = {**messages[-1], "content": messages[-1]["content"][:1]}
     return messages
@@ -235,10 +230,8 @@ def _anthropic_program(draw: st.DrawFn, thinks: bool, ids: Ids) -> list[Raw]:
     made = {"caller": {"type": "code_execution_20250825", "tool_id": f"srv{name}"}}
     error = {"type": "code_execution_tool_result_error", "error_code": "unavailable"}
     ran = {"type": "code_execution_tool_result", "tool_use_id": f"srv{name}", "content": error}
-    calls: list[Raw] = [
-        {"type": "tool_use", "id": each, "name": "look", "input": {}, **made}
-        for each in (name, *[ids()] * draw(st.integers(0, 1)))
-    ]
+    names = (name, *[ids()] * draw(st.integers(0, 1)))
+    calls: list[Raw] = [{"type": "tool_use", "id": each, "name": "look", "input": {}, **made} for each in names]
     steps = [([*_thoughts(draw, thinks), run, calls[0]], name), *[([call], str(call["id"])) for call in calls[1:]]]
     last = ids()
     steps.append(([ran, {"type": "tool_use", "id": last, "name": "look", "input": {}}], last))
@@ -267,9 +260,8 @@ def responses_conversations(draw: st.DrawFn) -> list[Raw]:
     for _ in range(draw(st.integers(1, 6))):
         picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"}
         words = {"type": "input_text", "text": draw(WORDS)}
-        items.append(
-            {"type": "message", "role": "user", "content": draw(st.sampled_from([draw(WORDS), [words], [words, picture]]))}
-        )
+        said = draw(st.sampled_from([draw(WORDS), [words], [words, picture]]))
+        items.append({"type": "message", "role": "user", "content": said})
         if draw(st.integers(0, 5)) == 5:
             items.append({"type": "message", "role": "user", "content": _marked(draw)})
         if draw(st.integers(0, 9)) == 9:
@@ -460,18 +452,8 @@ def _converse_calls(draw: st.DrawFn, thinks: bool, numbers: count[int], words: b
 def _converse_result(draw: st.DrawFn, id: str) -> Raw:
     text, data = {"text": draw(LONG)}, {"json": {"rows": [1, 2], "note": draw(LONG)}}
     image = {"image": {"format": "png", "source": {"bytes": "AAAA"}}}
-    content, status = draw(
-        st.sampled_from(
-            [
-                ([text], {}),
-                ([data], {}),
-                ([text, image], {"status": "success"}),
-                ([image], {}),
-                ([], {}),
-                ([text], {"status": "error"}),
-            ]
-        )
-    )
+    said = [([text, image], {"status": "success"}), ([text], {"status": "error"})]
+    content, status = draw(st.sampled_from([*said, *((content, {}) for content in ([text], [data], [image], list[Raw]()))]))
     return {"toolResult": {"toolUseId": id, "content": content, **status}}
 
 
