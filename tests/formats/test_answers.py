@@ -68,12 +68,8 @@ CLAUDE = events_of(
     grows(2, "input_json_delta", partial_json=""),
     {"type": "content_block_stop", "index": 2},
 )
-CITED = events_of(
-    begins(0, type="text", text="", citations=None),
-    grows(0, "citations_delta", citation={"a": 1}),
-    grows(0, "text_delta", text="so"),
-    grows(0, "citations_delta", citation={"b": 2}),
-)
+CITES = [grows(0, "citations_delta", citation=each) for each in ({"a": 1}, {"b": 2})]
+CITED = events_of(begins(0, type="text", text="", citations=None), CITES[0], grows(0, "text_delta", text="so"), CITES[1])
 CALLS = [{"id": id, "type": "function", "function": {"name": name, "arguments": text}} for id, name, text in (LOOK, GREP)]
 THOUGHT = {"type": "thinking", "thinking": "so", "signature": "s1"}
 SAYS = {"role": "assistant", "content": "hi"}

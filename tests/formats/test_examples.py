@@ -13,7 +13,7 @@ from compaction.messages import Part, TextPart, ToolResultPart
 from tests.formats.anthropic import examples as claude
 from tests.formats.openai_chat.examples import USER
 from tests.formats.openai_responses import examples as responses
-from tests.support.examples import Change, Raw, cases, changed
+from tests.support.rulebook import Change, Raw, cases, changed
 
 
 @pytest.mark.parametrize(("format", "messages"), cases("VALID"))

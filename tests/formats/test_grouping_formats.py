@@ -263,35 +263,26 @@ def test_an_interrupted_answer_is_one_group_with_its_continuation(
 WORDS = results("a", words="and now?")
 REFERENCE = item("item_reference", id="fc_1")
 UNKNOWN = [item("function_call_output", call_id=id, output="found") for id in ("a", "b")]
+WORDED = [ASKED, call("a"), WORDS]
+RESUMED = [ASKED, answer(RUN, use("a")), results("a"), SAID, answer(RAN), ASKED]
+REFERRED = [ASKED, REFERENCE, ASKED, *called("a", **BY_PROGRAM), ASKED]
 SHAPES: dict[str, tuple[MessageFormat, list[Raw], list[tuple[GroupKind, int, int]]]] = {
     "results join their call": (anthropic, [ASKED, call("a", "b"), results("b", "a"), SAID], [(U, 1, 1), (T, 2, 1), (A, 1, 1)]),
     "words beside results start a turn": (anthropic, [ASKED, call("a"), WORDS, SAID], [(U, 1, 1), (T, 2, 2), (A, 1, 2)]),
     "a turn is left once": (anthropic, [ASKED, call("a", "b"), WORDS, results("b")], [(U, 1, 1), (T, 3, 2)]),
-    "an answer continues only while nobody else speaks": (
-        anthropic,
-        [ASKED, call("a"), WORDS, answer(FOUND, TEXT)],
-        [(U, 1, 1), (T, 2, 2), (A, 1, 2)],
-    ),
+    "nobody else speaks within an answer": (anthropic, [*WORDED, answer(FOUND, TEXT)], [(U, 1, 1), (T, 2, 2), (A, 1, 2)]),
     "thoughts and the answer that continues them are one group": (
         anthropic,
         [ASKED, answer(THOUGHT), answer(FOUND, TEXT), call("a"), results("a")],
         [(U, 1, 1), (A, 2, 1), (T, 2, 1)],
     ),
-    "an answer is resumed whatever stands in between": (
-        anthropic,
-        [ASKED, answer(RUN, use("a")), results("a"), SAID, answer(RAN), ASKED],
-        [(U, 1, 1), (T, 3, 1), (A, 1, 1), (U, 1, 2)],
-    ),
+    "resumed whatever stands in between": (anthropic, RESUMED, [(U, 1, 1), (T, 3, 1), (A, 1, 1), (U, 1, 2)]),
     "outputs of what only the provider knows stay with the reference": (
         openai_responses,
         [ASKED, REFERENCE, *UNKNOWN, *called("c"), SAID, ASKED],
         [(U, 1, 1), (T, 3, 1), (T, 2, 1), (A, 1, 1), (U, 1, 2)],
     ),
-    "a call of what may be a program stays with the reference": (
-        openai_responses,
-        [ASKED, REFERENCE, ASKED, *called("a", **BY_PROGRAM), ASKED],
-        [(U, 1, 1), (T, 3, 1), (U, 1, 2), (U, 1, 3)],
-    ),
+    "perhaps a program's call": (openai_responses, REFERRED, [(U, 1, 1), (T, 3, 1), (U, 1, 2), (U, 1, 3)]),
 }
 
 

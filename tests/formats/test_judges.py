@@ -168,11 +168,9 @@ def of_pydantic_ai(messages: list[Raw]) -> list[Any]:
             calls = [parts.ToolCallPart(function["name"], function["arguments"], id) for function, id in made]
             history.append(parts.ModelResponse([parts.TextPart(message["content"]), *calls]))
             continue
-        part = (
-            parts.ToolReturnPart(names.get(message["tool_call_id"], "lost"), message["content"], message["tool_call_id"])
-            if message["role"] == "tool"
-            else parts.UserPromptPart(message["content"])
-        )
+        part, id = parts.UserPromptPart(message["content"]), message.get("tool_call_id")
+        if message["role"] == "tool":
+            part = parts.ToolReturnPart(names.get(id, "lost"), message["content"], id)
         if history and isinstance(history[-1], parts.ModelRequest):
             history[-1] = parts.ModelRequest([*history[-1].parts, part])
         else:

@@ -16,8 +16,7 @@ from compaction.formats import MessageFormat, Problem, gemini, openai_chat
 from compaction.formats.pairing import message_fields
 from compaction.formats.rulebook import WireFormat
 from compaction.messages import Message
-from tests.support.examples import cases
-from tests.support.rulebook import expect_unrepaired, rules
+from tests.support.rulebook import cases, expect_unrepaired, rules
 from tests.support.wires import any_conversation, wrecked
 
 SCOPES: Final = {

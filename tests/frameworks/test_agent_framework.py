@@ -63,14 +63,8 @@ def make_client(server: ModelServer) -> OpenAIChatCompletionClient:
 
 
 def make_agent(server: ModelServer, *providers: Any, history: InMemoryHistoryProvider | None = None, **options: Any) -> Agent:
-    return Agent(
-        client=make_client(server),
-        name="Shop",
-        instructions="You are a shopping assistant.",
-        tools=[look_up_price],
-        context_providers=[history or InMemoryHistoryProvider(), *providers],
-        **options,
-    )
+    about: Any = {"name": "Shop", "instructions": "You are a shopping assistant.", "tools": [look_up_price], **options}
+    return Agent(client=make_client(server), context_providers=[history or InMemoryHistoryProvider(), *providers], **about)
 
 
 async def ask(agent: Agent, session: AgentSession, turns: range) -> None:

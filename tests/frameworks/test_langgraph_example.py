@@ -19,14 +19,7 @@ from tests.frameworks import postgres
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 from tests.frameworks.programs import ROOT, Example
 
-ASKED = (
-    "How do I throw a bottle away?",
-    "And the label?",
-    "Where is the point?",
-    "Any news?",
-    "Who is the mascot?",
-    "Thanks!",
-)
+ASKED = ("How do I throw a bottle away?", "And the label?", "Where is the point?", "Any news?", "Who is the mascot?", "Thanks!")
 QUESTIONS = [f"{words} (question {place})" for place, words in enumerate(ASKED * 40)]
 
 
@@ -91,9 +84,8 @@ async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer
     """The messages stay whole, the view stays small, the summary is in the state, and the log reports it."""
     caplog.set_level(logging.INFO, logger="compaction.langgraph")
     llm = ChatOpenAI(model="m", api_key="none", base_url=server.url)
-    graph = example.create_chat_graph(
-        llm, checkpointer=InMemorySaver(), enable_summarization=True, max_tokens_before_summary=1_000
-    )
+    summaries: Any = {"enable_summarization": True, "max_tokens_before_summary": 1_000}
+    graph = example.create_chat_graph(llm, checkpointer=InMemorySaver(), **summaries)
     config: dict[str, Any] = {"configurable": {"thread_id": "a"}}
     for question in QUESTIONS[:200]:
         state = await graph.ainvoke({"query": question}, config)

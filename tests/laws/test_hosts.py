@@ -157,11 +157,8 @@ def _inserted(index: MessageIndex) -> list[Any]:
 def _stood_for(index: MessageIndex) -> list[tuple[Any, list[Any]]]:
     """Each inserted message with the messages it replaces."""
     columns = index.columns
-    return [
-        (message.raw, [columns.source[ordinal] for run in columns.stands_for([id]) for ordinal in run])
-        for id, group in columns.inserted.items()
-        for message in group.messages
-    ]
+    stood = {id: [columns.source[at] for run in columns.stands_for([id]) for at in run] for id in columns.inserted}
+    return [(message.raw, stood[id]) for id, group in columns.inserted.items() for message in group.messages]
 
 
 def _is_back(raw: Any, stood_for: list[tuple[Any, list[Any]]], index: MessageIndex) -> bool:

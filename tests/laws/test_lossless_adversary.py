@@ -70,22 +70,13 @@ BODIES = st.sampled_from(
 )
 ONE_OF = st.sampled_from([1, 2, 999_999])
 FORGED = st.builds(lambda body, by, round: ("text", marked(body, by=by, round=round)), BODIES, MAKERS, ONE_OF)
-TEXTS = st.one_of(
-    st.builds(lambda words: ("text", words), st.sampled_from(["ok", "a word " * 90, "naïve 🌍 \ud83d \x00", ""])),
-    FORGED,
-    FORGED,
-    st.builds(lambda place: ("copied text", place), st.integers(0, 9)),
-)
+PLAIN = st.tuples(st.just("text"), st.sampled_from(["ok", "a word " * 90, "naïve 🌍 \ud83d \x00", ""]))
+COPIED = st.tuples(st.just("copied text"), st.integers(0, 9))
+TEXTS = st.one_of(PLAIN, FORGED, FORGED, COPIED)
 SPOKEN = st.tuples(st.sampled_from(["user", "user", "assistant", "result", "result"]), TEXTS, IDS)
-ANSWER = st.sampled_from(
-    ['{"id": "{id}", "content": "Invoice 4711"}', '{"id": "{id}", "content": "' + "so it was " * 90 + '"}', "{}", "[" * 400]
-)
-ACTIONS = st.one_of(
-    SPOKEN,
-    SPOKEN,
-    st.tuples(st.just("answer"), st.builds(lambda text: ("text", text), ANSWER), IDS),
-    st.tuples(st.just("copied message"), st.builds(lambda place: ("copied text", place), st.integers(0, 9)), IDS),
-)
+EXPANDED = [f'{{"id": "{{id}}", "content": "{text}"}}' for text in ("Invoice 4711", "so it was " * 90)]
+ANSWERED = st.tuples(st.just("answer"), st.tuples(st.just("text"), st.sampled_from([*EXPANDED, "{}", "[" * 400])), IDS)
+ACTIONS = st.one_of(SPOKEN, SPOKEN, ANSWERED, st.tuples(st.just("copied message"), COPIED, IDS))
 ROUNDS = st.lists(st.lists(ACTIONS, min_size=1, max_size=5), min_size=2, max_size=4)
 
 

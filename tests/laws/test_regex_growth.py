@@ -168,11 +168,8 @@ def _example_of(code: object, value: Any) -> str:
 
 def _member(items: Any) -> str:
     """Return a character of a set, or one outside a set that is negated."""
-    members = [
-        chr(value) if code is op.LITERAL else chr(value[0]) if code is op.RANGE else _OF_CATEGORY[value]
-        for code, value in items
-        if code is not op.NEGATE
-    ]
+    kinds = {op.LITERAL: chr, op.RANGE: lambda value: chr(value[0]), op.CATEGORY: _OF_CATEGORY.__getitem__}
+    members = [kinds[code](value) for code, value in items if code is not op.NEGATE]
     if items[0][0] is not op.NEGATE:
         return members[0]
     text = "".join(members)

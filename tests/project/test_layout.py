@@ -255,11 +255,8 @@ def test_a_name_is_defined_once() -> None:
     for path in MODULES:
         for name in defined(parsed(path)) - {"__all__"}:
             places.setdefault(name, []).append(path)
-    twice = {
-        name: sorted(map(named, paths))
-        for name, paths in places.items()
-        if len(paths) > 1 and not (is_of_every_format(name, paths) or is_private_constant(name, paths))
-    }
+    several = {name: paths for name, paths in places.items() if len(paths) > 1 and not is_of_every_format(name, paths)}
+    twice = {name: sorted(map(named, paths)) for name, paths in several.items() if not is_private_constant(name, paths)}
     assert twice == {}, "these names are defined more than once: rename all but one, or make them private"
 
 
@@ -274,13 +271,9 @@ def is_of_every_format(name: str, paths: list[Path]) -> bool:
 def is_private_constant(name: str, paths: list[Path]) -> bool:
     """Return whether the name is a constant that only modules in the folders of its definitions import."""
     folders = {path.parent for path in paths}
-    outside = [
-        path
-        for path in MODULES
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names) and path.parent not in folders
-    ]
-    return name.isupper() and len(folders) == len(paths) and outside == []
+    outside = [node for path in MODULES if path.parent not in folders for node in ast.walk(parsed(path))]
+    imported = {alias.name for node in outside if isinstance(node, ast.ImportFrom) for alias in node.names}
+    return name.isupper() and len(folders) == len(paths) and name not in imported
 
 
 @module

@@ -77,12 +77,8 @@ def test_a_mutant_differs_in_one_place() -> None:
     source = "def f(a):\n    if a > 1:\n        return 2\n    return 3\n"
     for mutant in mutants(source):
         tree = mutated(source, mutant)
-        differing = [
-            (before, after)
-            for before, after in zip(ast.unparse(ast.parse(source)).splitlines(), ast.unparse(tree).splitlines(), strict=True)
-            if before != after
-        ]
-        assert len(differing) == 1
+        before, after = (ast.unparse(each).splitlines() for each in (ast.parse(source), tree))
+        assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
         assert {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)} == {3, 4}
 
 
@@ -185,9 +181,6 @@ def test_explanations_are_of_what_can_be_changed() -> None:
     """Each entry of ``survivors.toml`` refers to an existing mutant, and explains it in a sentence."""
     explained = read_explained(EXPLAINED)
     assert [why for why in explained.values() if not why.endswith(".")] == []
-    made = {
-        (module, mutant.text, mutant.change)
-        for module in {module for module, _, _ in explained}
-        for mutant in mutants((ROOT / "compaction" / module).read_text(encoding="utf-8"))
-    }
+    sources = {module: (ROOT / "compaction" / module).read_text(encoding="utf-8") for module, _, _ in explained}
+    made = {(module, mutant.text, mutant.change) for module, source in sources.items() for mutant in mutants(source)}
     assert explained.keys() - made == set()

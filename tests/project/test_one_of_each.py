@@ -117,12 +117,8 @@ def twins(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[Function, Function
 
 def definitions(wanted: str) -> set[str]:
     """Return the files that define a function or method of this name, or of one with underscores or ``_of`` around it."""
-    return {
-        named(path)
-        for path in MODULES
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.strip("_").removesuffix("_of") == wanted
-    }
+    nodes = [(path, node) for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, Function)]
+    return {named(path) for path, node in nodes if node.name.strip("_").removesuffix("_of") == wanted}
 
 
 def texts(wanted: str) -> set[str]:

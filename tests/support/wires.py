@@ -235,14 +235,10 @@ def _anthropic_program(draw: st.DrawFn, thinks: bool, ids: Ids) -> list[Raw]:
     steps = [([*_thoughts(draw, thinks), run, calls[0]], name), *[([call], str(call["id"])) for call in calls[1:]]]
     last = ids()
     steps.append(([ran, {"type": "tool_use", "id": last, "name": "look", "input": {}}], last))
-    return [
-        message
-        for blocks, answered in steps
-        for message in (
-            {"role": "assistant", "content": blocks},
-            {"role": "user", "content": [_anthropic_result(draw, answered)]},
-        )
-    ]
+    messages: list[Raw] = []
+    for blocks, answered in steps:
+        messages += [{"role": "assistant", "content": blocks}, {"role": "user", "content": [_anthropic_result(draw, answered)]}]
+    return messages
 
 
 def _anthropic_result(draw: st.DrawFn, name: str) -> Raw:
@@ -298,9 +294,8 @@ class _Answer:
 
     def calls(self, results: str = "whole") -> list[Raw]:
         draw, ids = self.draw, [f"call_{next(self.numbers)}" for _ in range(self.draw(st.integers(1, 3)))]
-        before = draw(
-            st.sampled_from([[], [], [self.message()], [{"type": "web_search_call", **self.id("ws"), "status": "completed"}]])
-        )
+        searched = {"type": "web_search_call", **self.id("ws"), "status": "completed"}
+        before = draw(st.sampled_from([[], [], [self.message()], [searched]]))
         custom = draw(st.booleans())
         kind, name = ("custom_tool_call", "input") if custom else ("function_call", "arguments")
         calls = [{"type": kind, "call_id": id, "name": "look", name: "{}", **self.id("fc")} for id in ids]

@@ -87,13 +87,11 @@ def wrappings(origin: str) -> tuple[Wrapping, ...]:
     """Return the wrappings of a set: first to sixth, or frameworks."""
     with Path(__file__).with_name("wrappings.tsv").open(encoding="utf-8", newline="") as file:
         rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
-    return tuple(
-        Wrapping(
-            name, _SHAPES[name] if form == "-" else _wrap(json.loads(form)), _LINES[lines], who == "program", end == "closed"
-        )
-        for of, name, who, end, lines, form in rows
-        if of == origin
-    )
+    made: list[Wrapping] = []
+    for _, name, who, end, lines, form in [row for row in rows if row[0] == origin]:
+        shape = _SHAPES[name] if form == "-" else _wrap(json.loads(form))
+        made.append(Wrapping(name, shape, _LINES[lines], repeats=who == "program", closed=end == "closed"))
+    return tuple(made)
 
 
 SETS: Final = {origin: wrappings(origin) for origin in ("first", "second", "third", "fourth", "fifth", "sixth")}

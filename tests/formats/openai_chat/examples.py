@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from compaction.formats.pairing import NOT_RECORDED
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from tests.support.examples import Change
+from tests.support.rulebook import Change
 
 Raw = dict[str, Any]
 
