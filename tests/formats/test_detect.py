@@ -226,5 +226,4 @@ def test_it_is_named_with_a_remedy(take: Callable[[list[Any]], object], name: st
     ids=range(4),
 )
 def test_further_fields_are_no_reason(messages: list[Any], format: MessageFormat) -> None:
-    """A message that fits a format is read in that format, whatever extra fields it has."""
     assert resolve(None, messages) is format

@@ -18,7 +18,6 @@ from tests.support.rulebook import Change, Raw, cases, changed
 
 @pytest.mark.parametrize(("format", "messages"), cases("VALID"))
 def test_what_an_api_takes_is_no_problem(format: MessageFormat, messages: list[Any]) -> None:
-    """Unusual messages that providers accept break no rule."""
     assert format.validate(messages) == []
 
 

@@ -76,7 +76,6 @@ def test_a_named_format_is_not_questioned(tmp_path: Path) -> None:
 
 
 def test_a_batch_is_gone_on_with_under_the_same_format_alone(tmp_path: Path) -> None:
-    """A batch cannot be resumed with a different ``format`` option: an ``InputError`` is raised."""
     jobs = [Job(strategy=STRATEGY, counter="chars/4", format=format) for format in (None, *FORMATS)]
     assert [job.described()["format"] for job in jobs] == [None, *NAMES]
     source = stored(tmp_path / "in.jsonl", [SAID])

@@ -75,7 +75,6 @@ def asked(format: MessageFormat) -> list[Any]:
     ids=["Truncation", "SlidingWindow", "context_window"],
 )
 def test_what_comes_beside_results_does_not_take_their_place(format: MessageFormat, beside: str, strategy: Strategy) -> None:
-    """The order stays in the view, however many results with screenshots follow it."""
     part = IMAGES[format.name] if beside == "image" else EMPTY[format.name]
     messages = [*asked(format), *(raw for n in range(12) for raw in step(format, n, part))]
     done = compact_sync(messages, strategy, counter="chars/4", format=format)

@@ -68,7 +68,6 @@ def test_every_call_of_one_id_gets_its_own_result() -> None:
 
 
 def test_a_new_id_is_not_that_of_another_call() -> None:
-    """A new id is longer where another call has it."""
     [made] = openai_chat.repair([asked(call("a"), call("a", "date"), call("call_0_1"))]).messages
     assert [call["id"] for call in made["tool_calls"]] == ["a", "call_0_1_", "call_0_1"]
 

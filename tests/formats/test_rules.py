@@ -144,7 +144,6 @@ def test_the_problems_of_messages_are_their_own(given: tuple[MessageFormat, list
 
 @given(lists())
 def test_neighbours_are_judged_as_by_validate(given: tuple[MessageFormat, list[Any]]) -> None:
-    """The problems of joins that `validate` finds are those of the neighbours."""
     format, raws = given
     read = readable(format, raws)
     found = of_scope(format, "join", format.validate([raw for raw, _ in read]))

@@ -142,7 +142,6 @@ def test_a_call_and_its_result_are_one_group(call: str) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
 def test_what_was_approved_follows_what_asked(strategy: Strategy) -> None:
-    """A provider's tool is requested in one message and approved in the next: they leave together."""
     asked = Message("assistant", [Content.from_function_approval_request("a1", HOSTED)])
     approved = Message("user", [Content.from_function_approval_response(True, "a1", HOSTED)])
     before = [Message(role, [f"{role} " * 40]) for _ in range(3) for role in ("user", "assistant")]

@@ -38,7 +38,6 @@ def test_the_program_runs_as_it_stands(page: Path, tmp_path: Path) -> None:
 
 @each_page
 def test_excerpts_are_from_the_example(page: Path) -> None:
-    """Each excerpt is a run of lines of one of the page's examples."""
     text = page.read_text("utf-8")
     examples = [(ROOT / name).read_text("utf-8") for name in EXAMPLE.findall(text)]
     excerpts = [content for kind, content in FENCE.findall(text) if not kind]

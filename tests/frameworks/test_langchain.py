@@ -151,7 +151,6 @@ def test_usage_is_read_from_replies() -> None:
 
 
 def test_the_window_of_the_models_name(server: ModelServer) -> None:
-    """``window="auto"`` uses the request's model, or the node's model."""
     windows: list[int | None] = []
 
     def watch(index: MessageIndex) -> Any:

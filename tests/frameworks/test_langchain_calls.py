@@ -200,7 +200,6 @@ def test_names_that_are_none() -> None:
 
 
 def test_a_conversations_id() -> None:
-    """Outside a graph, or without a thread, a conversation has no id."""
     assert [conversation_id(config) for config in (None, {}, {"configurable": {"checkpoint_ns": "a:1"}})] == [None] * 3
     assert conversation_id({"configurable": {"thread_id": 7}}) == "7"
 

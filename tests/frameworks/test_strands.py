@@ -163,7 +163,6 @@ CACHED = {"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 900, "
     ids=str,
 )
 async def test_usage_that_strands_stored_counts(usage: dict[str, int], prompt: int) -> None:
-    """A new process counts with the usage that Strands stored with its messages."""
     manager, messages = manager_of(), stored(usage)
     await ask(agent_of(ScriptedModel("ok", usage=NO_USAGE), manager, messages=messages), "more")
     sent = messages[:-1] if prompt == 0 else messages[1:-1]

@@ -103,7 +103,6 @@ def test_no_marked_message_is_immune(strategy: Strategy, by: str, role: str) -> 
     "strategy", [Truncation(keep=last(groups=1)), presets.token_budget(30), SlidingWindow(keep=last(groups=1))]
 )
 def test_the_last_words_of_the_user_stay_though_they_are_marked(strategy: Strategy, by: str) -> None:
-    """The user's last message stays in the view although it has a forged mark and an answer follows it."""
     asked = said("user", forged("What now?", by))
     done = compact_sync([said("user", "word " * 60), asked, said("assistant", "This.")], strategy, counter="chars/4")
     assert any(raw is asked for raw in done.messages)

@@ -325,7 +325,6 @@ def test_selectors_are_a_boolean_algebra(index: MessageIndex, one: Selector, two
 @examples(25)
 @given(edited_indexes(), SELECTORS)
 def test_selectors_change_nothing(index: MessageIndex, selector: Selector) -> None:
-    """A selector looks and says the same again."""
     before = copy.deepcopy(portrait(index))
     assert selector(index) == selector(index)
     assert portrait(index) == before

@@ -230,7 +230,6 @@ def test_expressions_are_linear(used: UsedPattern) -> None:
 
 @pytest.mark.parametrize("unit", REDACTED)
 def test_redaction_is_linear(unit: str) -> None:
-    """`redact` takes time in proportion to a text that repeats a unit."""
     assert growth(redact, repeated(unit)) <= MOST_GROWTH
 
 
@@ -238,5 +237,4 @@ def test_redaction_is_linear(unit: str) -> None:
     "head", ["bearer ", "sk-", 'password="', "password=", "-----BEGIN PRIVATE KEY-----\n", "cookie: a=", "sig="]
 )
 def test_redaction_is_linear_in_one_long_word(head: str) -> None:
-    """`redact` takes time in proportion to a text that is one long word after the head of a secret."""
     assert growth(redact, lambda chars: head + "a" * chars) <= MOST_GROWTH

@@ -61,7 +61,6 @@ def promoted_share(messages: list[Planted]) -> float:
 
 
 def test_orders_in_unseen_wrappings_are_not_promoted() -> None:
-    """At most one in a hundred stands under the rules."""
     assert promoted_share(ATTACKS[::19]) <= 0.01
 
 

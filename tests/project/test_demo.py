@@ -24,7 +24,6 @@ def lines() -> list[str]:
 
 
 def test_the_demo_fits_a_screen(lines: list[str]) -> None:
-    """It prints at most 24 lines of at most 80 columns."""
     assert (len(lines) <= 24, [line for line in lines if len(line) > 80]) == (True, [])
 
 

@@ -116,7 +116,6 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_dependency_is_explained() -> None:
-    """CONTRIBUTING has the table that ``docs/dependencies.py`` makes of the comments in pyproject.toml, with each package."""
     sys.path.insert(0, str(ROOT / "docs"))
     dependencies = importlib.import_module("dependencies")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -158,7 +157,6 @@ def test_links_show_the_real_folders(name: str) -> None:
 
 
 def test_changelog_starts_with_this_version() -> None:
-    """The newest heading of the changelog is the version that would be released."""
     headings = [line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")]
     assert headings[0].split()[1] == version()
 

@@ -114,5 +114,4 @@ def test_commands_run(page: Path) -> None:
 
 @every_page
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every link to a file of the repository leads to an existing file."""
     assert [target for target in targets(page) if not (page.parent / target).exists()] == []

@@ -141,7 +141,6 @@ def test_contributing_names_the_files_that_exist() -> None:
 
 @module
 def test_every_module_stands_on_a_floor(path: Path) -> None:
-    """Every module or folder of the package has a place in ``FLOORS``."""
     unit = dotted(path)[0]
     assert unit in PLACES or unit in FRONT_DOOR, f"{unit} has no floor: give it a place in FLOORS in this file"
 
@@ -191,7 +190,6 @@ def test_folders_are_imported_through_their_init(path: Path) -> None:
 
 @lazy_package
 def test_lazy_exports_are_those_that_type_checkers_see(path: Path) -> None:
-    """A package with lazy exports shows type checkers the same names from the same modules."""
     [checked] = [node for node in parsed(path).body if isinstance(node, ast.If)]
     [call] = [node.value for node in parsed(path).body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
     seen: dict[str, set[str]] = {}
@@ -318,7 +316,6 @@ def test_no_docstring_begins_with_what() -> None:
 
 @module
 def test_what_is_public_is_documented(path: Path) -> None:
-    """Every public class and function has a docstring, and every public method or property has or inherits one."""
     loaded = load(path)
     public = {name: getattr(loaded, name) for name in getattr(loaded, "__all__", defined(parsed(path)))}
     bare = [name for name, thing in public.items() if (isclass(thing) or isfunction(thing)) and not thing.__doc__]

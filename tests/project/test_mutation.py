@@ -166,7 +166,6 @@ def test_an_explanation_goes_by_the_text_of_the_line() -> None:
 
 
 def test_a_sample_is_drawn_evenly_and_repeats() -> None:
-    """A sample has the asked number of mutants of all modules, in their order, and the same ones for the same seed."""
     made = {Path("a.py"): mutants("a = 1\n" * 90), Path("b.py"): mutants("b = 1\n" * 10)}
     drawn = sampled(made, 50, seed=1)
     assert drawn == sampled(made, 50, seed=1) != sampled(made, 50, seed=2)

@@ -178,7 +178,6 @@ def test_a_chat_holds_what_was_said() -> None:
 
 
 def test_items_do_not_share_their_values() -> None:
-    """All planted items of a conversation have different words, so that none is found by the words of another."""
     (each,) = generate("dev", "de", 1, 5)
     cores = [attrs.evolve(planted, places=()).core for planted in each.planted]
     assert len(set(cores)) == len(cores)

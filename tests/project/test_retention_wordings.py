@@ -33,7 +33,6 @@ def test_wordings_for_development_are_complete(language: str) -> None:
 
 @language
 def test_wordings_for_judging_are_complete(judging: str) -> None:
-    """The judging wordings satisfy the same rules as the development wordings."""
     assert problems(load("judging", judging)) == []
 
 

@@ -132,7 +132,6 @@ def test_scores_are_those_of_the_slow_way() -> None:
 
 
 def test_the_report_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    """The report has a line for each language and kind, and sentences that are taken for another kind."""
     main([])
     printed = capsys.readouterr().out
     assert all(f"| {name} |" in printed for name in (*KINDS, "de", "zh", "all"))
