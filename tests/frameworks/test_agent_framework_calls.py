@@ -39,7 +39,7 @@ from compaction.summarizers import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY
 from tests.frameworks.turns import status_of, turn_of
-from tests.support.scripted import TooLong
+from tests.support.scripted import Scripted, TooLong
 
 SHORTEN = Truncation(trigger=tokens_exceed(300), keep=last(groups=2))
 NEVER = Truncation(trigger=tokens_exceed(1_000_000), keep=last(groups=2))
@@ -364,12 +364,14 @@ async def test_the_stored_history() -> None:
 
 async def test_a_request_to_compact() -> None:
     """The host's request, and the model's call of the tool, apply once, to the session's next request."""
-    summary = Summarization(trigger=tokens_exceed(1_000_000), keep=last(groups=1))
+    scripted = Scripted("Prices were looked up.")
+    summary = Summarization(scripted, trigger=tokens_exceed(1_000_000), keep=last(groups=1))
     provider, call = provider_of(summary), Call()
-    provider.compact_next(call.session)
-    for size in (9, 9):
+    provider.compact_next(call.session, "prices")
+    for _ in range(2):
         await call.of(provider, notes())
-        assert len(call.sent[-1]) < size
+        assert len(call.sent[-1]) < 8
+    assert [request.focus for request in scripted.requests] == ["prices"]
     assert call.state.get("focus") is None
     provider = provider_of(summary, compact_tool=True)
     session, context = AgentSession(), SessionContext(input_messages=[])
