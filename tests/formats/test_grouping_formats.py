@@ -277,7 +277,7 @@ SHAPES: dict[str, tuple[MessageFormat, list[Raw], list[tuple[GroupKind, int, int
         [(U, 1, 1), (A, 2, 1), (T, 2, 1)],
     ),
     "resumed whatever stands in between": (anthropic, RESUMED, [(U, 1, 1), (T, 3, 1), (A, 1, 1), (U, 1, 2)]),
-    "outputs of what only the provider knows stay with the reference": (
+    "outputs of what only the provider knows": (
         openai_responses,
         [ASKED, REFERENCE, *UNKNOWN, *called("c"), SAID, ASKED],
         [(U, 1, 1), (T, 3, 1), (T, 2, 1), (A, 1, 1), (U, 1, 2)],

@@ -27,11 +27,8 @@ from compaction.triggers import never, tokens_exceed
 from tests.frameworks.turns import status_of, turn_of
 from tests.support.scripted import Scripted
 
-WORDS = {
-    "figures": "prompt is too long: 740 tokens > 500 maximum",
-    "no figures": "Input is too long for requested model",
-    "words of its own": "the slot has no room",
-}
+WORDS = {"figures": "prompt is too long: 740 tokens > 500 maximum", "no figures": "Input is too long for requested model"}
+WORDS["words of its own"] = "the slot has no room"
 NO_USAGE = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
 USAGE = {"inputTokens": 1_000, "outputTokens": 10, "totalTokens": 1_010}
 NOTES = [f"Note {place}: " + "the shop is open. " * 20 for place in range(8)]

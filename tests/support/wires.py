@@ -320,33 +320,22 @@ class _Answer:
             ran = {"type": "mcp_call", "id": f"mcp_{number}", "approval_request_id": asked["id"], **fields, "output": "ok"}
             return [asked, {"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": True}, ran]
         by = {"caller": {"type": "program", "caller_id": f"p_{number}"}}
-        begun = {
-            "type": "program",
-            "id": f"prog_{number}",
-            "call_id": f"p_{number}",
-            "code": "await look()",
-            "fingerprint": "x",
-        }
-        ended = {
-            "type": "program_output",
-            "id": f"out_{number}",
-            "call_id": f"p_{number}",
-            "result": "ok",
-            "status": "completed",
-        }
+        id = f"p_{number}"
+        begun = {"type": "program", "id": f"prog_{number}", "call_id": id, "code": "await look()", "fingerprint": "x"}
+        ended = {"type": "program_output", "id": f"out_{number}", "call_id": id, "result": "ok", "status": "completed"}
         by_id = {output["call_id"]: {**output, **by} for output in outputs}
         return [begun, *[item for call in calls for item in ({**call, **by}, by_id[call["call_id"]])], ended]
 
 
 @st.composite
-def gemini_conversations(draw: st.DrawFn, *, summaries: bool = True) -> list[Raw]:
+def gemini_conversations(draw: st.DrawFn) -> list[Raw]:
     """Valid Gemini conversations: parallel calls of one name, signatures, thoughts, media, summaries, pending calls."""
     contents: list[Raw] = []
     signs = draw(st.booleans())
     for _ in range(draw(st.integers(1, 6))):
         picture = {"inlineData": {"mimeType": "image/png", "data": "AAAA" * draw(st.integers(1, 9))}}
         contents.append({"role": "user", "parts": [{"text": draw(WORDS)}, *draw(st.sampled_from([[], [picture]]))]})
-        if summaries and draw(st.integers(0, 5)) == 5:
+        if draw(st.integers(0, 5)) == 5:
             contents.append({"role": "user", "parts": [{"text": _marked(draw)}]})
         for _ in range(draw(st.integers(0, 3))):
             contents += _gemini_calls(draw, signs)
@@ -406,12 +395,8 @@ def bedrock_conversations(draw: st.DrawFn) -> list[Raw]:
     return messages
 
 
-CITED: Final = {
-    "citationsContent": {
-        "content": [{"text": "Grass is green."}],
-        "citations": [{"title": "On grass", "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 14}}}],
-    }
-}
+_SOURCE: Final = {"title": "On grass", "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 14}}}
+CITED: Final = {"citationsContent": {"content": [{"text": "Grass is green."}], "citations": [_SOURCE]}}
 
 
 def _converse_words(draw: st.DrawFn) -> list[Raw]:
