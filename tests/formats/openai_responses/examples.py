@@ -114,6 +114,7 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
     "user": {
         "no type": ({"role": "user", "content": "hi", "x": 1}, [TextPart("hi")]),
         "null": (message("user", None), []),
+        "no parts": (message("user", [None, {"x": 1}]), [OtherPart("null"), OtherPart('{"x": 1}')]),
         "parts": (
             message("user", [WORDS, PICTURE, PAPER, "hi", {"type": "poll"}]),
             [
