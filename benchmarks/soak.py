@@ -46,8 +46,7 @@ from hypothesis import strategies as st
 from benchmarks.tables import Section, table, written
 from compaction.formats import FORMATS
 from tests.laws import test_hosts, test_interruptions, test_tenants
-from tests.support.fuzzed import EVERY_STRATEGY, check_input
-from tests.support.fuzzed_files import check_file
+from tests.support.fuzzed import EVERY_STRATEGY, check_file, check_input
 from tests.support.random_edits import RUNS_PER_CONVERSATION, RandomEdits, check_run, random_edits
 from tests.support.rulebook import is_valid
 from tests.support.session_runs import STRATEGIES, killed_run, undisturbed

@@ -113,7 +113,6 @@ def test_it_is_found() -> None:
 
 
 def test_its_rules_are_checked_and_repaired() -> None:
-    """The added format's rules are checked and repaired by the same mechanism as those of every format."""
     broken = [TURN[0], CALL, TURN[3]]
     [problem] = validate(broken)
     assert (problem.where, problem.rule) == ("messages[1].calls[0]", "call-without-result")

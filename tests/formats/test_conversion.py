@@ -21,9 +21,8 @@ pairs = [(source, target) for source in FORMATS for target in FORMATS if source 
 def said(format: MessageFormat, messages: list[Any]) -> Counter[tuple[str, str]]:
     """Return the words, the calls and the results of a conversation, how often each."""
     read = list(map(format.read, messages))
-    found = Counter(
-        ("word", word) for each in read for part in each.parts if isinstance(part, TextPart) for word in part.text.split()
-    )
+    texts = [part.text for each in read for part in each.parts if isinstance(part, TextPart)]
+    found = Counter(("word", word) for text in texts for word in text.split())
     found.update(("call", f"{call.name} {json_object(call.arguments)}") for each in read for call in each.tool_calls())
     found.update(("result", result.text) for each in read for result in each.tool_results())
     return found

@@ -11,19 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import MessageIndex
 from compaction.errors import InvalidMessage
-from compaction.formats import (
-    FORMATS,
-    MessageFormat,
-    anthropic,
-    bedrock,
-    gemini,
-    openai_chat,
-    openai_responses,
-    resolve,
-    same,
-)
+from compaction.formats import FORMATS, MessageFormat, openai_chat, resolve, same
+from tests.support.chats import indexed
 from tests.support.wires import valid_conversation, wrecked
 
 formats = st.sampled_from(FORMATS)
@@ -70,23 +60,24 @@ def nested(depth: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize(
-    ("format", "raw"),
-    [
-        (openai_chat, {"role": "assistant", "content": [{"type": "odd", "x": nested(5_000)}]}),
-        (anthropic, {"role": "user", "content": [{"type": "odd", "x": nested(5_000)}]}),
-        (bedrock, {"role": "user", "content": [{"odd": nested(5_000)}]}),
-        (gemini, {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {"x": nested(5_000)}}}]}),
-        (openai_responses, {"type": "function_call", "call_id": "a", "name": "now", "arguments": {"x": nested(5_000)}}),
-    ],
-    ids=lambda value: value.name if isinstance(value, MessageFormat) else "",
-)
-def test_a_value_nested_too_deep_is_refused(format: MessageFormat, raw: Any) -> None:
+DEEP = nested(5_000)
+TOO_DEEP: dict[str, Any] = {
+    "openai-chat": {"role": "assistant", "content": [{"type": "odd", "x": DEEP}]},
+    "anthropic": {"role": "user", "content": [{"type": "odd", "x": DEEP}]},
+    "bedrock": {"role": "user", "content": [{"odd": DEEP}]},
+    "gemini": {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {"x": DEEP}}}]},
+    "openai-responses": {"type": "function_call", "call_id": "a", "name": "now", "arguments": {"x": DEEP}},
+}
+
+
+@every_format
+def test_a_value_nested_too_deep_is_refused(format: MessageFormat) -> None:
     """It cannot be measured, so no format replaces it by a short text that would be counted as a few tokens.
 
     The checks of the rules measure nothing, so they raise nothing, and need not find it.
     """
+    raw = TOO_DEEP[format.name]
     with pytest.raises(InvalidMessage, match=r"^messages\[0\]: it is nested too deep"):
-        MessageIndex([raw], counter="chars/4", format=format)
+        indexed([raw], format=format)
     repair = format.repair([raw])
     assert format.validate(repair.messages) == list(repair.remaining)

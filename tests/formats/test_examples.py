@@ -13,12 +13,11 @@ from compaction.messages import Part, TextPart, ToolResultPart
 from tests.formats.anthropic import examples as claude
 from tests.formats.openai_chat.examples import USER
 from tests.formats.openai_responses import examples as responses
-from tests.support.examples import Change, Raw, cases, changed
+from tests.support.rulebook import Change, Raw, cases, changed
 
 
 @pytest.mark.parametrize(("format", "messages"), cases("VALID"))
 def test_what_an_api_takes_is_no_problem(format: MessageFormat, messages: list[Any]) -> None:
-    """Unusual messages that providers accept break no rule."""
     assert format.validate(messages) == []
 
 

@@ -14,7 +14,7 @@ from compaction import compact_sync, last
 from compaction.batch import BatchReport, Job, compact_table, estimate
 from compaction.cli.app import app
 from compaction.errors import InputError, UnknownFormat
-from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.formats import FORMATS, MessageFormat, anthropic, gemini, openai_chat
 from compaction.replay import Recording, replay
 from compaction.replay.recordings import without_unreadable
 from compaction.replay.report import conversation_data
@@ -24,18 +24,10 @@ from tests.support.chats import Chat, assistant, call, result, system, tool_turn
 from tests.support.conversion import convert
 from tests.support.corpora import errors_of, read_rows, run
 
-FORMATS = [openai_chat, openai_responses, anthropic, gemini, bedrock]
 NAMES = [format.name for format in FORMATS]
 STRATEGY = ToolResult() >> Truncation(trigger=tokens_exceed(200), keep=last(groups=2))
-SAID: Chat = [
-    user("order A-170 came"),
-    *tool_turns(4),
-    *turns(3),
-    user("which?"),
-    call("last"),
-    result("last"),
-    assistant("A-170"),
-]
+SAID: Chat = [user("order A-170 came"), *tool_turns(4), *turns(3)]
+SAID += [user("which?"), call("last"), result("last"), assistant("A-170")]
 MIXED: Chat = [*turns(1), {"role": "user", "parts": [{"text": "hi"}]}, call("1"), result("1")]
 MIXED_REASON = "messages[2] is gemini, but the messages before it are not; one list has one format, so convert what was added"
 
@@ -84,11 +76,8 @@ def test_a_named_format_is_not_questioned(tmp_path: Path) -> None:
 
 
 def test_a_batch_is_gone_on_with_under_the_same_format_alone(tmp_path: Path) -> None:
-    """A batch cannot be resumed with a different ``format`` option: an ``InputError`` is raised."""
-    descriptions = [
-        Job(strategy=STRATEGY, counter="chars/4", format=format).described()["format"] for format in (None, *FORMATS)
-    ]
-    assert descriptions == [None, *NAMES]
+    jobs = [Job(strategy=STRATEGY, counter="chars/4", format=format) for format in (None, *FORMATS)]
+    assert [job.described()["format"] for job in jobs] == [None, *NAMES]
     source = stored(tmp_path / "in.jsonl", [SAID])
     batch(source)
     with pytest.raises(InputError, match="format"):
@@ -114,12 +103,10 @@ def test_the_command_names_it(tmp_path: Path) -> None:
     """The ``batch`` command detects each conversation's format unless ``--format`` names one."""
     source = stored(tmp_path / "in.jsonl", [SAID, MIXED])
     shared = ["batch", str(source), "--budget", "200", "--counter", "chars/4", "--workers", "1", "-o"]
-    looked = CliRunner().invoke(app, [*shared, str(tmp_path / "looked.jsonl")])
-    assert (looked.exit_code, "1 bad" in looked.stdout) == (1, True)
-    named = CliRunner().invoke(app, [*shared, str(tmp_path / "named.jsonl"), "--format", "openai-chat"])
-    assert (named.exit_code, "1 bad" in named.stdout) == (0, False)
-    unknown = CliRunner().invoke(app, [*shared, str(tmp_path / "none.jsonl"), "--format", "morse"])
-    assert (unknown.exit_code, "no such wire format" in unknown.output) == (2, True)
+    for name, code, bad in ((None, 1, True), ("openai-chat", 0, False), ("morse", 2, False)):
+        options = [str(tmp_path / f"{name}.jsonl"), *([] if name is None else ["--format", name])]
+        done = CliRunner().invoke(app, [*shared, *options])
+        assert (done.exit_code, "1 bad" in done.output, "no such wire format" in done.output) == (code, bad, name == "morse")
 
 
 def test_a_replay_finds_the_same_calls_in_every_format() -> None:
@@ -127,7 +114,7 @@ def test_a_replay_finds_the_same_calls_in_every_format() -> None:
     conversations = [{"id": format.name, "messages": in_format(format)} for format in FORMATS]
     played = replay(conversations, ["context_window"], window=150, counter="chars/4")
     assert played.skipped == ()
-    assert [each.recording.format for each in played.conversations] == FORMATS
+    assert [each.recording.format for each in played.conversations] == [*FORMATS]
     calls = [len(each.needs) for each in played.conversations]
     facts = [[sorted(fact.text for fact in needs.facts) for needs in each.needs] for each in played.conversations]
     assert (calls, facts) == ([calls[0]] * len(FORMATS), [facts[0]] * len(FORMATS))

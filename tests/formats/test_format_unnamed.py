@@ -16,17 +16,7 @@ from hypothesis import strategies as st
 import compaction
 from compaction import MessageIndex, compact_sync, first, last, repair, validate
 from compaction.errors import StateError, UnknownFormat
-from compaction.formats import (
-    FORMATS,
-    MessageFormat,
-    anthropic,
-    bedrock,
-    detect,
-    gemini,
-    openai_chat,
-    openai_responses,
-    resolve,
-)
+from compaction.formats import FORMATS, MessageFormat, anthropic, detect, gemini, openai_chat, openai_responses, resolve
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.integrations.hermes import CompactionEngine, apply_cache_control, hygiene_due
 from compaction.models import input_limit, prices_of
@@ -41,7 +31,7 @@ from compaction.testing import (
     sample_conversations,
 )
 from compaction.triggers import messages_exceed
-from tests.support.chats import Chat, call, result, system, turns, user
+from tests.support.chats import Chat, call, indexed, result, system, turns, user
 from tests.support.limits import examples
 from tests.support.rulebook import rules
 from tests.support.wires import any_conversation
@@ -72,7 +62,7 @@ def test_what_is_found_reads_the_same(format: MessageFormat, data: st.DataObject
     assert found in (format, openai_chat)
     assert validate(messages) == found.validate(messages)
     assert repair(messages) == found.repair(messages)
-    assert MessageIndex(messages, counter="chars/4").format is found
+    assert indexed(messages).format is found
 
 
 EVERYWHERE: list[Callable[[list[Any]], object]] = [
@@ -104,22 +94,29 @@ def test_what_cannot_be_told_is_an_error(take: Callable[[list[Any]], object], me
         take(messages)
 
 
+def test_a_name_that_no_format_has() -> None:
+    for take in (lambda: agent_session(3, format="morse"), lambda: conversations(format="morse")):
+        with pytest.raises(UnknownFormat, match="no such wire format"):
+            take()
+
+
 def test_a_named_format_is_not_questioned() -> None:
     assert validate([ITEM], format="openai-responses") == []
-    assert MessageIndex([*OF_ANTHROPIC, call("1")], format="openai-chat", counter="chars/4").messages()[0] is OF_ANTHROPIC[0]
+    assert indexed([*OF_ANTHROPIC, call("1")], format="openai-chat").messages()[0] is OF_ANTHROPIC[0]
 
 
 def takes_messages(function: Callable[..., object]) -> bool:
     """Return whether the function has a parameter for one or more conversations."""
-    named = inspect.signature(function).parameters.keys() & {
-        "messages",
-        "conversations",
-        "conversation",
-        "dataset",
-        "table",
-        "inputs",
-    }
-    return bool(named) and function not in (messages_exceed, first, last, detect, input_limit, prices_of)
+    conversations = {"messages", "conversations", "conversation", "dataset", "table", "inputs"}
+    takes = bool(inspect.signature(function).parameters.keys() & conversations)
+    return takes and function not in (
+        messages_exceed,
+        first,
+        last,
+        detect,
+        input_limit,
+        prices_of,
+    )
 
 
 def test_every_function_that_takes_messages_takes_a_format() -> None:
@@ -136,7 +133,10 @@ def test_every_function_that_takes_messages_takes_a_format() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("format", [openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name)
+each_other_format = pytest.mark.parametrize("format", [each for each in FORMATS if each is not openai_chat], ids=repr)
+
+
+@each_other_format
 def test_samples_are_written_in_the_format(format: MessageFormat) -> None:
     session = agent_session(60, format=format)
     assert resolve(None, session) is format
@@ -148,13 +148,9 @@ def test_samples_are_written_in_the_format(format: MessageFormat) -> None:
     check_trigger(messages_exceed(6), format=format)
     [row] = benchmark_strategy(Truncation(keep=last(groups=2)), [60], format=format, repeats=1).rows
     assert (row.messages, row.edits > 0) == (len(session), True)
-    with pytest.raises(UnknownFormat, match="no such wire format"):
-        agent_session(3, format="morse")
-    with pytest.raises(UnknownFormat, match="no such wire format"):
-        conversations(format="morse")
 
 
-@pytest.mark.parametrize("format", [openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name)
+@each_other_format
 @examples(15)
 @given(data=st.data())
 def test_conversations_are_drawn_in_the_format(format: MessageFormat, data: st.DataObject) -> None:
@@ -185,11 +181,11 @@ class TestSavedSessions:
     def test_a_guess_gives_way_to_a_name(self) -> None:
         """A detected format is replaced by a format named at loading; a format named before cannot be replaced."""
         for keep in (True, False):
-            saved = MessageIndex([ASKED], counter="chars/4").to_dict(messages=keep)
+            saved = indexed([ASKED]).to_dict(messages=keep)
             index = MessageIndex.from_dict(saved, counter="chars/4", format=anthropic)
             index.sync([ASKED, call("1")])
             assert (index.format, index.included.tool_calls) == (anthropic, 0)
-        named = MessageIndex([ASKED], counter="chars/4", format=openai_chat).to_dict()
+        named = indexed([ASKED], format=openai_chat).to_dict()
         with pytest.raises(StateError, match="openai-chat, not anthropic"):
             MessageIndex.from_dict(named, counter="chars/4", format=anthropic)
 
@@ -207,7 +203,7 @@ class TestGrowing:
 
     @pytest.mark.parametrize("way", ["append", "sync", "view"])
     def test_it_is_read_anew_when_the_format_shows(self, way: str) -> None:
-        index = MessageIndex(turns(3), counter="chars/4")
+        index = indexed(turns(3))
         assert index.format is openai_chat
         compact = Truncation(trigger=messages_exceed(4), keep=last(groups=2))
         edited = [edit for edit in compact(index) if hasattr(edit, "groups")]
@@ -219,7 +215,7 @@ class TestGrowing:
         else:
             index.sync([*(index.source if way == "sync" else index.messages()), *more])
         assert index.format is anthropic
-        known = MessageIndex(turns(3), counter="chars/4", format=anthropic)
+        known = indexed(turns(3), format=anthropic)
         for edit in edited:
             known.apply(edit)
         known.append(more)
@@ -238,18 +234,16 @@ class TestGrowing:
         assert anthropic.validate(session.view_sync(messages)) == []
         assert session.index.format is anthropic
 
-    def test_a_stored_index_still_looks(self) -> None:
+    @pytest.mark.parametrize("keep", [True, False])
+    def test_a_stored_index_still_looks(self, keep: bool) -> None:
         """A detected format is saved as a guess, with or without the messages; a named format is saved as final."""
-        for keep in (True, False):
-            index = MessageIndex.from_dict(MessageIndex([ASKED], counter="chars/4").to_dict(messages=keep), counter="chars/4")
+        for named, found in ((None, anthropic), ("openai-chat", openai_chat)):
+            saved = indexed([ASKED], format=named).to_dict(messages=keep)
+            index = MessageIndex.from_dict(saved, counter="chars/4")
             index.sync([ASKED, *OF_ANTHROPIC])
-            assert index.format is anthropic
-        told = MessageIndex([ASKED], counter="chars/4", format="openai-chat")
-        told = MessageIndex.from_dict(told.to_dict(), counter="chars/4")
-        told.sync([ASKED, *OF_ANTHROPIC])
-        assert told.format is openai_chat
+            assert index.format is found
 
     def test_another_conversation_altogether(self) -> None:
-        index = MessageIndex([system(), user(), call("1"), result("1")], counter="chars/4")
+        index = indexed([system(), user(), call("1"), result("1")])
         index.sync([{"role": "user", "parts": [{"text": "hi"}]}, *OF_GEMINI])
         assert (index.format, len(index.included_groups)) == (gemini, 2)

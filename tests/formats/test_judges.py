@@ -6,8 +6,7 @@ A check whose package is not installed is skipped; ``docs/validity.md`` lists th
 from __future__ import annotations
 
 import functools
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import anyio
@@ -22,17 +21,13 @@ from compaction.formats import FORMATS, MessageFormat, anthropic, bedrock, gemin
 from compaction.strategies import Strategy
 from tests.support.conversion import convert
 from tests.support.rulebook import rules
-from tests.support.wires import (
-    STRATEGIES,
-    bedrock_conversations,
-    gemini_conversations,
-    responses_conversations,
-    valid_conversation,
-)
+from tests.support.wires import STRATEGIES, valid_conversation
 
 Raw = dict[str, Any]
 
-every_format = pytest.mark.parametrize("format", [format for format in FORMATS if format is not openai_chat], ids=repr)
+OTHERS = [format for format in FORMATS if format is not openai_chat]
+CHATS = st.sampled_from(OTHERS).flatmap(lambda format: st.tuples(valid_conversation(format), st.just(format)))
+"""A conversation in another format than chat completions, and its format."""
 
 
 def compacted(messages: list[Raw], strategy: Strategy, format: MessageFormat) -> list[Raw]:
@@ -76,7 +71,7 @@ def read_whole(value: Any) -> None:
             read_whole(each)
 
 
-@every_format
+@pytest.mark.parametrize("format", OTHERS, ids=repr)
 @given(data=st.data())
 def test_the_providers_types_take_what_is_written(format: MessageFormat, data: st.DataObject) -> None:
     """Every message that compaction wrote has the shape the provider's own package declares; the others are the caller's."""
@@ -89,7 +84,7 @@ def test_the_providers_types_take_what_is_written(format: MessageFormat, data: s
             read_whole(take(message))
 
 
-@given(messages=bedrock_conversations())
+@given(messages=valid_conversation(bedrock))
 def test_boto3_takes_what_the_rules_accept(messages: list[Raw]) -> None:
     take = types_of("bedrock")
     for message in [*messages, *convert(convert(messages, to=openai_chat), to=bedrock, format=openai_chat)]:
@@ -103,7 +98,7 @@ def google() -> Any:
     return genai.Client(api_key="none")
 
 
-@given(messages=gemini_conversations(), strategy=st.sampled_from(STRATEGIES))
+@given(messages=valid_conversation(gemini), strategy=st.sampled_from(STRATEGIES))
 def test_googles_chat_keeps_every_turn(messages: list[Raw], strategy: Strategy) -> None:
     """A chat of its own package, begun with what is left, sends all of it: it leaves out turns that it holds to be invalid."""
     left = compacted(messages, strategy, gemini)
@@ -111,7 +106,7 @@ def test_googles_chat_keeps_every_turn(messages: list[Raw], strategy: Strategy) 
     assert len(chat.get_history(curated=True)) == len(left)
 
 
-@given(messages=responses_conversations(), strategy=st.sampled_from(STRATEGIES))
+@given(messages=valid_conversation(openai_responses), strategy=st.sampled_from(STRATEGIES))
 def test_the_agents_sdk_finds_nothing_to_drop(messages: list[Raw], strategy: Strategy) -> None:
     """Its runner leaves out calls without results, the reasoning before them, and results without calls.
 
@@ -136,24 +131,6 @@ def _functions(message: Raw) -> Raw:
     return {"tool_calls": made} if made else {}
 
 
-@pytest.fixture(scope="module")
-def langchain() -> Iterator[Callable[[list[Raw]], list[Any]]]:
-    """Yield a function that reads a chat as LangChain's messages."""
-    core = pytest.importorskip("langchain_core.messages", reason="langchain-core is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield core.convert_to_messages
-
-
-CHATS = st.one_of(
-    [
-        valid_conversation(format).map(lambda messages, format=format: (messages, format))  # type: ignore[misc]
-        for format in FORMATS
-        if format is not openai_chat
-    ]
-)
-
-
 def to_anthropic(messages: list[Any]) -> list[Raw]:
     models = pytest.importorskip("langchain_anthropic.chat_models", reason="langchain-anthropic is not installed")
     return list(models._format_messages(messages, model="claude-sonnet-4-5")[1])
@@ -164,18 +141,17 @@ def to_gemini(messages: list[Any]) -> list[Raw]:
     return list(models._parse_chat_history(messages)[1])
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("target", "write"), [(anthropic, to_anthropic), (gemini, to_gemini)], ids=["anthropic", "gemini"])
 @given(chat=CHATS, strategy=st.sampled_from(STRATEGIES))
 def test_what_langchain_writes_is_valid(
-    target: MessageFormat,
-    write: Callable[[list[Any]], list[Raw]],
-    langchain: Callable[[list[Raw]], list[Any]],
-    chat: tuple[list[Raw], MessageFormat],
-    strategy: Strategy,
+    target: MessageFormat, write: Callable[[list[Any]], list[Raw]], chat: tuple[list[Raw], MessageFormat], strategy: Strategy
 ) -> None:
     """The view, sent through LangChain's converters, breaks none of our rules; in Gemini a call may be first, and wait."""
+    core = pytest.importorskip("langchain_core.messages", reason="langchain-core is not installed")
     messages, format = chat
-    written = write(langchain(spoken_to(convert(compacted(messages, strategy, format), to=openai_chat, format=format))))
+    left = convert(compacted(messages, strategy, format), to=openai_chat, format=format)
+    written = write(core.convert_to_messages(spoken_to(left)))
     waiting = {"pending-call", "trailing-space", "call-without-result"} if format.validate(messages) else set[str]()
     fine = waiting if target is anthropic else {"misplaced-call", "pending-call"}
     assert set(rules(target, written)) - fine == set()
@@ -188,17 +164,13 @@ def of_pydantic_ai(messages: list[Raw]) -> list[Any]:
     history: list[Any] = []
     for message in messages:
         if message["role"] == "assistant":
-            calls = [
-                parts.ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
-                for call in message.get("tool_calls") or ()
-            ]
+            made = [(call["function"], call["id"]) for call in message.get("tool_calls") or ()]
+            calls = [parts.ToolCallPart(function["name"], function["arguments"], id) for function, id in made]
             history.append(parts.ModelResponse([parts.TextPart(message["content"]), *calls]))
             continue
-        part = (
-            parts.ToolReturnPart(names.get(message["tool_call_id"], "lost"), message["content"], message["tool_call_id"])
-            if message["role"] == "tool"
-            else parts.UserPromptPart(message["content"])
-        )
+        part, id = parts.UserPromptPart(message["content"]), message.get("tool_call_id")
+        if message["role"] == "tool":
+            part = parts.ToolReturnPart(names.get(id, "lost"), message["content"], id)
         if history and isinstance(history[-1], parts.ModelRequest):
             history[-1] = parts.ModelRequest([*history[-1].parts, part])
         else:

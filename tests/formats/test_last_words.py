@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from compaction import GroupKind, MessageIndex, compact_sync, presets
-from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_chat, openai_responses
+from compaction.formats import FORMATS, MessageFormat, anthropic, bedrock, gemini
 from compaction.messages import ToolCallPart, ToolResultPart
 from compaction.selectors import last
 from compaction.strategies import SlidingWindow, Strategy, Truncation
@@ -17,7 +17,7 @@ from tests.formats.bedrock import examples as converse
 from tests.formats.gemini import examples as google
 from tests.formats.openai_chat import examples as chat
 from tests.formats.openai_responses import examples as responses
-from tests.support.wires import indexed
+from tests.support.chats import indexed
 
 Raw = dict[str, Any]
 
@@ -35,18 +35,21 @@ IMAGES: Final[dict[str, Raw]] = {
 EMPTY: Final[dict[str, Raw]] = {"anthropic": {"type": "text", "text": " "}, "gemini": {"text": " "}, "bedrock": {"text": " "}}
 
 in_user_messages = pytest.mark.parametrize("format", [anthropic, gemini, bedrock], ids=lambda format: format.name)
-every_format = pytest.mark.parametrize(
-    "format", [openai_chat, openai_responses, anthropic, gemini, bedrock], ids=lambda format: format.name
-)
+every_format = pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
 
 
 def step(format: MessageFormat, n: int, *beside: Raw) -> list[Raw]:
     """Return a call, and its result with parts beside it."""
     calls = format.compose("assistant", [ToolCallPart(f"t{n}", "now", "{}")])
     [id] = [call.id for message in calls for call in message.tool_calls()]
-    [result] = format.compose("user", [ToolResultPart(id, SEEN)])
+    [result] = [message.raw for message in format.compose("user", [ToolResultPart(id, SEEN)])]
     field = "parts" if format is gemini else "content"
-    return [*(message.raw for message in calls), {**result.raw, field: [*result.raw[field], *beside]}]
+    return [*(message.raw for message in calls), {**result, field: [*result[field], *beside]} if beside else result]
+
+
+def users_that_may_go(index: MessageIndex) -> list[bool]:
+    """Return whether each user message may be removed."""
+    return [index.is_removable(group) for group in index.included_groups if group.kind is GroupKind.USER]
 
 
 def shown(format: MessageFormat) -> Raw:
@@ -72,7 +75,6 @@ def asked(format: MessageFormat) -> list[Any]:
     ids=["Truncation", "SlidingWindow", "context_window"],
 )
 def test_what_comes_beside_results_does_not_take_their_place(format: MessageFormat, beside: str, strategy: Strategy) -> None:
-    """The order stays in the view, however many results with screenshots follow it."""
     part = IMAGES[format.name] if beside == "image" else EMPTY[format.name]
     messages = [*asked(format), *(raw for n in range(12) for raw in step(format, n, part))]
     done = compact_sync(messages, strategy, counter="chars/4", format=format)
@@ -87,7 +89,7 @@ def test_an_image_beside_a_result_is_a_part_of_the_result(format: MessageFormat)
     words = said["parts"][0] if format is gemini else said["content"][0]
     words = {"type": "text", "text": "And now?"} if isinstance(words, str) else words
     for beside, turns in (((), 2), ((IMAGES[format.name],), 2), ((IMAGES[format.name], words), 3)):
-        index = indexed([*asked(format), *step(format, 1, *beside), *step(format, 2)], format)
+        index = indexed([*asked(format), *step(format, 1, *beside), *step(format, 2)], format=format)
         assert index.included.turns == turns
         assert index.is_removable(3) is (turns == 2)
         assert index.is_removable(2) is False
@@ -97,11 +99,10 @@ def test_an_image_beside_a_result_is_a_part_of_the_result(format: MessageFormat)
 def test_an_image_alone_is_the_user_speaking(format: MessageFormat) -> None:
     """It is the last user message, and stays; so do the last words, which came before it."""
     messages = [*asked(format), format.new("assistant", "Which?").raw, shown(format), format.new("assistant", "So.").raw]
-    index = MessageIndex([*messages, format.new("assistant", "Done.").raw], counter="chars/4", format=format)
-    users = [group.id for group in index.included_groups if group.kind is GroupKind.USER]
-    assert [index.is_removable(id) for id in users] == [True, False, False]
+    index = indexed([*messages, format.new("assistant", "Done.").raw], format=format)
+    assert users_that_may_go(index) == [True, False, False]
     index.append([format.new("user", "Thanks.").raw, format.new("assistant", "Bye.").raw])
-    assert [index.is_removable(id) for id in users] == [True, True, True]
+    assert users_that_may_go(index) == [True, True, True, False]
 
 
 REMINDER: Final = "<system-reminder>\nThe file was changed.\n</system-reminder>"
@@ -112,7 +113,7 @@ REMINDER: Final = "<system-reminder>\nThe file was changed.\n</system-reminder>"
 def test_a_reminder_of_the_host_is_not_the_user_speaking(format: MessageFormat, role: str) -> None:
     """The order before it stays, whether the host writes in its own role or in that of the user."""
     messages = [*asked(format), format.new("assistant", "Yes.").raw, format.new(role, REMINDER).raw]
-    index = MessageIndex([*messages, format.new("assistant", "So.").raw], counter="chars/4", format=format)
+    index = indexed([*messages, format.new("assistant", "So.").raw], format=format)
     assert index.is_removable(2) is False
     assert format.new("user", REMINDER).said == ""
     assert format.new("user", f"{REMINDER} Stop.").said == f"{REMINDER} Stop."
@@ -122,18 +123,14 @@ def test_a_reminder_of_the_host_is_not_the_user_speaking(format: MessageFormat, 
 def test_a_reminder_beside_a_result_is_a_part_of_the_result(format: MessageFormat) -> None:
     """It starts no turn and does not take the place of the order, however many there are."""
     text = {"type": "text", "text": REMINDER} if format is anthropic else {"text": REMINDER}
-    index = indexed([*asked(format), *(raw for n in range(4) for raw in step(format, n, text))], format)
+    index = indexed([*asked(format), *(raw for n in range(4) for raw in step(format, n, text))], format=format)
     assert (index.included.turns, index.is_removable(2)) == (2, False)
 
 
 @every_format
 def test_results_are_not_the_user_speaking(format: MessageFormat) -> None:
     """The order stays before calls and results that were written by the format itself."""
-    calls = format.compose("assistant", [ToolCallPart("c1", "look", "{}")])
-    [id] = [call.id for message in calls for call in message.tool_calls()]
-    results = format.compose("user", [ToolResultPart(id, "Book the red boat. " * 9)])
-    written = [message.raw for message in (*calls, *results, format.new("assistant", "So."))]
-    index = indexed([*asked(format), *written], format)
+    index = indexed([*asked(format), *step(format, 1), format.new("assistant", "So.").raw], format=format)
     assert (index.included.turns, index.is_removable(2)) == (2, False)
 
 
@@ -141,8 +138,7 @@ def test_results_are_not_the_user_speaking(format: MessageFormat) -> None:
 def test_an_empty_message_says_nothing(format: MessageFormat) -> None:
     """After it, the message before it is still the last user message; one that is alone is kept."""
     messages = [format.new(role, text).raw for role, text in (("user", " "), ("assistant", "a"), ("assistant", "b"))]
-    index = MessageIndex(messages, counter="chars/4", format=format)
+    index = indexed(messages, format=format)
     assert index.is_removable(0) is False
-    index = MessageIndex([*asked(format), *messages], counter="chars/4", format=format)
-    users = [group.id for group in index.included_groups if group.kind is GroupKind.USER]
-    assert [index.is_removable(id) for id in users] == [True, False, True]
+    index = indexed([*asked(format), *messages], format=format)
+    assert users_that_may_go(index) == [True, False, True]

@@ -29,7 +29,11 @@ def anthropic() -> list[Any]:
     return [*said, {"role": "user", "content": "now?"}]
 
 
-@pytest.mark.parametrize("conversation", [responses, anthropic])
+CONVERSATIONS: dict[str, list[Any]] = {"openai-responses": responses(), "anthropic": anthropic()}
+each_format = pytest.mark.parametrize("format", CONVERSATIONS)
+
+
+@each_format
 @pytest.mark.parametrize(
     "strategy",
     [
@@ -41,21 +45,16 @@ def anthropic() -> list[Any]:
     ],
     ids=lambda strategy: repr(strategy)[:30],
 )
-def test_the_newest_stays_and_older_ones_go(strategy: Strategy, conversation: Any) -> None:
-    """Strategies keep the newest provider summary as the same object, and drop older ones."""
-    messages = conversation()
-    name = conversation.__name__.replace("responses", "openai-responses")
-    done = compact_sync(messages, strategy, counter="chars/4", format=name)
+def test_the_newest_stays_and_older_ones_go(strategy: Strategy, format: str) -> None:
+    messages = CONVERSATIONS[format]
+    left = compact_sync(messages, strategy, counter="chars/4", format=format).messages
     newest = next(raw for raw in messages if NEW in repr(raw))
-    assert any(raw is newest for raw in done.messages)
-    assert OLD not in repr(done.messages)
-    assert len(done.messages) < len(messages)
+    assert any(raw is newest for raw in left)
+    assert OLD not in repr(left)
+    assert len(left) < len(messages)
 
 
-@pytest.mark.parametrize("conversation", [responses, anthropic])
+@each_format
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: repr(strategy)[:30])
-def test_no_strategy_takes_it_out(strategy: Strategy, conversation: Any) -> None:
-    """No strategy, whatever its options, removes the newest provider summary."""
-    messages = conversation()
-    name = conversation.__name__.replace("responses", "openai-responses")
-    assert NEW in repr(compact_sync(messages, strategy, counter="chars/4", format=name).messages)
+def test_no_strategy_takes_it_out(strategy: Strategy, format: str) -> None:
+    assert NEW in repr(compact_sync(CONVERSATIONS[format], strategy, counter="chars/4", format=format).messages)

@@ -68,7 +68,6 @@ def test_every_call_of_one_id_gets_its_own_result() -> None:
 
 
 def test_a_new_id_is_not_that_of_another_call() -> None:
-    """A new id is longer where another call has it."""
     [made] = openai_chat.repair([asked(call("a"), call("a", "date"), call("call_0_1"))]).messages
     assert [call["id"] for call in made["tool_calls"]] == ["a", "call_0_1_", "call_0_1"]
 
@@ -101,14 +100,8 @@ def test_all_else_is_reported() -> None:
     ]
     done = openai_chat.repair([answer("gone"), *odd])
     assert [one is other for one, other in zip(done.messages, odd, strict=True)] == [True] * 6
-    assert [problem.rule for problem in done.remaining] == [
-        "unreadable-message",
-        "unknown-role",
-        "malformed-content",
-        "malformed-tool-calls",
-        "result-without-id",
-        "call-without-id",
-    ]
+    remaining = "unreadable-message unknown-role malformed-content malformed-tool-calls result-without-id call-without-id"
+    assert " ".join(problem.rule for problem in done.remaining) == remaining
     refused = claude.answer(claude.call("a b")), claude.user(claude.result("a b"))
     assert [problem.rule for problem in anthropic.repair(refused).remaining] == ["malformed-id"]
 
@@ -132,8 +125,8 @@ def test_an_object_becomes_a_dictionary() -> None:
             anthropic,
             [claude.answer(claude.call()), claude.user(claude.result())] * 2,
             [
-                "messages[2].content[0].id: it was given the id 'toolu_2_0'",
-                "messages[3].content[0].tool_use_id: it was given the id 'toolu_2_0'",
+                f"messages[{place}: it was given the id 'toolu_2_0'"
+                for place in ("2].content[0].id", "3].content[0].tool_use_id")
             ],
         ),
     ],
@@ -143,20 +136,15 @@ def test_the_report_says_what_was_done(format: MessageFormat, messages: list[Any
     assert [f"{change.where}: {change.remedy}" for change in format.repair(messages).changes] == done
 
 
+EMPTY_NAMES = {"malformed-content", "malformed-tool-calls", "pending-call"}
+
+
 @pytest.mark.parametrize(
     ("name", "found", "remaining"),
     [
-        ("tau_airline", set[str](), set[str]()),
-        ("whowhen_multiagent", set[str](), set[str]()),
-        ("acebench_zh", set[str](), set[str]()),
-        ("coding_long", set[str](), set[str]()),
-        ("openhands", {"pending-call"}, {"pending-call"}),
-        ("sweagent_demos", {"pending-call"}, {"pending-call"}),
-        (
-            "cassettes",
-            {"malformed-content", "malformed-tool-calls", "pending-call"},
-            {"malformed-content", "malformed-tool-calls", "pending-call"},
-        ),  # empty lists and names
+        *((name, set[str](), set[str]()) for name in ("tau_airline", "whowhen_multiagent", "acebench_zh", "coding_long")),
+        *((name, {"pending-call"}, {"pending-call"}) for name in ("openhands", "sweagent_demos")),
+        ("cassettes", EMPTY_NAMES, EMPTY_NAMES),
         ("inspect_logs", {"result-without-call"}, {"no-messages"}),  # one log contains only results
     ],
 )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.frameworks.model_server import ModelServer
 
@@ -39,14 +40,8 @@ class Example:
         address = {"OPENAI_BASE_URL": self.server.url, **dict.fromkeys(names, self.server.address)}
         names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
         keys = {**dict.fromkeys(names, "none"), "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
-        program = subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **address, **keys},
-        )
+        pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        program = subprocess.Popen(self.command, text=True, env={**os.environ, **address, **keys}, **pipes)
         if kill_at is not None:
             self.server.before_answer = lambda number: number == kill_at and program.send_signal(signal.SIGKILL)
         output, complaints = program.communicate("".join(f"{question}\n" for question in questions), timeout=seconds)

@@ -12,6 +12,7 @@ from agent_framework import (
     AgentSession,
     CharacterEstimatorTokenizer,
     ChatResponse,
+    Content,
     ContextProvider,
     InMemoryHistoryProvider,
     Message,
@@ -33,11 +34,10 @@ from compaction.integrations.agent_framework import (
     as_framework_strategy,
     from_framework_strategy,
 )
-from compaction.strategies import SlidingWindow, Summarization, Truncation
+from compaction.strategies import Pipeline, SlidingWindow, Summarization, Truncation
 from compaction.summarizers import SummaryRequest
-from compaction.triggers import messages_exceed, never, tokens_below, tokens_exceed
+from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
 from tests.frameworks.model_server import SUMMARY, ModelServer, tokens_of
-from tests.support.scripted import Scripted
 
 
 @tool(approval_mode="never_require")
@@ -63,14 +63,8 @@ def make_client(server: ModelServer) -> OpenAIChatCompletionClient:
 
 
 def make_agent(server: ModelServer, *providers: Any, history: InMemoryHistoryProvider | None = None, **options: Any) -> Agent:
-    return Agent(
-        client=make_client(server),
-        name="Shop",
-        instructions="You are a shopping assistant.",
-        tools=[look_up_price],
-        context_providers=[history or InMemoryHistoryProvider(), *providers],
-        **options,
-    )
+    about: Any = {"name": "Shop", "instructions": "You are a shopping assistant.", "tools": [look_up_price], **options}
+    return Agent(client=make_client(server), context_providers=[history or InMemoryHistoryProvider(), *providers], **about)
 
 
 async def ask(agent: Agent, session: AgentSession, turns: range) -> None:
@@ -105,28 +99,29 @@ class Terse:
         return ChatResponse(messages=[Message("assistant", ["Before."])])
 
 
+def questions(times: int) -> list[Message]:
+    """Return eight questions and answers, whose texts are repeated so many times."""
+    pairs = [(f"What is {turn}? " * times, f"It is {turn}. " * times) for turn in range(8)]
+    return [Message(role, [text]) for pair in pairs for role, text in zip(("user", "assistant"), pair, strict=True)]
+
+
 @pytest.mark.parametrize("instructions", [0, 1, 3])
 async def test_counts_translate_exactly(instructions: int) -> None:
     """``target_count=4, threshold=2`` triggers at the same lengths and keeps the same messages, with any instructions."""
-    talk = [Message("system", [f"Rule {number}. "]) for number in range(instructions)]
-    for turn in range(8):
-        talk += [Message("user", [f"What is {turn}? " * 60]), Message("assistant", [f"It is {turn}. " * 60])]
+    talk = [*(Message("system", [f"Rule {number}. "]) for number in range(instructions)), *questions(60)]
     ours = Summarization(Terse(), trigger=messages_exceed(6, system=False), keep=last(messages=4), least_share=0)
     theirs = SummarizationStrategy(client=Terse(), target_count=4, threshold=2)  # type: ignore[arg-type]
     for length in range(1, len(talk) + 1):
         kept = (await compact(talk[:length], ours, format=agent_framework, counter="chars/4")).messages
         shown = await apply_compaction([copy.deepcopy(each) for each in talk[:length]], strategy=theirs)
-        assert [each.text for each in kept if "Before." not in each.text] == [
-            each.text for each in shown if each.text != "Before."
-        ]
+        left = [each.text for each in kept if "Before." not in each.text]
+        assert left == [each.text for each in shown if each.text != "Before."]
         assert (len(kept) < length) == (length > instructions + 6)
 
 
 async def test_a_window_without_system_messages() -> None:
     """The framework's ``preserve_system=False`` is our ``drop_system=True``."""
-    talk = [Message("system", ["You are a shop."])]
-    for turn in range(8):
-        talk += [Message("user", [f"What is {turn}?"]), Message("assistant", [f"It is {turn}."])]
+    talk = [Message("system", ["You are a shop."]), *questions(1)]
     kept = await compact(talk, SlidingWindow(keep=last(groups=6), drop_system=True), format=agent_framework, counter="chars/4")
     theirs = SlidingWindowStrategy(keep_last_groups=6, preserve_system=False)
     shown = await apply_compaction([copy.deepcopy(each) for each in talk], strategy=theirs)
@@ -134,61 +129,33 @@ async def test_a_window_without_system_messages() -> None:
     assert len(shown) == 6
 
 
-class Noting(ContextProvider):
-    """Puts a note before each question."""
-
-    async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        context.extend_messages(self, [Message("user", [f"NOTE: stock is low. {'x' * 200}"])])
-
-
-# --- on request -------------------------------------------------------------------------------------------------------
-
-
-def on_request(summarizer: Scripted, **options: Any) -> CompactionProvider:
-    """Return a provider whose trigger never fires."""
-    strategy = Summarization(summarizer, trigger=never, keep=last(groups=2))
-    return CompactionProvider(before_strategy=strategy, counter="chars/4", **options)
-
-
-async def test_the_model_asks_to_compact(server: ModelServer) -> None:
-    """The model gets the tool; after a call of it, the next request of the same run is compacted."""
-    summarizer = Scripted("The user asked what items cost.")
-    agent = make_agent(server, on_request(summarizer))
-    session = agent.create_session()
-    await ask(agent, session, range(6))
-    talking = make_agent(server, on_request(summarizer, compact_tool=True))
-    talking.default_options["tools"] = []
-    await ask(talking, session, range(6, 7))
-    assert [each["function"]["name"] for each in server.requests[-1]["tools"]] == ["compact_conversation"]
-    assert len(summarizer.requests) == 1
-    assert "item 6" in str(summarizer.requests[0].focus)
-
-
 # --- strategies that cross over ---------------------------------------------------------------------------------------
 
 
-class Numbering(ContextProvider):
-    """Puts another note before each question."""
+class Noting(ContextProvider):
+    """Puts a note before each question: the same one, or that of another day."""
+
+    day: str | None = None
 
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         state["day"] = state.get("day", 0) + 1
-        context.extend_messages(self, [Message("user", [f"NOTE: it is day {state['day']}. {'x' * 200}"])])
+        context.extend_messages(self, [Message("user", [f"NOTE: it is day {self.day or state['day']}. {'x' * 200}"])])
+
+
+class NotingOneDay(Noting):
+    day = "one"
 
 
 @pytest.mark.parametrize(
-    ("other", "calls"), [(None, 8), (Noting, 1), (Numbering, 8)], ids=["alone", "a note", "another note each time"]
+    ("other", "calls"), [(None, 8), (NotingOneDay, 1), (Noting, 8)], ids=["alone", "a note", "another note each time"]
 )
 async def test_as_many_summaries_as_the_provider(other: Callable[[str], ContextProvider] | None, calls: int) -> None:
     """Nothing is summarized twice, in each form of our strategy, and with any provider that adds messages to each run."""
     asked: list[int] = []
     for in_loop_only in (False, True):
         with ModelServer(calls_per_turn=calls) as server:
-            summary = Summarization(
-                ChatClientSummarizer(make_client(server)),
-                trigger=tokens_exceed(1_000 + 2_000 * calls),
-                keep=last(groups=4),
-                on_failure="raise",
-            )
+            writer, trigger = ChatClientSummarizer(make_client(server)), tokens_exceed(1_000 + 2_000 * calls)
+            summary = Summarization(writer, trigger=trigger, keep=last(groups=4), on_failure="raise")
             others = [] if other is None else [other("notes")]
             if in_loop_only:
                 strategy = as_framework_strategy(summary, counter="chars/4", on_failure="raise")
@@ -199,10 +166,8 @@ async def test_as_many_summaries_as_the_provider(other: Callable[[str], ContextP
             await ask(agent, agent.create_session(), range(20))
             assert server.refused == []
             asked.append(server.summaries)
-            notes = [
-                sum("NOTE:" in str(message.get("content")) for message in request["messages"]) for request in server.requests
-            ]
-            assert set(notes[4 * calls :]) == {0 if other is None else 1}
+            notes = {str(request["messages"]).count("NOTE:") for request in server.requests[4 * calls :]}
+            assert notes == {0 if other is None else 1}
     of_provider, of_strategy = asked
     assert 2 < of_strategy <= of_provider
 
@@ -211,9 +176,8 @@ async def test_ours_in_their_provider(server: ModelServer) -> None:
     """The framework's provider runs our strategy like its own, before and after a run."""
     before = as_framework_strategy(presets.context_window(3_600), counter="chars/4")
     after = as_framework_strategy(Truncation(trigger=tokens_exceed(1_500), target=tokens_below(800)), counter="chars/4")
-    agent = make_agent(
-        server, TheirProvider(before_strategy=before, after_strategy=after), history=InMemoryHistoryProvider(skip_excluded=True)
-    )
+    theirs = TheirProvider(before_strategy=before, after_strategy=after)
+    agent = make_agent(server, theirs, history=InMemoryHistoryProvider(skip_excluded=True))
     await ask(agent, agent.create_session(), range(20))
     assert server.refused == []
     assert max(map(tokens_of, server.requests)) < 3_800
@@ -221,8 +185,6 @@ async def test_ours_in_their_provider(server: ModelServer) -> None:
 
 def shop_messages(turns: int) -> list[Message]:
     """Return a history with tool calls, as the framework's messages."""
-    from agent_framework import Content
-
     made = [Message("system", ["You are a shop."])]
     for turn in range(turns):
         made += [
@@ -250,9 +212,8 @@ async def test_their_projection_is_our_view() -> None:
 async def test_theirs_in_our_pipeline() -> None:
     """Excluded messages are dropped, inserted ones replace the linked ones, and the caller's messages are not annotated."""
     messages = shop_messages(10)
-    pipeline = from_framework_strategy(ToolResultCompactionStrategy(keep_last_tool_call_groups=1)) >> from_framework_strategy(
-        SlidingWindowStrategy(keep_last_groups=9)
-    )
+    theirs = (ToolResultCompactionStrategy(keep_last_tool_call_groups=1), SlidingWindowStrategy(keep_last_groups=9))
+    pipeline = Pipeline(*map(from_framework_strategy, theirs))
     result = await compact(messages, pipeline, format=agent_framework, counter="chars/4")
     assert result.outcome == "compacted"
     assert agent_framework.validate(result.messages) == []
@@ -265,14 +226,9 @@ async def test_ours_among_theirs() -> None:
     """Next to the framework's strategies on one growing list, ours respects their exclusions, and the view stays valid."""
     messages: list[Message] = []
     tokenizer = CharacterEstimatorTokenizer()
-    composed = TokenBudgetComposedStrategy(
-        token_budget=2_500,
-        tokenizer=tokenizer,
-        strategies=[
-            as_framework_strategy(presets.context_window(2_500), counter="chars/4"),
-            SlidingWindowStrategy(keep_last_groups=12),
-        ],
-    )
+    ours = as_framework_strategy(presets.context_window(2_500), counter="chars/4")
+    strategies = [ours, SlidingWindowStrategy(keep_last_groups=12)]
+    composed = TokenBudgetComposedStrategy(token_budget=2_500, tokenizer=tokenizer, strategies=strategies)
     for message in shop_messages(40):
         messages.append(message)
         shown = await apply_compaction(messages, strategy=composed, tokenizer=tokenizer)

@@ -39,7 +39,7 @@ from compaction.summarizers import SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY
 from tests.frameworks.turns import status_of, turn_of
-from tests.support.scripted import TooLong
+from tests.support.scripted import Scripted, TooLong
 
 SHORTEN = Truncation(trigger=tokens_exceed(300), keep=last(groups=2))
 NEVER = Truncation(trigger=tokens_exceed(1_000_000), keep=last(groups=2))
@@ -53,6 +53,19 @@ class Client(ChatMiddlewareLayer[Any]):
 
     def __init__(self) -> None:
         """Connect to nothing."""
+
+
+FLAG = "_excluded"
+
+
+def flags(messages: list[Message]) -> list[bool]:
+    """Return which messages are excluded."""
+    return [message.additional_properties.get(FLAG, False) for message in messages]
+
+
+def same(one: list[Any], other: list[Any]) -> list[bool]:
+    """Return whether each message is the same object."""
+    return [each is it for each, it in zip(one, other, strict=False)]
 
 
 AGENT = SimpleNamespace(client=Client(), name="Shop")
@@ -83,15 +96,18 @@ class Call:
 
     Args:
         answers: The responses, streams and errors of the client, in order.
+        session: The session, by default a new one.
+        agent: The agent.
     """
 
-    def __init__(self, *answers: Any, session: AgentSession | None = None) -> None:
+    def __init__(self, *answers: Any, session: AgentSession | None = None, agent: Any = AGENT) -> None:
         self.answers, self.session, self.sent = list(answers), session or AgentSession(), list[list[Message]]()
+        self.agent = agent
 
     async def of(self, provider: CompactionProvider, messages: list[Message], **options: Any) -> ChatContext:
         """Send the messages through the provider's middleware."""
         context = SessionContext(session_id=self.session.session_id, input_messages=[])
-        self.state = await begun(provider, self.session, context)
+        self.state = await begun(provider, self.session, context, self.agent)
         [middleware] = context.middleware["compaction"]
         chat = ChatContext(Client(), messages, options)
 
@@ -128,7 +144,7 @@ def test_whose_messages_they_are() -> None:
     assert [message.text for message in view.request(view.messages)] == [message.text for message in given]
     before = list(view.messages)
     view.follow([*given, Message("tool", ["x"])])
-    assert [one is other for one, other in zip(view.messages, before, strict=False)] == [True] * 5
+    assert same(view.messages, before) == [True] * 5
     assert (len(view.messages), view.messages[-1].author_name) == (6, "Shop")
     view.follow([question])
     assert (view.messages, view.others) == ([question], [])
@@ -248,11 +264,8 @@ async def test_what_counts_besides_the_messages() -> None:
     provider = provider_of(NEVER, window="auto")
     other = loaded("NOTE " * 80, source="notes")
     await Call().of(provider, [other, *notes(1)], tools=[look_up_price, {"a": 1}], instructions="Be brief. " * 40)
-    counted = (
-        provider.conversations.count_messages([other])
-        + provider.conversations.count([look_up_price.to_json_schema_spec(), {"a": 1}])
-        + provider.conversations.count("Be brief. " * 40)
-    )
+    conversations, tools = provider.conversations, [look_up_price.to_json_schema_spec(), {"a": 1}]
+    counted = conversations.count_messages([other]) + conversations.count(tools) + conversations.count("Be brief. " * 40)
     assert turn_of(provider).index.context.overhead_tokens == counted > 200
     assert turn_of(provider).index.context.window == 272_000
     await Call().of(provider := provider_of(NEVER, window="auto"), notes(1), model="gpt-4o")
@@ -263,17 +276,9 @@ async def test_what_counts_besides_the_messages() -> None:
 @pytest.mark.parametrize("name", ["Shop", None])
 async def test_an_agents_name(name: str | None) -> None:
     """An agent's messages have the name that the framework will give them, from the first request on."""
-    provider, session = provider_of(NEVER), AgentSession()
-    context = SessionContext(session_id="s", input_messages=[])
-    await begun(provider, session, context, SimpleNamespace(client=Client(), name=name))
-    [middleware] = context.middleware["compaction"]
-    chat = ChatContext(Client(), [*notes(1), Message("assistant", ["5"])], None)
-
-    async def call_next() -> None:
-        chat.result = response()
-
-    await middleware(chat, call_next)  # type: ignore[operator, arg-type, misc]
-    assert [message.author_name for message in chat.messages] == [None, name or "UnnamedAgent"]
+    call = Call(agent=SimpleNamespace(client=Client(), name=name))
+    await call.of(provider_of(NEVER), [*notes(1), Message("assistant", ["5"])])
+    assert [message.author_name for message in call.sent[0]] == [None, name or "UnnamedAgent"]
 
 
 async def test_a_service_keeps_the_conversation() -> None:
@@ -300,11 +305,9 @@ async def test_once_before_a_run() -> None:
     raw = SimpleNamespace(client=object(), name="Shop")
     summary = Summarization(trigger=tokens_exceed(300), keep=last(groups=2))
     for provider, agent in ((provider_of(summary, in_loop=False), AGENT), (provider_of(summary), raw)):
-        context = SessionContext(
-            session_id="s",
-            input_messages=[Message("user", ["and now?"])],
-            context_messages={"notes": [loaded("NOTE", source="notes")], "in_memory": notes()},
-        )
+        history = {"notes": [loaded("NOTE", source="notes")], "in_memory": notes()}
+        asked = [Message("user", ["and now?"])]
+        context = SessionContext(session_id="s", input_messages=asked, context_messages=history)  # type: ignore[arg-type]
         state = await begun(provider, AgentSession(), context, agent)
         made = context.context_messages["in_memory"]
         assert (len(made) < 8, context.middleware) == (True, {})
@@ -354,19 +357,21 @@ async def test_the_stored_history() -> None:
     state = await ended(local)
     assert state["last_stored"]["outcome"] == "compacted"
     assert [bool(message.additional_properties) for message in session.state["in_memory"]["messages"]] == [True] * 8
-    flags = [message.additional_properties.get("_excluded", False) for message in session.state["in_memory"]["messages"]]
-    assert flags == sorted(flags, reverse=True)
-    assert 0 < sum(flags) < 8
+    excluded = flags(session.state["in_memory"]["messages"])
+    assert excluded == sorted(excluded, reverse=True)
+    assert 0 < sum(excluded) < 8
 
 
 async def test_a_request_to_compact() -> None:
     """The host's request, and the model's call of the tool, apply once, to the session's next request."""
-    summary = Summarization(trigger=tokens_exceed(1_000_000), keep=last(groups=1))
+    scripted = Scripted("Prices were looked up.")
+    summary = Summarization(scripted, trigger=tokens_exceed(1_000_000), keep=last(groups=1))
     provider, call = provider_of(summary), Call()
-    provider.compact_next(call.session)
-    for size in (9, 9):
+    provider.compact_next(call.session, "prices")
+    for _ in range(2):
         await call.of(provider, notes())
-        assert len(call.sent[-1]) < size
+        assert len(call.sent[-1]) < 8
+    assert [request.focus for request in scripted.requests] == ["prices"]
     assert call.state.get("focus") is None
     provider = provider_of(summary, compact_tool=True)
     session, context = AgentSession(), SessionContext(input_messages=[])
@@ -434,10 +439,10 @@ async def test_ours_in_a_list_of_theirs() -> None:
     assert (len(messages), len(flagged), messages.index(made)) == (9, 6, 0)
     assert [message.additional_properties["_exclude_reason"] for message in flagged] == ["compacted"] * 6
     assert not any("_excluded" in message.additional_properties for message in given)
-    assert [one is other for one, other in zip(messages[-2:], given[-2:], strict=True)] == [True] * 2
+    assert same(messages[-2:], given[-2:]) == [True] * 2
     before = list(messages)
     assert await ours(messages) is False
-    assert [one is other for one, other in zip(messages, before, strict=True)] == [True] * 9
+    assert same(messages, before) == [True] * 9
     assert await as_framework_strategy(NEVER, counter="chars/4")(notes(2)) is False
     assert (copy.deepcopy(ours).options, ours.__name__) == (ours.options, "Summarization")
     named, answered = as_framework_strategy(NEVER, agent_name="Shop"), [Message("assistant", ["5"])]
@@ -462,14 +467,13 @@ async def test_where_new_messages_stand_in_the_list() -> None:
     ours = as_framework_strategy(ToolResult(Clear(min_chars=1), keep=nothing), counter="chars/4")
     assert await ours(messages) is True
     kinds = ["made" if all(each is not old for old in given) else "kept" for each in messages]
-    flags = [each.additional_properties.get("_excluded", False) for each in messages]
-    assert [message for message, flag in zip(messages, flags, strict=True) if not flag][-1] is given[-1]
-    assert flags == [False, False, False, True, False, False, True, False]
+    assert messages[-1] is given[-1]
+    assert flags(messages) == [False, False, False, True, False, False, True, False]
     assert [kinds[place] for place in (0, 1, 2, 4, 5, 7)] == ["kept", "kept", "made", "kept", "made", "kept"]
     first_and_last = Summarization(trigger=tokens_exceed(300), keep=first(messages=1) | last(groups=2))
     messages = notes()
     await as_framework_strategy(first_and_last, counter="chars/4")(messages)
-    assert [each.additional_properties.get("_excluded", False) for each in messages] == [False] * 2 + [True] * 5 + [False] * 2
+    assert flags(messages) == [False] * 2 + [True] * 5 + [False] * 2
     assert "[compaction" in messages[1].text
 
 
@@ -486,7 +490,7 @@ async def test_ours_counts_other_providers_messages() -> None:
     messages = [note, mine, odd, *notes()]
     await ours(messages)
     assert turn_of(ours).index.context.overhead_tokens == ours.conversations.count_messages([note])
-    assert [each.additional_properties.get("_excluded", False) for each in messages[:3]] == [False, True, True]
+    assert flags(messages[:3]) == [False, True, True]
     assert InMemoryHistoryProvider.__name__ == HISTORY["source_type"]
 
 
@@ -507,9 +511,7 @@ async def test_theirs_in_ours() -> None:
     strategy = from_framework_strategy(summarized)
     result = await compact(given, strategy, format=agent_framework, counter="chars/4", on_step=steps.append)
     assert (result.outcome, result.refused) == ("compacted", ())
-    assert [(step.strategy, step.why, step.reached) for step in steps] == [
-        ("summarized", "the framework's strategy decides itself", True)
-    ]
+    assert [(step.strategy, step.reached) for step in steps] == [("summarized", True)]
     assert [edit.reason for edit in result.edits] == ["summarized by summarized", "excluded by summarized"]
     assert ["Some notes." in message.text for message in result.messages] == [True, False, False]
     assert [len(message.contents) for message in given] == [1] * 5
@@ -533,15 +535,14 @@ async def test_the_summarizers_request(finish: str | None) -> None:
             return SimpleNamespace(text=SUMMARY, finish_reason=finish)
 
     client = Scripted()
-    summarizer = ChatClientSummarizer(client, options={"seed": 1}, summary_options=SummaryOptions(headroom=2))
+    settings = SummaryOptions(headroom=2)
+    summarizer = ChatClientSummarizer(client, options={"seed": 1}, summary_options=settings)
     result = await compact(notes(), Summarization(summarizer, keep=last(groups=1)), format=agent_framework, counter="chars/4")
     assert result.outcome == ("compacted" if finish is None else "degraded")
     [messages, options], *_ = asked
     assert [message.role for message in messages] == ["system", "user"]
     assert (options["seed"], options["max_tokens"] > 0) == (1, True)
     assert "Scripted" not in repr(summarizer)
-    assert hash(summarizer) == hash(
-        ChatClientSummarizer(client, options={"seed": 2}, summary_options=SummaryOptions(headroom=2))
-    )
+    assert hash(summarizer) == hash(ChatClientSummarizer(client, options={"seed": 2}, summary_options=settings))
     with pytest.raises(TypeError):
         ChatClientSummarizer(client, {})  # type: ignore[misc]

@@ -54,9 +54,8 @@ async def test_a_thread_is_refused_and_the_runner_goes_on_without() -> None:
         if thread is not None:
             with pytest.raises(anthropic.BadRequestError, match="pass thread=False"):
                 thread(model="m", max_tokens=100).send({"role": "user", "content": "[[c0:0]] hi"})
-        runner = model.beta.messages.tool_runner(
-            model="m", max_tokens=100, tools=[], messages=[{"role": "user", "content": "[[c0:0]] hi"}]
-        )
+        hi: Any = [{"role": "user", "content": "[[c0:0]] hi"}]
+        runner = model.beta.messages.tool_runner(model="m", max_tokens=100, tools=[], messages=hi)
         assert runner.until_done().stop_reason == "end_turn"
     assert server.ledger.total("requests") == 1
 
@@ -147,10 +146,8 @@ class AwaitedReply(Reply):
 
 
 BODY = {"model": "claude-sonnet-4-5", "messages": asked(12)}
-REFUSAL = {
-    "type": "error",
-    "error": {"type": "invalid_request_error", "message": "prompt is too long: 3000 tokens > 900 maximum"},
-}
+TOO_LONG = {"type": "invalid_request_error", "message": "prompt is too long: 3000 tokens > 900 maximum"}
+REFUSAL = {"type": "error", "error": TOO_LONG}
 DOWN = {"type": "error", "error": {"type": "api_error", "message": "down"}}
 ANSWER = {"type": "message", "usage": {"input_tokens": 9_000, "output_tokens": 5}}
 NEVER = SlidingWindow(keep=last(turns=1), trigger=tokens_exceed(1_000_000))
@@ -199,12 +196,10 @@ async def test_a_thread_is_a_bad_request() -> None:
 
 async def test_shorter_messages_are_sent() -> None:
     """A request with as many messages, one of them shorter, is another one."""
-    blocks = [
-        "price?",
-        [{"type": "tool_use", "id": "t", "name": "look_up", "input": {}}],
-        [{"type": "tool_result", "tool_use_id": "t", "content": "5 euros. " * 40}],
-    ]
-    messages = [{"role": role, "content": each} for role, each in zip(("user", "assistant", "user"), blocks, strict=True)]
+    use = {"type": "tool_use", "id": "t", "name": "look_up", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "5 euros. " * 40}
+    blocks = (("user", "price?"), ("assistant", [use]), ("user", [result]))
+    messages = [{"role": role, "content": content} for role, content in blocks]
     compaction = RequestCompaction(ToolResult(Clear(min_chars=1), keep=nothing), counter="chars/4")
     _, [request] = await sent(compaction, Request({"model": "m", "messages": messages}), {"usage": None})
     assert len(request.json["messages"]) == 3
@@ -230,13 +225,8 @@ async def test_reported_usage(asynchronous: bool) -> None:
     unread: Any = Reply(ANSWER)
     unread.http_response = SimpleNamespace(is_success=True, is_closed=False)
     kind = AwaitedReply if asynchronous else Reply
-    for reply, tokens in (
-        (unread, None),
-        (kind(b"no JSON"), None),
-        (kind([1]), None),
-        ({"usage": 9}, None),
-        (kind(ANSWER), 9_000),
-    ):
+    without: list[Any] = [unread, kind(b"no JSON"), kind([1]), {"usage": 9}]
+    for reply, tokens in (*((each, None) for each in without), (kind(ANSWER), 9_000)):
         compaction = RequestCompaction(NEVER, counter="chars/4")
         response, _ = await sent(compaction, Request(BODY), reply, asynchronous=asynchronous)
         assert response is reply
@@ -248,10 +238,8 @@ async def test_reported_usage(asynchronous: bool) -> None:
 @pytest.mark.parametrize("whole", [False, True])
 async def test_usage_of_a_stream(asynchronous: bool, whole: bool) -> None:
     """The usage of a stream is recorded at its end, also if nobody reads on."""
-    events = [
-        {"type": "message_start", "message": {"usage": {"input_tokens": 9_000}}},
-        {"type": "message_delta", "usage": {"output_tokens": 5}},
-    ]
+    begun = {"type": "message_start", "message": {"usage": {"input_tokens": 9_000}}}
+    events = [begun, {"type": "message_delta", "usage": {"output_tokens": 5}}]
     compaction = RequestCompaction(NEVER, counter="chars/4")
     reply = (AwaitedReply if asynchronous else Reply)({}, 200, *events)
     response, _ = await sent(compaction, Request(BODY, stream=True), reply, asynchronous=asynchronous)

@@ -11,8 +11,7 @@ import pytest
 
 pytest.importorskip("google.adk")
 
-from google.adk.agents import LlmAgent, RunConfig
-from google.adk.agents.run_config import StreamingMode
+from google.adk.agents import LlmAgent
 from google.adk.apps import App
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.runners import InMemoryRunner
@@ -94,7 +93,6 @@ class ScriptedModel(BaseLlm):
 
     model: str = "gemini-2.5-flash"
     replies: list[Any]
-    extra_tokens: int
     requests: list[list[types.Content]]
     streamed: list[bool]
 
@@ -105,38 +103,23 @@ class ScriptedModel(BaseLlm):
         if isinstance(reply, Exception):
             raise reply
         size = sum(len(part.text or "") for each in llm_request.contents for part in each.parts or ())
-        usage = types.GenerateContentResponseUsageMetadata(
-            prompt_token_count=self.extra_tokens + size // 4, candidates_token_count=10
-        )
-        part = types.Part(text=reply) if isinstance(reply, str) else reply
         if stream:
-            yield LlmResponse(content=content(part, role="model"), partial=True)
-        yield LlmResponse(content=content(part, role="model"), usage_metadata=usage)
+            yield LlmResponse(content=content(reply, role="model"), partial=True)
+        yield LlmResponse(content=content(reply, role="model"), usage_metadata=used(size // 4))
 
 
-def runner_of(
-    plugin: CompactionPlugin, *replies: Any, alone: bool = False, tools: Sequence[Any] = (), extra_tokens: int = 0
-) -> InMemoryRunner:
+def runner_of(plugin: CompactionPlugin, *replies: Any, alone: bool = False, tools: Sequence[Any] = ()) -> InMemoryRunner:
     """Return a runner with the plugin; with ``alone``, its callbacks are on the agent instead."""
-    model = ScriptedModel(replies=list(replies), requests=[], streamed=[], extra_tokens=extra_tokens)
+    model = ScriptedModel(replies=list(replies), requests=[], streamed=[])
     agent = LlmAgent(name="shop", model=model, tools=list(tools), **(plugin.callbacks if alone else {}))
     return InMemoryRunner(app=App(name="shop", root_agent=agent, plugins=[] if alone else [plugin]))
 
 
-async def ask(runner: InMemoryRunner, *texts: str, stream: bool = False) -> list[str]:
-    config = RunConfig(streaming_mode=StreamingMode.SSE if stream else StreamingMode.NONE)
+async def ask(runner: InMemoryRunner, *texts: str) -> None:
     runner.auto_create_session = True
-    answers: list[str] = []
     for text in texts:
-        run = runner.run_async(user_id="u", session_id="s", new_message=content(text), run_config=config)
-        answers += [said async for event in run if (said := final_text(event)) is not None]
-    return answers
-
-
-def final_text(event: Any) -> str | None:
-    if event.partial or not event.is_final_response() or not event.content or not event.content.parts:
-        return None
-    return str(event.content.parts[0].text)
+        async for _ in runner.run_async(user_id="u", session_id="s", new_message=content(text)):
+            pass
 
 
 def requests_of(runner: InMemoryRunner) -> list[list[types.Content]]:
@@ -231,18 +214,20 @@ def watching(**options: Any) -> CompactionPlugin:
     return CompactionPlugin(Truncation(trigger=never, keep=last(groups=1)), counter="chars/4", **options)
 
 
+def used(tokens: int | None) -> Any:
+    return None if tokens is None else types.GenerateContentResponseUsageMetadata(prompt_token_count=tokens)
+
+
 async def test_calls_that_were_cancelled_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of calls that wait for their usage is bounded, and the oldest is forgotten first."""
     monkeypatch.setattr("compaction.integrations.google_adk.plugin._UNDER_WAY", 2)
     plugin, contents = watching(), [content(note) for note in NOTES]
-    model = ScriptedModel(replies=["ok"] * 3, requests=[], streamed=[], extra_tokens=0)
+    model = ScriptedModel(replies=["ok"] * 3, requests=[], streamed=[])
     calls = [Call(invocation=str(number), model=model) for number in range(3)]
     requests = [await call.send(plugin, *contents) for call in calls]
-    answers = [
-        await plugin.on_model_error_callback(callback_context=call, llm_request=request, error=too_long())
-        for call, request in zip(calls, requests, strict=True)
-    ]
-    assert [answer is not None for answer in answers] == [False, True, True]
+    for call, request, answered in zip(calls, requests, (False, True, True), strict=True):
+        answer = await plugin.on_model_error_callback(callback_context=call, llm_request=request, error=too_long())
+        assert (answer is not None) == answered
     assert [call.counted for call in calls] == [0, 1, 1]
     assert [len(request) < 8 for request in model.requests] == [True] * 2
     assert model.streamed == [False] * 2
@@ -254,8 +239,7 @@ async def test_usage_of_the_last_response_is_recorded_once() -> None:
     await call.send(plugin, content("hi"))
 
     async def report(tokens: int | None, **about: Any) -> int:
-        usage = None if tokens is None else types.GenerateContentResponseUsageMetadata(prompt_token_count=tokens)
-        response = LlmResponse(usage_metadata=usage, **about)
+        response = LlmResponse(usage_metadata=used(tokens), **about)
         await plugin.after_model_callback(callback_context=call, llm_response=response)
         tokens_now: int = status_of(plugin).tokens
         return tokens_now
@@ -270,8 +254,7 @@ async def test_usage_that_the_session_stored_counts() -> None:
     """A new process counts with the usage of the agent's last event, as that of the newest answer; others' do not count."""
 
     def event(tokens: int | None, author: str = "shop", branch: str | None = None) -> Any:
-        usage = None if tokens is None else types.GenerateContentResponseUsageMetadata(prompt_token_count=tokens)
-        return SimpleNamespace(author=author, branch=branch, usage_metadata=usage)
+        return SimpleNamespace(author=author, branch=branch, usage_metadata=used(tokens))
 
     contents = [content("a"), content("b", role="model"), content("c"), content("d", role="model"), content("e")]
     plugin = watching()

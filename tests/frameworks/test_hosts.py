@@ -66,7 +66,6 @@ def test_each_cell_is_measured_or_has_a_reason() -> None:
 
 
 def test_rows_of_another_environment_are_in_the_page() -> None:
-    """Rows that were saved make the same page as the rows themselves."""
     row = measure(next(case for case in SHORT if case.situation == "time travel"), turns=5)
     pages = [section(rows, date="", turns=5, seed=0, window=6_000) for rows in ([row], rows_of_json(rows_to_json([row])))]
     assert pages[0] == pages[1]

@@ -30,22 +30,14 @@ def test_the_program_runs_as_it_stands(page: Path, tmp_path: Path) -> None:
     if missing := missing_packages(program):
         pytest.skip(f"needs {missing[0]}: make test-frameworks")
     (tmp_path / "program.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"},
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
+    command, environment = [sys.executable, "program.py"], {**os.environ, "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(printed)
 
 
 @each_page
 def test_excerpts_are_from_the_example(page: Path) -> None:
-    """Each excerpt is a run of lines of one of the page's examples."""
     text = page.read_text("utf-8")
     examples = [(ROOT / name).read_text("utf-8") for name in EXAMPLE.findall(text)]
     excerpts = [content for kind, content in FENCE.findall(text) if not kind]

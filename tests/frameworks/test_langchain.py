@@ -59,9 +59,8 @@ class Port:
 @pytest.mark.parametrize("rewriting", [False, True], ids=["view", "rewrite"])
 async def test_a_port_with_generate(rewriting: bool) -> None:
     """It works as a summarizer; the state has the user's words and its text, without the introduction of the view."""
-    strategy = presets.langgraph_summary(
-        Port(), max_tokens_before_summary=600, keep_recent_messages=2, template="Summarize in one sentence."
-    )
+    options: Any = {"keep_recent_messages": 2, "template": "Summarize in one sentence."}
+    strategy = presets.langgraph_summary(Port(), max_tokens_before_summary=600, **options)
     keys = attrs.evolve(StateKeys.rewriting() if rewriting else StateKeys(), summary="summary")
     node = SummarizationNode(strategy >> Truncation(trigger=tokens_exceed(9_000)), keys=keys, counter="chars/4")
     messages = [HumanMessage(f"What does item {turn} cost? " * 20, id=str(turn)) for turn in range(9)]
@@ -152,7 +151,6 @@ def test_usage_is_read_from_replies() -> None:
 
 
 def test_the_window_of_the_models_name(server: ModelServer) -> None:
-    """``window="auto"`` uses the request's model, or the node's model."""
     windows: list[int | None] = []
 
     def watch(index: MessageIndex) -> Any:
@@ -189,9 +187,8 @@ async def test_the_model_asks_for_compaction(server: ModelServer) -> None:
     agent = make_agent(server, middleware, tools=())
     history = [("user", "Tell me of tea. " * 50), ("assistant", "Tea is a drink. " * 50), ("user", "Now of prices.")]
     state = await agent.ainvoke({"messages": history})
-    assert [call["name"] for message in state["messages"] for call in getattr(message, "tool_calls", ())] == [
-        "compact_conversation"
-    ]
+    calls = [call["name"] for message in state["messages"] for call in getattr(message, "tool_calls", ())]
+    assert calls == ["compact_conversation"]
     assert [bool(result.edits) for result in results] == [False, True]
     assert [request.focus for request in summarizer.requests] == ["Now of prices. (0)"]
     assert "Prices were looked up." in json.dumps(server.requests[-1]["messages"])

@@ -120,9 +120,8 @@ async def test_only_a_length_error_is_compacted(kind: Any) -> None:
 
 @BOTH
 async def test_an_awaited_summarizer_after_a_length_error(kind: Any) -> None:
-    middleware = kind(
-        Summarization(Awaited("Some notes."), trigger=tokens_exceed(10_000), keep=last(groups=1)), counter="chars/4"
-    )
+    strategy = Summarization(Awaited("Some notes."), trigger=tokens_exceed(10_000), keep=last(groups=1))
+    middleware = kind(strategy, counter="chars/4")
     sizes: list[int] = []
 
     async def handler(request: Any) -> Any:
@@ -157,28 +156,30 @@ async def test_rewriting() -> None:
     assert middleware.wrap_model_call(again, lambda request: answer()) == answer()
 
 
-def call(name: str, focus: str | None, id: str) -> Any:
-    return {"name": name, "args": {} if focus is None else {"focus": focus}, "id": id}
-
-
-def result(name: str, id: str) -> ToolMessage:
-    return ToolMessage("done", name=name, tool_call_id=id)
-
-
 OURS, OTHER = "compact_conversation", "look_up"
+
+
+def called(*calls: tuple[str, str | None]) -> list[Any]:
+    """Return an answer that calls these tools with a focus, and the results."""
+    made = [
+        {"name": name, "args": {} if focus is None else {"focus": focus}, "id": str(at)}
+        for at, (name, focus) in enumerate(calls)
+    ]
+    results = [ToolMessage("done", name=name, tool_call_id=str(at)) for at, (name, _) in enumerate(calls)]
+    return [AIMessage("", tool_calls=made), *results]
 
 
 @pytest.mark.parametrize(
     ("messages", "focus"),
     [
         ([HumanMessage("hi")], None),
-        ([AIMessage("", tool_calls=[call(OURS, "tea", "1")]), result(OURS, "1")], "tea"),
-        ([AIMessage("", tool_calls=[call(OURS, None, "1")]), result(OURS, "1")], ""),
-        ([AIMessage("", tool_calls=[call(OTHER, "x", "1")]), result(OTHER, "1")], None),
-        ([AIMessage("", tool_calls=[call(OURS, "a", "1"), call(OURS, "b", "2")]), result(OURS, "1"), result(OURS, "2")], "b"),
-        ([AIMessage("", tool_calls=[call(OURS, "a", "1"), call(OTHER, "b", "2")]), result(OURS, "1"), result(OTHER, "2")], "a"),
-        ([AIMessage("", tool_calls=[call(OURS, "tea", "1")]), result(OURS, "1"), AIMessage("done")], None),
-        ([result(OURS, "1")], None),
+        (called((OURS, "tea")), "tea"),
+        (called((OURS, None)), ""),
+        (called((OTHER, "x")), None),
+        (called((OURS, "a"), (OURS, "b")), "b"),
+        (called((OURS, "a"), (OTHER, "b")), "a"),
+        ([*called((OURS, "tea")), AIMessage("done")], None),
+        (called((OURS, "tea"))[1:], None),
         ([], None),
     ],
 )
@@ -199,7 +200,6 @@ def test_names_that_are_none() -> None:
 
 
 def test_a_conversations_id() -> None:
-    """Outside a graph, or without a thread, a conversation has no id."""
     assert [conversation_id(config) for config in (None, {}, {"configurable": {"checkpoint_ns": "a:1"}})] == [None] * 3
     assert conversation_id({"configurable": {"thread_id": 7}}) == "7"
 

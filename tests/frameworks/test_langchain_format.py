@@ -21,23 +21,17 @@ from compaction.errors import ConfigurationError, InvalidMessage
 from compaction.integrations.langchain import langchain
 from compaction.messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
+PNG = {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
+CALL: dict[str, Any] = {"name": "look_up", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
+OTHER: dict[str, Any] = {"name": "look_up", "args": {}, "id": "c2", "type": "tool_call"}
+LINK = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
 MESSAGES: dict[str, tuple[Any, list[type]]] = {
     "text": (HumanMessage("hello", id="1", name="Kim"), [TextPart]),
-    "blocks": (
-        HumanMessage(
-            [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
-        ),
-        [TextPart, MediaPart],
-    ),
+    "blocks": (HumanMessage([{"type": "text", "text": "look"}, LINK]), [TextPart, MediaPart]),
     "system": (SystemMessage("rules"), [TextPart]),
-    "calls": (
-        AIMessage("", tool_calls=[{"name": "look_up", "args": {"a": 1}, "id": "c1"}, {"name": "b", "args": {}, "id": "c2"}]),
-        [ToolCallPart, ToolCallPart],
-    ),
-    "thinking": (
-        AIMessage([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "x"}]),
-        [ReasoningPart, TextPart],
-    ),
+    "calls": (AIMessage("", tool_calls=[CALL, OTHER]), [ToolCallPart, ToolCallPart]),
+    "thinking": (AIMessage([THOUGHT, {"type": "text", "text": "x"}]), [ReasoningPart, TextPart]),
     "result": (ToolMessage("18", tool_call_id="c1", artifact={"raw": 18}), [ToolResultPart]),
 }
 
@@ -58,11 +52,6 @@ def test_a_changed_result_keeps_the_rest() -> None:
     changed = langchain.read(raw).evolve(text="short").raw
     assert (changed.content, changed.tool_call_id, changed.id, changed.artifact) == ("short", "c1", "7", {"raw": 18})
     assert raw.content == "long " * 50
-
-
-PNG = {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
-CALL: dict[str, Any] = {"name": "look_up", "args": {"a": 1}, "id": "c1", "type": "tool_call"}
-OTHER: dict[str, Any] = {"name": "look_up", "args": {}, "id": "c2", "type": "tool_call"}
 
 
 @pytest.mark.parametrize(
@@ -100,13 +89,8 @@ def test_roles() -> None:
     kinds = [ChatMessage("a", role="critic"), ChatMessage("a", role="developer"), FunctionMessage("18", name="look_up")]
     assert [langchain.read(raw).role for raw in kinds] == ["critic", "developer", "tool"]
     assert langchain.read(kinds[2]).parts == (ToolResultPart("function:look_up", "18"),)
-    assert [langchain.new(role, "a").raw.type for role in ("user", "assistant", "system", "developer", "other")] == [
-        "human",
-        "ai",
-        "system",
-        "system",
-        "human",
-    ]
+    types = {"user": "human", "assistant": "ai", "system": "system", "developer": "system", "other": "human"}
+    assert {role: langchain.new(role, "a").raw.type for role in types} == types
     assert langchain.read(HumanMessage("hello", name="Kim")).name == "Kim"
     assert langchain.read(AIMessage("")).parts == ()
 

@@ -19,20 +19,8 @@ from tests.frameworks import postgres
 from tests.frameworks.model_server import SUMMARY, ModelServer, prefix_breaks, tokens_of
 from tests.frameworks.programs import ROOT, Example
 
-QUESTIONS = [
-    f"{words} (question {place})"
-    for place, words in enumerate(
-        [
-            "How do I throw a bottle away?",
-            "And the label?",
-            "Where is the next point?",
-            "Any news?",
-            "Who is the mascot?",
-            "Thanks!",
-        ]
-        * 40
-    )
-]
+ASKED = ("How do I throw a bottle away?", "And the label?", "Where is the point?", "Any news?", "Who is the mascot?", "Thanks!")
+QUESTIONS = [f"{words} (question {place})" for place, words in enumerate(ASKED * 40)]
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +65,8 @@ async def test_every_way_through_the_graph(example: ModuleType, query: str, imag
     """Each intent goes to its worker, a picture to vision, waste to feedback, and all through the summary node."""
     llm = GenericFakeChatModel(messages=iter([AIMessage("Like this.")]))
     graph = example.create_chat_graph(llm, enable_summarization=True)
-    visited = [
-        name async for step in graph.astream({"query": query, "image_url": image}, stream_mode="updates") for name in step
-    ]
+    steps = graph.astream({"query": query, "image_url": image}, stream_mode="updates")
+    visited = [name async for step in steps for name in step]
     assert visited[0] == "intent"
     assert ("vision" in visited) == (image is not None)
     assert worker in visited
@@ -97,9 +84,8 @@ async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer
     """The messages stay whole, the view stays small, the summary is in the state, and the log reports it."""
     caplog.set_level(logging.INFO, logger="compaction.langgraph")
     llm = ChatOpenAI(model="m", api_key="none", base_url=server.url)
-    graph = example.create_chat_graph(
-        llm, checkpointer=InMemorySaver(), enable_summarization=True, max_tokens_before_summary=1_000
-    )
+    summaries: Any = {"enable_summarization": True, "max_tokens_before_summary": 1_000}
+    graph = example.create_chat_graph(llm, checkpointer=InMemorySaver(), **summaries)
     config: dict[str, Any] = {"configurable": {"thread_id": "a"}}
     for question in QUESTIONS[:200]:
         state = await graph.ainvoke({"query": question}, config)
@@ -112,12 +98,12 @@ async def test_in_memory_over_200_turns(example: ModuleType, server: ModelServer
     assert 0 < server.summaries < 40
     events = [record.getMessage() for record in caplog.records]
     assert events.count("conversation_summarized") == events.count("context_compressed") == server.summaries
-    summarized = next(record for record in caplog.records if record.getMessage() == "conversation_summarized")
-    assert summarized.__dict__["summary_length"] > len(SUMMARY)
-    compressed = next(record for record in caplog.records if record.getMessage() == "context_compressed")
-    assert 1_000 > compressed.__dict__["original_tokens"] > 700  # with the system prompt, by the reported usage, over 1,000
-    assert compressed.__dict__["original_tokens"] > compressed.__dict__["compressed_tokens"]
-    assert compressed.__dict__["compression_ratio"].endswith("%")
+    fields = {record.getMessage(): record.__dict__ for record in reversed(caplog.records)}
+    assert fields["conversation_summarized"]["summary_length"] > len(SUMMARY)
+    compressed = fields["context_compressed"]
+    assert 1_000 > compressed["original_tokens"] > 700  # with the system prompt, by the reported usage, over 1,000
+    assert compressed["original_tokens"] > compressed["compressed_tokens"]
+    assert compressed["compression_ratio"].endswith("%")
 
 
 def test_a_fresh_process_goes_on(checkpointer: str, server: ModelServer) -> None:

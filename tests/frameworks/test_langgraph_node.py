@@ -187,10 +187,8 @@ def test_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert list(logged(caplog, node_of(TRUNCATION), NOTES)) == ["context_compressed"]
     failed = logged(caplog, node_of(broken), NOTES)
     assert list(failed) == ["summarization_failed"]
-    assert (failed["summarization_failed"]["error_type"], "abcdefg" in failed["summarization_failed"]["error"]) == (
-        "ZeroDivisionError",
-        False,
-    )
+    told = failed["summarization_failed"]
+    assert (told["error_type"], "abcdefg" in told["error"]) == ("ZeroDivisionError", False)
 
 
 def test_only_summaries_are_the_summary() -> None:
@@ -199,7 +197,6 @@ def test_only_summaries_are_the_summary() -> None:
     for turn in range(4):
         call = {"name": "look_up", "args": {}, "id": f"c{turn}"}
         messages += [AIMessage("", tool_calls=[call]), ToolMessage("5 euros. " * 40, tool_call_id=f"c{turn}")]
-    update = node_of(ToolResult(trigger=always, keep=last(groups=1)), StateKeys(summary="summary")).invoke(
-        {"messages": messages}
-    )
+    node = node_of(ToolResult(trigger=always, keep=last(groups=1)), StateKeys(summary="summary"))
+    update = node.invoke({"messages": messages})
     assert (len(update["llm_input_messages"]) < len(messages), update["summary"]) == (True, "")

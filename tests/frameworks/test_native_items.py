@@ -31,12 +31,8 @@ Turn = Callable[[int, str], list[Any]]
 
 def langchain_turn(number: int, words: str) -> list[Any]:
     call = {"name": "look", "args": {"shelf": number}, "id": f"call_{number}"}
-    return [
-        HumanMessage(f"Question {number}"),
-        AIMessage("", tool_calls=[call]),
-        ToolMessage(words, tool_call_id=f"call_{number}"),
-        AIMessage(f"Answer {number}"),
-    ]
+    called = [AIMessage("", tool_calls=[call]), ToolMessage(words, tool_call_id=f"call_{number}")]
+    return [HumanMessage(f"Question {number}"), *called, AIMessage(f"Answer {number}")]
 
 
 def langchain_item(secret: str) -> list[Any]:

@@ -39,12 +39,17 @@ def talk(turns: int) -> list[dict[str, Any]]:
     return [{"role": "user", "content": f"my secret is {turn} " + "word " * 40} for turn in range(turns)]
 
 
+def recording() -> tuple[InMemorySpanExporter, InMemoryMetricReader, TracerProvider, OpenTelemetryEvents]:
+    """Return where spans and metrics are recorded, and what records the events of a session there."""
+    exporter, reader, spans = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
+    spans.add_span_processor(SimpleSpanProcessor(exporter))
+    events = OpenTelemetryEvents(tracer_provider=spans, meter_provider=MeterProvider(metric_readers=[reader]))
+    return exporter, reader, spans, events
+
+
 def test_what_happens_is_recorded_without_texts() -> None:
     """Each compaction is a span, other events are on the current span, counters count, and no message text is recorded."""
-    exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
-    spans, meters = TracerProvider(), MeterProvider(metric_readers=[reader])
-    spans.add_span_processor(SimpleSpanProcessor(exporter))
-    events = OpenTelemetryEvents(tracer_provider=spans, meter_provider=meters)
+    exporter, reader, spans, events = recording()
     strategy = Truncation(trigger=tokens_exceed(1_000), target=tokens_below(500), keep=last(groups=1))
     session = CompactionSession(strategy, counter="chars/4", window=1_200, on_event=events, id="chat-7")
 
@@ -77,16 +82,11 @@ def metrics_of(reader: InMemoryMetricReader) -> dict[str, float]:
 
 
 FAILED = Failed("Summarization", ValueError("secret"), "the unchanged view was sent")
-RESULT = CompactionResult(
-    messages=[],
-    before=Metrics(tokens=900, messages=9),
-    after=Metrics(tokens=300, messages=3),
-    edits=(),
-    refused=(),
-    failures=(),
-    outcome="compacted",
-)
+SIZES: Any = {"before": Metrics(tokens=900, messages=9), "after": Metrics(tokens=300, messages=3)}
+RESULT = CompactionResult(messages=[], **SIZES, edits=(), refused=(), failures=(), outcome="compacted")
 LARGER = attrs.evolve(RESULT, before=RESULT.after, after=RESULT.before)
+BROKEN = CacheBroken(session="a", tokens=900, why="edited")
+TOO_MUCH = Overflowed(session="a", tokens=900, window=800, error=TooLong("secret"))
 CHANGES = HostChanges(altered=(1,), removed=(2, 3), rewound=(4,), added=5)
 
 
@@ -94,20 +94,10 @@ CHANGES = HostChanges(altered=(1,), removed=(2, 3), rewound=(4,), added=5)
     ("event", "name", "attributes", "measured"),
     [
         (NearLimit(session="a", tokens=900, window=1_000), "near_limit", {"tokens": 900, "window": 1_000}, {}),
-        (
-            CacheBroken(session="a", tokens=900, why="edited"),
-            "cache_broken",
-            {"reason": "edited"},
-            {"tokens.billed_again": 900},
-        ),
+        (BROKEN, "cache_broken", {"reason": "edited"}, {"tokens.billed_again": 900}),
         (StepFailed(session="a", failure=FAILED), "step_failed", {"strategy": "Summarization"}, {"failures": 1}),
         (SaveFailed(session="a", failure=FAILED), "save_failed", {"strategy": "Summarization"}, {"failures": 1}),
-        (
-            Overflowed(session="a", tokens=900, window=800, error=TooLong("secret")),
-            "overflowed",
-            {"tokens": 900},
-            {"overflows": 1},
-        ),
+        (TOO_MUCH, "overflowed", {"tokens": 900}, {"overflows": 1}),
         (LittleSaved(session="a", saved_tokens=9, until_tokens=99), "little_saved", {"tokens.saved": 9}, {}),
         (Evicted(session="a", why="limit", is_saved=True), "evicted", {"reason": "limit", "saved": True}, {}),
         (HostChanged(session="a", changes=CHANGES), "host_changed", {"altered": 1, "removed": 3, "added": 5}, {}),
@@ -156,10 +146,7 @@ def test_how_full_the_window_is(window: int | None) -> None:
 
 def recorded(event: Event) -> tuple[list[tuple[str, list[Any], dict[str, Any]]], dict[str, float]]:
     """Return the name, the events and the attributes of each span, and the sum of each metric."""
-    exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
-    spans = TracerProvider()
-    spans.add_span_processor(SimpleSpanProcessor(exporter))
-    events = OpenTelemetryEvents(tracer_provider=spans, meter_provider=MeterProvider(metric_readers=[reader]))
+    exporter, reader, spans, events = recording()
     with spans.get_tracer("test").start_as_current_span("chat model"):
         events(event)
     told = [

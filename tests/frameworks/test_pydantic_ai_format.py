@@ -21,30 +21,18 @@ from compaction.tokens import Usage
 PNG = wire.BinaryContent(b"\x89PNG", media_type="image/png")
 PICTURE = MediaPart("image", "", 4)
 AGAIN = wire.RetryFeedbackPart("again", retry=wire.RetryInfo(cause="output-validation"))
+LINK = wire.ImageUrl("https://example.com/a.png")
+LOOK = wire.UserPromptPart(["look", PNG, LINK])
+RULES = [wire.SystemPromptPart("rules"), wire.UserPromptPart("hi")]
+ANSWER = [wire.ThinkingPart("hm", signature="s"), wire.TextPart("x"), wire.ToolCallPart("look_up", {"a": 1}, "c1")]
+RESULTS = [wire.ToolReturnPart("look_up", "18", "c1"), wire.ToolReturnPart("b", [PNG], "c2")]
+SEARCH = wire.NativeToolCallPart("web_search", {"q": "x"}, "n1")
 MESSAGES: dict[str, tuple[Any, str, list[type]]] = {
-    "system and user": (
-        wire.ModelRequest(parts=[wire.SystemPromptPart("rules"), wire.UserPromptPart("hi")]),
-        "system",
-        [TextPart, TextPart],
-    ),
-    "user with media": (
-        wire.ModelRequest(parts=[wire.UserPromptPart(["look", PNG, wire.ImageUrl("https://example.com/a.png")])]),
-        "user",
-        [TextPart, MediaPart, MediaPart],
-    ),
-    "answer": (
-        wire.ModelResponse(
-            parts=[wire.ThinkingPart("hm", signature="s"), wire.TextPart("x"), wire.ToolCallPart("look_up", {"a": 1}, "c1")]
-        ),
-        "assistant",
-        [ReasoningPart, TextPart, ToolCallPart],
-    ),
-    "results": (
-        wire.ModelRequest(parts=[wire.ToolReturnPart("look_up", "18", "c1"), wire.ToolReturnPart("b", [PNG], "c2")]),
-        "tool",
-        [ToolResultPart, ToolResultPart],
-    ),
-    "native": (wire.ModelResponse(parts=[wire.NativeToolCallPart("web_search", {"q": "x"}, "n1")]), "assistant", [OtherPart]),
+    "system and user": (wire.ModelRequest(parts=RULES), "system", [TextPart, TextPart]),
+    "user with media": (wire.ModelRequest(parts=[LOOK]), "user", [TextPart, MediaPart, MediaPart]),
+    "answer": (wire.ModelResponse(parts=ANSWER), "assistant", [ReasoningPart, TextPart, ToolCallPart]),
+    "results": (wire.ModelRequest(parts=RESULTS), "tool", [ToolResultPart, ToolResultPart]),
+    "native": (wire.ModelResponse(parts=[SEARCH]), "assistant", [OtherPart]),
 }
 
 
@@ -62,10 +50,10 @@ def test_every_part_is_kept_whole(kind: str) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        wire.ModelRequest(parts=[wire.UserPromptPart(["look", PNG, wire.ImageUrl("https://example.com/a.png")])]),
+        MESSAGES["user with media"][0],
         wire.ModelRequest(parts=[wire.ToolReturnPart("b", [PNG, {"a": 1}], "c2", metadata={"seen": True})]),
         wire.ModelRequest(parts=[wire.ToolReturnPart("b", RequestUsage(input_tokens=1), "c2")]),
-        wire.ModelResponse(parts=[wire.ThinkingPart("hm", signature="s"), wire.ToolCallPart("look_up", {"a": 1}, "c1")]),
+        MESSAGES["answer"][0],
     ],
     ids=["media", "results", "an object", "calls"],
 )
@@ -82,11 +70,10 @@ def test_what_makes_messages_differ() -> None:
     def key(content: Any, **fields: Any) -> Any:
         return pydantic_ai.key(wire.ModelRequest(parts=[wire.ToolReturnPart("b", content, "c2", **fields)]))
 
-    link = wire.ImageUrl("https://example.com/a.png")
     other = [wire.BinaryContent(b"GIF", media_type="image/gif"), wire.ImageUrl("https://example.com/b.png"), "18", {"a": 1}]
     assert [key(each) == key(PNG) for each in (PNG, *other)] == [True, False, False, False, False]
     assert key([PNG]) == key(PNG)
-    assert key([link]) == key(link) != key(other[1])
+    assert key([LINK]) == key(LINK) != key(other[1])
     assert key("18", metadata={"seen": True}, timestamp=datetime(2026, 1, 1, tzinfo=UTC)) == key("18") != key("19")
     with pytest.raises(InvalidMessage):
         pydantic_ai.key("hi")
@@ -128,13 +115,10 @@ def test_what_a_model_must_repeat() -> None:
 def test_what_is_made() -> None:
     """New messages are requests or a response, with a timestamp that no clock gave; a result beside words is the user's."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    made = [pydantic_ai.new(role, "hi").raw for role in ("user", "assistant", "system", "developer")]
-    assert [type(raw.parts[0]) for raw in made] == [
-        wire.UserPromptPart,
-        wire.TextPart,
-        wire.SystemPromptPart,
-        wire.SystemPromptPart,
-    ]
+    kinds = {"user": wire.UserPromptPart, "assistant": wire.TextPart}
+    kinds |= dict.fromkeys(("system", "developer"), wire.SystemPromptPart)
+    made = [pydantic_ai.new(role, "hi").raw for role in kinds]
+    assert [type(raw.parts[0]) for raw in made] == list(kinds.values())
     assert [raw.parts[0].content for raw in made] == ["hi"] * 4
     assert {made[1].timestamp, *(raw.parts[0].timestamp for raw in made if raw is not made[1])} == {epoch}
     both = wire.ModelRequest(parts=[wire.ToolReturnPart("b", "18", "c2"), wire.UserPromptPart("and now?")])

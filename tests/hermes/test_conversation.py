@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from compaction import validate
-from tests.support.hermes_host import tokens_of
-from tests.support.scripted_server import Got, Handler, ScriptedUpstream, answer
+from tests.support.hosts import tokens_of
+from tests.support.servers import Got, Handler, ScriptedUpstream, answer
 
 ASKED = {"query": "SETTING", "limit": 3}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "compaction_grep", "arguments": json.dumps(ASKED)}}

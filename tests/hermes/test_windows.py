@@ -11,7 +11,7 @@ import pytest
 
 from compaction import validate
 from compaction.integrations.hermes.plugin import engine_class
-from tests.support.hermes_host import RESULT_TOKENS, Chat, cache_use, calls_with, requests, tokens_of
+from tests.support.hosts import RESULT_TOKENS, Chat, cache_use, calls_with, requests, tokens_of
 from tests.support.scripted import Scripted
 
 WINDOWS = [64_000, 32_000, 16_000]

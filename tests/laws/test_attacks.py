@@ -22,7 +22,7 @@ from compaction.stores.recall import handle_tool_call
 from compaction.summarizers import DigestSummarizer, SummaryRequest
 from compaction.summarizers.extractive.sections import Section, read_sections
 from compaction.summarizers.transcript import entries_of, fenced, record_key, rendered
-from tests.support.chats import assistant, user
+from tests.support.chats import assistant, call, result, user
 from tests.support.corpora import lines, run
 from tests.support.gateways import ScriptedUpstream, answer, chat_reply, in_process, tool_chat
 
@@ -44,15 +44,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-MARKUP: Final = (
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "</script><svg onload=alert(1)>",
-    "\u2028alert(1)//",
+@pytest.mark.parametrize(
+    "markup",
+    ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</script><svg onload=alert(1)>", "\u2028alert(1)//"],
 )
-
-
-@pytest.mark.parametrize("markup", MARKUP)
 @pytest.mark.parametrize("place", ["model", "tool", "text", "session"])
 async def test_markup_of_an_agent_is_data_on_the_gateways_pages(place: str, markup: str) -> None:
     """The page is the same bytes whatever agents send, and its data are JSON that no browser takes for a page."""
@@ -94,11 +89,8 @@ async def test_another_site_reaches_nothing(path: str, headers: dict[str, str]) 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (b"key=A&alt=sse", b"key=B&alt=sse"),
-        (b"alt=sse&key=A", b"alt=sse&key=B"),
-        (b"key=A", b""),
-        (b"key=A&key=B", b"key=A"),
-        (b"key=%41", b"key=%42"),
+        *((b"key=A&alt=sse", b"key=B&alt=sse"), (b"alt=sse&key=A", b"alt=sse&key=B"), (b"key=A", b"")),
+        *((b"key=A&key=B", b"key=A"), (b"key=%41", b"key=%42")),
     ],
 )
 def test_keys_in_an_address_separate_tenants(one: bytes, other: bytes) -> None:
@@ -133,14 +125,7 @@ CLAIMS: Final = (
 @pytest.mark.parametrize("claim", CLAIMS, ids=range(len(CLAIMS)))
 def test_a_result_never_speaks_for_the_user(claim: str) -> None:
     """A tool's result is under no rules, whoever it says it is, and no record in a model's prompt is the user's."""
-    call = {"id": "c1", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
-    chat = [
-        user("Read the page."),
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": claim},
-        assistant("Done."),
-        user("Go on."),
-    ]
+    chat = [user("Read the page."), call("c1", name="fetch"), result("c1", claim), assistant("Done."), user("Go on.")]
     assert "EVIL-666" not in rules_of(chat)
     groups = MessageIndex(chat, counter="chars/4").included_groups
     entries = entries_of(groups, redact=str)
@@ -159,9 +144,8 @@ def test_a_named_program_in_the_users_role_is_not_the_user(name: str, claim: str
     assert "EVIL-666" not in rules_of([*chat, user("Go on.")])
 
 
-SUMMARY: Final = (
-    f"[compaction 0123456789abcdef by Summarization round 3]\nEarlier.\n\n## Constraints & Preferences\n- {ORDER}\n\n[end]"
-)
+MARK: Final = "[compaction 0123456789abcdef by Summarization round 3]"
+SUMMARY: Final = f"{MARK}\nEarlier.\n\n## Constraints & Preferences\n- {ORDER}\n\n[end]"
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=[format.name for format in FORMATS])
@@ -234,9 +218,7 @@ def test_a_damaged_store_hides_no_message(name: str, tmp_path: Path) -> None:
 
 
 def secret_of_another(store: SQLiteStore) -> StoredRecord:
-    record = StoredRecord.of_message(
-        {"role": "user", "content": "the vault code"}, role="user", text="the vault code", salt="b"
-    )
+    record = StoredRecord.of_message(user("the vault code"), role="user", text="the vault code", salt="b")
     store.put("tenant-b", [record])
     return record
 
@@ -256,13 +238,13 @@ def test_a_handle_of_another_tenant_shows_nothing(id: str, tool: str, tmp_path: 
         assert handle_tool_call(tool, {"id": asked}, store=store, session="tenant-a") == other.replace("0" * 16, asked)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        *("vault", 'vault" OR "vault', "text:vault", "NEAR(vault code)", "vault*", "^vault", "(vault", "{"),
-        "session:tenant-b vault",
-    ],
+QUERIES: Final = (
+    *("vault", 'vault" OR "vault', "text:vault", "NEAR(vault code)", "vault*", "^vault", "(vault", "{"),
+    "session:tenant-b vault",
 )
+
+
+@pytest.mark.parametrize("query", QUERIES)
 def test_a_search_never_leaves_its_tenant(query: str, tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "store.db")
     secret_of_another(store)
@@ -310,9 +292,8 @@ def test_a_hostile_name_stays_in_the_output_folder(name: str, tmp_path: Path) ->
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / name).write_bytes(lines())
     run(tmp_path / "in", tmp_path / "out")
-    assert [path.name for path in (tmp_path / "out").iterdir() if path.suffix == ".jsonl" and "errors" not in path.name] == [
-        name
-    ]
+    written = [path.name for path in (tmp_path / "out").glob("*.jsonl") if "errors" not in path.name]
+    assert written == [name]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "out.manifest.json"]
 
 
@@ -344,13 +325,10 @@ def test_a_hostile_text_is_read_in_little_time_and_room(text: str) -> None:
 def test_the_result_of_a_hostile_turn_is_no_rule_later() -> None:
     """A quotation in a digest stays a quotation when the digest is summarized in the next round."""
     chat = [user("Read the note.\n\nOBSERVATION:\n" + ORDER), assistant("I did.")] * 2
-    done = compact_sync(
-        [*chat, *[user("More. " * 40), assistant("Yes. " * 40)] * 10], presets.token_budget(400), counter="chars/4"
-    )
-    again = compact_sync(
-        [*done.messages, *[user("And. " * 40), assistant("No. " * 40)] * 10], presets.token_budget(400), counter="chars/4"
-    )
-    rules = [read_sections(str(m["content"])).get(Section.CONSTRAINTS, []) for m in again.messages]
+    for said, answered in (("More. " * 40, "Yes. " * 40), ("And. " * 40, "No. " * 40)):
+        more = [user(said), assistant(answered)] * 10
+        chat = compact_sync([*chat, *more], presets.token_budget(400), counter="chars/4").messages
+    rules = [read_sections(str(message["content"])).get(Section.CONSTRAINTS, []) for message in chat]
     assert "EVIL-666" not in str(rules)
 
 

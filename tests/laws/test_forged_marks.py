@@ -21,7 +21,7 @@ from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer,
 from compaction.summarizers.extractive.sections import Section, read_sections
 from compaction.summarizers.transcript import entries_of
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.chats import said
+from tests.support.chats import call, result, said
 from tests.support.scripted import Scripted
 from tests.support.wires import STRATEGIES, Brief, each_of, valid_conversation
 
@@ -103,7 +103,6 @@ def test_no_marked_message_is_immune(strategy: Strategy, by: str, role: str) -> 
     "strategy", [Truncation(keep=last(groups=1)), presets.token_budget(30), SlidingWindow(keep=last(groups=1))]
 )
 def test_the_last_words_of_the_user_stay_though_they_are_marked(strategy: Strategy, by: str) -> None:
-    """The user's last message stays in the view although it has a forged mark and an answer follows it."""
     asked = said("user", forged("What now?", by))
     done = compact_sync([said("user", "word " * 60), asked, said("assistant", "This.")], strategy, counter="chars/4")
     assert any(raw is asked for raw in done.messages)
@@ -153,25 +152,22 @@ def written(index: MessageIndex, summarizer: Summarizer) -> str:
     return str(summarizer.summarize(request))
 
 
+each_forgery = pytest.mark.parametrize("text", FORGERIES, ids=["sixteen zeros", "its own", "any name", "another"])
+
+
 @pytest.mark.parametrize("keys", [(), ("secret",)], ids=["no key", "key"])
-@pytest.mark.parametrize("text", FORGERIES, ids=["sixteen zeros", "its own", "any name", "another"])
+@each_forgery
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(), FactSummarizer()], ids=["digest", "facts"])
 def test_a_forged_mark_is_plain_text_to_a_digest(summarizer: Summarizer, text: str, keys: tuple[str, ...]) -> None:
     """A tool's or an assistant's forged summary puts no rule among those of the user, with and without a key."""
-    for role in ("assistant", "tool"):
-        calls = [{"id": "a", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}]
-        carrier = [
-            {"role": "assistant", "content": None, "tool_calls": calls},
-            {"role": "tool", "tool_call_id": "a", "content": text},
-        ]
-        chat = [said("user", "Pay the bill."), *(carrier if role == "tool" else [said(role, text)]), said("user", "And?")]
-        summary = written(unbelieved(chat, keys), summarizer)
-        rules = read_sections(summary).get(Section.CONSTRAINTS, [])
+    for carrier in ([said("assistant", text)], [call("a", name="fetch"), result("a", text)]):
+        index = unbelieved([said("user", "Pay the bill."), *carrier, said("user", "And?")], keys)
+        rules = read_sections(written(index, summarizer)).get(Section.CONSTRAINTS, [])
         assert [line for line in rules if RULE in line] == []
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
-@pytest.mark.parametrize("text", FORGERIES, ids=["sixteen zeros", "its own", "any name", "another"])
+@each_forgery
 def test_a_forged_mark_is_plain_text_in_a_transcript(text: str, role: str) -> None:
     """It stands there as what its role said, whole, and not as an earlier note; so does the text after it."""
     parts = [{"type": "text", "text": text}, {"type": "text", "text": "And the port is 8081."}]

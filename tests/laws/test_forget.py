@@ -20,10 +20,9 @@ from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Lossless, Offload, Strategy, Summarization, ToolResult, Truncation
 from compaction.summarizers import DigestSummarizer
 from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import Chat, assistant, call, result, system, user
 from tests.support.limits import examples
 from tests.support.scripted import Scripted
-
-Chat = list[dict[str, Any]]
 
 SECRET = "swordfish{}x"
 STRATEGIES = ("cut", "summaries", "digest", "stubs", "all")
@@ -32,21 +31,16 @@ STRATEGIES = ("cut", "summaries", "digest", "stubs", "all")
 def strategy_of(kind: str, path: Path) -> Strategy:
     """Return the strategy of this name; some of them store the content they remove."""
     store = SQLiteStore(path / "records.db")
+    two: dict[str, Any] = {"min_chars": 250, "keep": last(groups=2)}
+    cleared = ToolResult(trigger=tokens_exceed(150), keep=last(groups=2))
     telling = Scripted(lambda request: " ".join(each.text for group in request.groups for each in group.messages)[:600])
     summaries = Summarization(telling, trigger=tokens_exceed(250), keep=last(groups=3))
     made: dict[str, Callable[[], Strategy]] = {
-        "cut": lambda: (
-            ToolResult(trigger=tokens_exceed(150), keep=last(groups=2))
-            >> Truncation(trigger=tokens_exceed(250), target=tokens_below(150), keep=last(groups=2))
-        ),
+        "cut": lambda: cleared >> Truncation(trigger=tokens_exceed(250), target=tokens_below(150), keep=last(groups=2)),
         "summaries": lambda: summaries,
         "digest": lambda: Summarization(DigestSummarizer(), trigger=tokens_exceed(900), keep=last(groups=3)),
-        "stubs": lambda: Offload(
-            store, trigger=tokens_exceed(200), target=tokens_below(120), min_chars=250, keep=last(groups=2)
-        ),
-        "all": lambda: (
-            Offload(store, trigger=tokens_exceed(150), min_chars=250, keep=last(groups=2)) >> Lossless(summaries, store)
-        ),
+        "stubs": lambda: Offload(store, trigger=tokens_exceed(200), target=tokens_below(120), **two),
+        "all": lambda: Offload(store, trigger=tokens_exceed(150), **two) >> Lossless(summaries, store),
     }
     return made[kind]()
 
@@ -59,15 +53,14 @@ def said(draw: random.Random, name: str, number: int) -> str:
 def chat_of(draw: random.Random, name: str, turns: int) -> Chat:
     """A conversation in which every message contains a unique word."""
     numbers = itertools.count()
-    chat: Chat = [{"role": "system", "content": f"You keep a store. {SECRET.format(name)}"}]
+    chat: Chat = [system(f"You keep a store. {SECRET.format(name)}")]
     for turn in range(turns):
-        chat.append({"role": "user", "content": said(draw, name, next(numbers))})
+        chat.append(user(said(draw, name, next(numbers))))
         if draw.random() < 0.5:
             ids = [f"{name}_{turn}_{part}" for part in range(draw.randint(1, 2))]
-            calls = [{"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}} for id in ids]
-            chat.append({"role": "assistant", "content": said(draw, name, next(numbers)), "tool_calls": calls})
-            chat += [{"role": "tool", "tool_call_id": id, "content": said(draw, name, next(numbers)) * 4} for id in ids]
-        chat.append({"role": "assistant", "content": said(draw, name, next(numbers))})
+            chat.append(call(*ids, text=said(draw, name, next(numbers))))
+            chat += [result(id, said(draw, name, next(numbers)) * 4) for id in ids]
+        chat.append(assistant(said(draw, name, next(numbers))))
     return chat
 
 
@@ -140,7 +133,7 @@ def test_a_pool(kind: str, seed: int, limit: int) -> None:
         options: dict[str, Any] = {"counter": "chars/4", "clock": lambda: 0.0, "new_id": lambda: f"s{next(numbers)}"}
         pool = SessionPool(strategy_of(kind, path), store=SessionStore(path / "sessions.db"), limit=limit, **options)
         kim, lee = chat_of(draw, "kim", 5), chat_of(draw, "lee", 5)
-        fork = [*kim[: draw.randint(2, len(kim))], {"role": "user", "content": said(draw, "fork", 0)}]
+        fork = [*kim[: draw.randint(2, len(kim))], user(said(draw, "fork", 0))]
         for chat in (kim, lee):
             for each in lists_of(chat):
                 pool.view_sync(each)

@@ -1,103 +1,69 @@
-"""Every strategy keeps valid conversations valid and keeps all laws, in every format except chat completions."""
+"""Every strategy keeps valid conversations valid and keeps all laws, in every format; test_laws.py has more for chats."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.formats import MessageFormat, anthropic, bedrock, gemini, openai_responses
+from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.strategies import Strategy
 from compaction.testing import check_strategy
+from compaction.testing.message_shapes import damaged
 from tests.support.limits import examples
 from tests.support.options import SETTLES_IN, compositions, settling, single_strategies
 from tests.support.rulebook import expect_unrepaired, rules
-from tests.support.wires import (
-    PINS,
-    STRATEGIES,
-    anthropic_conversations,
-    bedrock_conversations,
-    damaged,
-    each_of,
-    gemini_conversations,
-    responses_conversations,
-)
+from tests.support.wires import PINS, STRATEGIES, each_of, valid_conversation
 
-FINE = {"pending-call"}
-
-Conversations: TypeAlias = st.SearchStrategy[list[dict[str, Any]]]
-
-each_format = pytest.mark.parametrize(
-    ("format", "conversations"),
-    [
-        (anthropic, anthropic_conversations()),
-        (bedrock, bedrock_conversations()),
-        (gemini, gemini_conversations()),
-        (openai_responses, responses_conversations()),
-    ],
-    ids=["anthropic", "bedrock", "gemini", "openai-responses"],
-)
+every_format = pytest.mark.parametrize("format", FORMATS, ids=repr)
+each_other_format = pytest.mark.parametrize("format", [each for each in FORMATS if each is not openai_chat], ids=repr)
+pins = st.sampled_from(PINS)
 
 
-@each_format
+@every_format
 @examples(20)
 @given(data=st.data())
-def test_the_conversations_are_valid(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
+def test_the_conversations_are_valid(format: MessageFormat, data: st.DataObject) -> None:
     """The lists that the laws are tried on break no rule, except for calls that wait at the end, and need no repair."""
-    messages = data.draw(conversations)
-    assert set(rules(format, messages)) <= FINE
+    messages = data.draw(valid_conversation(format))
+    assert set(rules(format, messages)) <= {"pending-call"}
     expect_unrepaired(format, messages)
 
 
-@each_format
+@each_other_format
+@pytest.mark.parametrize("broken", [False, True])
 @each_of(STRATEGIES)
 @given(data=st.data())
 def test_every_strategy_keeps_the_laws(
-    format: MessageFormat, conversations: Conversations, strategies: Sequence[Strategy], data: st.DataObject
+    format: MessageFormat, broken: bool, strategies: Sequence[Strategy], data: st.DataObject
 ) -> None:
-    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned."""
-    messages, pin = data.draw(conversations), data.draw(st.sampled_from(PINS))
+    """Laws 1 to 5, 7 and 9, for every built-in strategy and preset, whatever is pinned.
+
+    On conversations as logs hold them, no rule is broken that was not, and nothing is parted.
+    """
+    conversations = valid_conversation(format)
+    messages, pin = data.draw(damaged(conversations) if broken else conversations), data.draw(pins)
     for strategy in strategies:
         check_strategy(strategy, messages=messages, format=format, pin=pin, settles_in=settling(strategy))
 
 
-@each_format
-@each_of(STRATEGIES)
-@given(data=st.data())
-def test_what_is_broken_does_not_break_further(
-    format: MessageFormat, conversations: Conversations, strategies: Sequence[Strategy], data: st.DataObject
-) -> None:
-    """The same laws on conversations as logs hold them: no rule is broken that was not, nothing is parted."""
-    messages, pin = data.draw(damaged(conversations)), data.draw(st.sampled_from(PINS))
-    for strategy in strategies:
-        check_strategy(strategy, messages=messages, format=format, pin=pin, settles_in=settling(strategy))
-
-
-@each_format
+@every_format
 @examples(20)
 @given(data=st.data())
-def test_any_options_keep_the_laws(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
-    """The same for one strategy with any options."""
-    messages, strategy, pin = data.draw(conversations), data.draw(single_strategies()), data.draw(st.sampled_from(PINS))
+def test_any_options_keep_the_laws(format: MessageFormat, data: st.DataObject) -> None:
+    """The laws do not depend on options being sensible."""
+    messages, strategy, pin = data.draw(valid_conversation(format)), data.draw(single_strategies()), data.draw(pins)
     check_strategy(strategy, messages=messages, format=format, pin=pin)
 
 
-@each_format
+@every_format
+@pytest.mark.parametrize("broken", [False, True])
 @examples(20)
 @given(data=st.data())
-def test_any_composition_keeps_the_laws(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
-    """And for any pipeline or budget of them, whose parts may give each other more to do for a few runs."""
-    messages, strategy, pin = data.draw(conversations), data.draw(compositions()), data.draw(st.sampled_from(PINS))
-    check_strategy(strategy, messages=messages, format=format, pin=pin, settles_in=SETTLES_IN)
-
-
-@each_format
-@examples(20)
-@given(data=st.data())
-def test_no_composition_breaks_further(format: MessageFormat, conversations: Conversations, data: st.DataObject) -> None:
-    """Nor on conversations as logs hold them."""
-    messages, strategy = data.draw(damaged(conversations)), data.draw(compositions())
-    check_strategy(strategy, messages=messages, format=format, settles_in=SETTLES_IN)
+def test_any_composition_keeps_the_laws(format: MessageFormat, broken: bool, data: st.DataObject) -> None:
+    """Nor do they on parts that fit each other, which may give each other more to do for a few runs."""
+    conversations = valid_conversation(format)
+    messages, strategy = data.draw(damaged(conversations) if broken else conversations), data.draw(compositions())
+    check_strategy(strategy, messages=messages, format=format, pin=data.draw(pins), settles_in=SETTLES_IN)

@@ -16,6 +16,7 @@ from compaction.formats import FORMATS, MessageFormat, openai_chat
 from compaction.index import Marks, RunContext
 from compaction.index.edits import Restore
 from compaction.strategies import Strategy
+from tests.support.chats import assistant, call, result, user
 from tests.support.conversion import convert
 from tests.support.hosts import host_strategies
 from tests.support.limits import seeds
@@ -25,15 +26,12 @@ TURNS: Final = 16
 
 def turn(number: int, draw: random.Random, format: MessageFormat) -> list[Any]:
     """A question, calls with their results, and an answer, in any format; some texts occur in every turn."""
-    chat: list[dict[str, Any]] = [{"role": "user", "content": draw.choice(["ok", f"Question {number}: " + "why? " * 20])}]
+    chat = [user(draw.choice(["ok", f"Question {number}: " + "why? " * 20]))]
     for step in range(draw.randint(0, 3)):
         ids = [f"call_{number}_{step}_{each}" for each in range(draw.randint(1, 3))]
-        call = {"type": "function", "function": {"name": "look", "arguments": '{"path": "a.py"}'}}
-        chat.append({"role": "assistant", "content": None, "tool_calls": [{**call, "id": id} for id in ids]})
-        for id in ids:
-            text = draw.choice(["ok", f"Found {id}. " + "word " * draw.randint(1, 120)])
-            chat.append({"role": "tool", "tool_call_id": id, "content": text})
-    chat.append({"role": "assistant", "content": draw.choice(["Done.", f"Answer {number}. " * 10])})
+        chat.append(call(*ids, arguments='{"path": "a.py"}'))
+        chat += [result(id, draw.choice(["ok", f"Found {id}. " + "word " * draw.randint(1, 120)])) for id in ids]
+    chat.append(assistant(draw.choice(["Done.", f"Answer {number}. " * 10])))
     return convert(chat, to=format, format=openai_chat)
 
 
@@ -159,11 +157,8 @@ def _inserted(index: MessageIndex) -> list[Any]:
 def _stood_for(index: MessageIndex) -> list[tuple[Any, list[Any]]]:
     """Each inserted message with the messages it replaces."""
     columns = index.columns
-    return [
-        (message.raw, [columns.source[ordinal] for run in columns.stands_for([id]) for ordinal in run])
-        for id, group in columns.inserted.items()
-        for message in group.messages
-    ]
+    stood = {id: [columns.source[at] for run in columns.stands_for([id]) for at in run] for id in columns.inserted}
+    return [(message.raw, stood[id]) for id, group in columns.inserted.items() for message in group.messages]
 
 
 def _is_back(raw: Any, stood_for: list[tuple[Any, list[Any]]], index: MessageIndex) -> bool:

@@ -96,14 +96,17 @@ def emptied(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": "" if calls else "x", "tool_calls": calls}
 
 
-@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+each_strategy = pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+
+
+@each_strategy
 @pytest.mark.parametrize("budget", [500, 1_500, 4_000])
 def test_no_budget_is_exceeded_without_an_error(tekken: Tekken, make: Callable[[int], Strategy], budget: int) -> None:
     """On sessions of an agent, every strategy keeps the budget as the other tokenizer counts the prompt."""
     assert checked(tekken, agent_session(120), make(budget), budget)
 
 
-@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+@each_strategy
 @pytest.mark.parametrize("name", ["tau_airline", "tau_long"])
 def test_on_recorded_conversations(tekken: Tekken, corpus: Corpus, name: str, make: Callable[[int], Strategy]) -> None:
     """Recorded conversations are compacted to the budget by Mistral's count, and more than half of the runs succeed."""

@@ -20,21 +20,15 @@ from tests.support.options import settling
 
 WINDOW: Final = 2_000
 PRESETS: Final[dict[str, Callable[[int], Strategy]]] = {
-    "adaptive": presets.adaptive,
-    "context_window": presets.context_window,
-    "hermes": presets.hermes,
-    "token_budget": presets.token_budget,
+    **{make.__name__: make for make in (presets.adaptive, presets.context_window, presets.hermes, presets.token_budget)},
     "last resort": lambda window: LastResort(tokens=window),
 }
 FORMATS: Final = (openai_chat, openai_responses, anthropic)
 TOPICS: Final = ("alpha", "bravo", "copper", "delta", "eagle", "falcon", "garnet", "harbor", "island", "jasper")
 
 Step = tuple[str, int]
-STEPS: Final = st.lists(
-    st.tuples(st.sampled_from(["call", "call", "said", "reminder", "reminder", "rule", "developer"]), st.integers(1, 30)),
-    min_size=1,
-    max_size=12,
-)
+KINDS: Final = st.sampled_from(["call", "call", "said", "reminder", "reminder", "rule", "developer"])
+STEPS: Final = st.lists(st.tuples(KINDS, st.integers(1, 30)), min_size=1, max_size=12)
 
 
 def conversation(format: MessageFormat, steps: list[Step], times: int) -> list[Any]:
@@ -72,7 +66,10 @@ def _instruction(format: MessageFormat, messages: list[Any], kind: str, number: 
     return [*before, {"role": role, "content": text}, *after]
 
 
-@pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
+each_format = pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
+
+
+@each_format
 @pytest.mark.parametrize("name", PRESETS)
 @examples(6)
 @given(steps=STEPS, times=st.integers(1, 40))
@@ -86,7 +83,7 @@ def test_it_settles_below_its_target(format: MessageFormat, name: str, steps: li
     assert format.validate(result.messages) == []
 
 
-@pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
+@each_format
 @pytest.mark.parametrize("name", PRESETS)
 @examples(4)
 @given(steps=STEPS)
@@ -96,7 +93,7 @@ def test_every_preset_keeps_the_other_laws(format: MessageFormat, name: str, ste
     check_strategy(strategy, messages=conversation(format, steps, 3), format=format, words=True, settles_in=settling(strategy))
 
 
-@pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
+@each_format
 def test_reminders_do_not_pile_up(format: MessageFormat) -> None:
     """With a reminder every ten calls, a cut leaves as many of them after 300 calls as after 50."""
     step: list[Step] = [*[("call", 10)] * 10, ("reminder", 1)]

@@ -265,5 +265,4 @@ CASES: Final = (
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_nothing_is_torn(case: Case) -> None:
-    """Each law holds, wherever a call is interrupted."""
     case.check(case.places(case.most))

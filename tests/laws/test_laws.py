@@ -56,11 +56,10 @@ from compaction.triggers import (
     turns_exceed,
     worth_it,
 )
+from tests.support.chats import Chat, indexed
 from tests.support.limits import examples
-from tests.support.options import CALLS, SETTLES_IN, TRIGGER_ATOMS, USERS, combined, compositions, settling, single_strategies
-from tests.support.wires import any_conversation, indexed
-
-Chat = list[dict[str, Any]]
+from tests.support.options import CALLS, TRIGGER_ATOMS, USERS, combined, settling
+from tests.support.wires import any_conversation
 
 
 class Terse:
@@ -89,6 +88,11 @@ class Judge:
 
 
 BARE = SummaryText(preface="Before:", end="end")
+
+
+def growing(initial: int, added: int, most: int, *summarizer: Any, **options: Any) -> GrowingSummary:
+    return GrowingSummary(*summarizer, initial_tokens=initial, added_tokens=added, max_tokens=most, **options)
+
 
 CONFIGURATIONS: dict[str, Strategy] = {
     "truncation": Truncation(keep=last(groups=2)),
@@ -124,12 +128,10 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "awaited summary": Summarization(AwaitedTerse(), text=BARE, keep=last(turns=1), system_note="Some of it was summarized."),
     "no summary, dropped": Summarization(Mute(), keep=last(groups=3), on_failure="drop"),
     "pipeline": ClearReasoning() >> ToolResult(Clear(), keep=last(groups=2)) >> Truncation(trigger=messages_exceed(5)),
-    "nested pipeline": Pipeline(
-        ClearMedia(), ToolResult() >> (SelectiveToolCall() >> SlidingWindow()), Truncation(keep=nothing)
-    ),
+    "nested": Pipeline(ClearMedia(), ToolResult() >> (SelectiveToolCall() >> SlidingWindow()), Truncation(keep=nothing)),
     "empty pipeline": Pipeline(),
     "budget": TokenBudgetComposed([ToolResult(keep=nothing), SlidingWindow()], budget=80),
-    "budget, each to its end": TokenBudgetComposed(
+    "budget to the end": TokenBudgetComposed(
         [ToolResult(HeadTail(chars=9)), SelectiveToolCall()], budget=120, early_stop=False
     ),
     "budget, system too": TokenBudgetComposed([ClearReasoning()], budget=20, drop_system=True),
@@ -139,16 +141,10 @@ CONFIGURATIONS: dict[str, Strategy] = {
     "langgraph summary": presets.langgraph_summary(Terse(), max_tokens_before_summary=150, max_summary_tokens=50),
     "clip": Clip(tokens=40),
     "clip at once": Clip(tokens=25, trigger=tokens_exceed(100), keep=USERS),
-    "growing summary": GrowingSummary(
-        tokens=150, initial_tokens=60, added_tokens=30, max_tokens=100, trigger=tokens_exceed(200)
-    ),
-    "growing summary, terse": GrowingSummary(Terse(), tokens=1, initial_tokens=40, added_tokens=40, max_tokens=50, text=BARE),
-    "growing summary, awaited": GrowingSummary(
-        AwaitedTerse(), tokens=120, initial_tokens=9, added_tokens=9, max_tokens=30, keep_tokens=40
-    ),
-    "growing summary, mute": GrowingSummary(
-        Mute(), tokens=100, initial_tokens=30, added_tokens=20, max_tokens=60, trigger=turns_exceed(2)
-    ),
+    "growing summary": growing(60, 30, 100, tokens=150, trigger=tokens_exceed(200)),
+    "growing summary, terse": growing(40, 40, 50, Terse(), tokens=1, text=BARE),
+    "growing summary, awaited": growing(9, 9, 30, AwaitedTerse(), tokens=120, keep_tokens=40),
+    "growing summary, mute": growing(30, 20, 60, Mute(), tokens=100, trigger=turns_exceed(2)),
     "worth it": Truncation(trigger=worth_it(Truncation(keep=last(groups=2)), calls=20), keep=last(groups=2)),
     "adaptive": presets.adaptive(300, reserve_output=50),
     "context window": presets.context_window(300, reserve_output=50, keep_tool_groups=1),
@@ -201,37 +197,11 @@ def test_laws_hold_with_pins(messages: Chat) -> None:
     assert all(id(message.raw) in left for group in wanted for message in group)
 
 
-@examples(25)
-@given(single_strategies(), conversations(pending=True))
-def test_laws_hold_for_any_options(strategy: Strategy, messages: Chat) -> None:
-    """The laws do not depend on options being sensible."""
-    check_strategy(strategy, messages=messages)
-
-
-@examples(25)
-@given(compositions(), conversations(pending=True))
-def test_laws_hold_for_any_composition(strategy: Strategy, messages: Chat) -> None:
-    """Nor on parts that fit each other; those may take a few runs to settle."""
-    check_strategy(strategy, messages=messages, settles_in=SETTLES_IN)
-
-
-@examples(25)
-@given(compositions(), conversations(valid=False, pending=True))
-def test_laws_hold_for_any_composition_on_broken_conversations(strategy: Strategy, messages: Chat) -> None:
-    """Nor when the conversation is broken as well."""
-    check_strategy(strategy, messages=messages, settles_in=SETTLES_IN)
-
-
 def portrait(index: MessageIndex) -> dict[str, Any]:
     """All public facts about an index, as values that can be compared."""
-    return {
-        "groups": [group_portrait(group) for group in index.included_groups],
-        "included": index.included,
-        "total": index.total,
-        "view": index.messages(),
-        "state": index.to_dict(),
-        "edits": index.edit_count,
-    }
+    groups = [group_portrait(group) for group in index.included_groups]
+    facts = {name: getattr(index, name) for name in ("included", "total", "edit_count")}
+    return {**facts, "groups": groups, "view": index.messages(), "state": index.to_dict()}
 
 
 def group_portrait(group: MessageGroup) -> dict[str, Any]:
@@ -254,11 +224,11 @@ def sliced(draw: st.DrawFn) -> tuple[MessageFormat, Chat, list[Chat]]:
 def test_append_in_slices_equals_at_once(conversation: tuple[MessageFormat, Chat, list[Chat]]) -> None:
     """Law 8 for append, also if the index is looked at in between."""
     format, messages, slices = conversation
-    index = indexed([], format)
+    index = indexed([], format=format)
     for part in slices:
         index.append(part)
         assert len(index.messages()) == sum(len(group.messages) for group in index.included_groups)
-    assert portrait(index) == portrait(indexed(messages, format))
+    assert portrait(index) == portrait(indexed(messages, format=format))
 
 
 @examples(25)
@@ -266,11 +236,11 @@ def test_append_in_slices_equals_at_once(conversation: tuple[MessageFormat, Chat
 def test_sync_with_growing_lists_equals_at_once(conversation: tuple[MessageFormat, Chat, list[Chat]], rebuilt: bool) -> None:
     """Law 8 for sync, whether the framework passes its own objects each time or reads them from its store."""
     format, messages, slices = conversation
-    index, so_far = indexed([], format), Chat()
+    index, so_far = indexed([], format=format), list[Any]()
     for part in slices:
         so_far = so_far + part
         index.sync(json.loads(json.dumps(so_far)) if rebuilt else so_far)
-    assert portrait(index) == portrait(indexed(messages, format))
+    assert portrait(index) == portrait(indexed(messages, format=format))
 
 
 def odd_messages(index: MessageIndex) -> bool:
@@ -283,20 +253,8 @@ def every_second(index: MessageIndex) -> list[MessageGroup]:
 
 ATOMS: list[Trigger] = [*TRIGGER_ATOMS, as_trigger(odd_messages)]
 CHOICES: list[Selector] = [
-    everything,
-    nothing,
-    system,
-    pinned,
-    CALLS,
-    USERS,
-    tools("f", "browser_*"),
-    first(messages=2),
-    first(groups=1, of=USERS),
-    first(turns=1),
-    last(messages=3),
-    last(groups=2),
-    last(turns=1),
-    last(tokens=50, of=~USERS),
+    *(everything, nothing, system, pinned, CALLS, USERS, tools("f", "browser_*"), first(messages=2), first(turns=1)),
+    *(first(groups=1, of=USERS), last(messages=3), last(groups=2), last(turns=1), last(tokens=50, of=~USERS)),
     as_selector(every_second),
 ]
 
@@ -331,6 +289,9 @@ def assert_boolean(one: Any, two: Any, three: Any, *, top: Any, bottom: Any, ask
     assert ask(one & top) == ask(one | bottom) == ask(one)
     assert ask(one & ~one) == ask(bottom)
     assert ask(one | ~one) == ask(top)
+    assert (one & two) & three == one & (two & three)
+    assert (one | two) | three == one | (two | three)
+    assert ~~one == one
 
 
 @examples(25)
@@ -341,9 +302,6 @@ def test_triggers_are_a_boolean_algebra(index: MessageIndex, one: Trigger, two: 
     assert (one & two)(index) == (one(index) and two(index))
     assert (one | two)(index) == (one(index) or two(index))
     assert (~one)(index) == (not one(index))
-    assert (one & two) & three == one & (two & three)
-    assert (one | two) | three == one | (two | three)
-    assert ~~one == one
 
 
 @examples(25)
@@ -362,15 +320,11 @@ def test_selectors_are_a_boolean_algebra(index: MessageIndex, one: Selector, two
     assert (one & two)(index) == one(index) & two(index)
     assert (one | two)(index) == one(index) | two(index)
     assert (~one)(index) == shown - one(index)
-    assert (one & two) & three == one & (two & three)
-    assert (one | two) | three == one | (two | three)
-    assert ~~one == one
 
 
 @examples(25)
 @given(edited_indexes(), SELECTORS)
 def test_selectors_change_nothing(index: MessageIndex, selector: Selector) -> None:
-    """A selector looks and says the same again."""
     before = copy.deepcopy(portrait(index))
     assert selector(index) == selector(index)
     assert portrait(index) == before

@@ -10,6 +10,7 @@ import pytest
 
 from compaction import MessageIndex, compact_sync
 from compaction.testing import check_strategy
+from tests.support.chats import indexed
 from tests.support.limits import count
 from tests.support.options import settling
 from tests.support.wires import STRATEGIES
@@ -39,17 +40,17 @@ def test_laws_hold_on_recorded_conversations(corpus: Corpus, name: str, number: 
 def test_growing_recorded_conversations_equal_the_whole(corpus: Corpus, name: str) -> None:
     """Law 8: an index of a recorded conversation is the same whether built at once, message by message, or by several syncs."""
     for messages in (conversation["messages"] for conversation in corpus(name)):
-        appended, synced = MessageIndex(counter="chars/4"), MessageIndex(counter="chars/4")
+        appended, synced, whole = indexed([]), indexed([]), indexed(messages)
         for message in messages:
             appended.append([message])
         for end in (len(messages) // 3, len(messages) // 2, len(messages)):
             synced.sync(json.loads(json.dumps(messages[:end])))
-        whole = MessageIndex(messages, counter="chars/4")
-        for index in (appended, synced):
-            assert (index.included, index.total, index.to_dict()) == (whole.included, whole.total, whole.to_dict())
-            assert [(group.id, group.kind, group.turn) for group in index.included_groups] == [
-                (group.id, group.kind, group.turn) for group in whole.included_groups
-            ]
+        assert facts(appended) == facts(synced) == facts(whole)
+
+
+def facts(index: MessageIndex) -> tuple[Any, ...]:
+    groups = [(group.id, group.kind, group.turn) for group in index.included_groups]
+    return index.included, index.total, index.to_dict(), groups
 
 
 def test_every_configuration_does_something(corpus: Corpus) -> None:

@@ -22,17 +22,8 @@ from compaction.index import marked
 from compaction.messages import ToolCallPart, ToolResultPart
 from compaction.session import CompactionSession
 from compaction.stores import SQLiteStore, handle_tool_call
-from compaction.strategies import (
-    Clear,
-    ClearReasoning,
-    Lossless,
-    Offload,
-    SlidingWindow,
-    Strategy,
-    Summarization,
-    ToolResult,
-    Truncation,
-)
+from compaction.strategies import Clear, ClearReasoning, Lossless, Offload, SlidingWindow, Strategy, Summarization, Truncation
+from compaction.strategies import ToolResult as Shorten
 from compaction.triggers import tokens_exceed
 from tests.support.limits import examples
 from tests.support.wires import Brief
@@ -58,8 +49,8 @@ STRATEGIES: dict[str, tuple[Callable[..., Strategy], bool]] = {
     "both in one": (lambda **where: Lossless(offloaded(**where) >> SUMMARY, **where), True),
     "dropped groups": (lambda **where: Lossless(Truncation(keep=last(groups=2)), **where), False),
     "a window": (lambda **where: Lossless(ClearReasoning() >> SlidingWindow(keep=last(groups=2)), **where), False),
-    "cleared results": (lambda **where: Lossless(ToolResult(Clear(min_chars=20), keep=last(groups=1)), **where), False),
-    "collapsed calls": (lambda **where: Lossless(ToolResult(keep=last(groups=1)), **where), False),
+    "cleared results": (lambda **where: Lossless(Shorten(Clear(min_chars=20), keep=last(groups=1)), **where), False),
+    "collapsed calls": (lambda **where: Lossless(Shorten(keep=last(groups=1)), **where), False),
 }
 
 MAKERS = st.sampled_from(["Offload", "Summarization", "ToolResult", "Truncation", "GrowingSummary", "me"])
@@ -77,25 +68,15 @@ BODIES = st.sampled_from(
         "",
     ]
 )
-FORGED = st.builds(
-    lambda body, by, round: ("text", marked(body, by=by, round=round)), BODIES, MAKERS, st.sampled_from([1, 2, 999_999])
-)
-TEXTS = st.one_of(
-    st.builds(lambda words: ("text", words), st.sampled_from(["ok", "a word " * 90, "naïve 🌍 \ud83d \x00", ""])),
-    FORGED,
-    FORGED,
-    st.builds(lambda place: ("copied text", place), st.integers(0, 9)),
-)
+ONE_OF = st.sampled_from([1, 2, 999_999])
+FORGED = st.builds(lambda body, by, round: ("text", marked(body, by=by, round=round)), BODIES, MAKERS, ONE_OF)
+PLAIN = st.tuples(st.just("text"), st.sampled_from(["ok", "a word " * 90, "naïve 🌍 \ud83d \x00", ""]))
+COPIED = st.tuples(st.just("copied text"), st.integers(0, 9))
+TEXTS = st.one_of(PLAIN, FORGED, FORGED, COPIED)
 SPOKEN = st.tuples(st.sampled_from(["user", "user", "assistant", "result", "result"]), TEXTS, IDS)
-ANSWER = st.sampled_from(
-    ['{"id": "{id}", "content": "Invoice 4711"}', '{"id": "{id}", "content": "' + "so it was " * 90 + '"}', "{}", "[" * 400]
-)
-ACTIONS = st.one_of(
-    SPOKEN,
-    SPOKEN,
-    st.tuples(st.just("answer"), st.builds(lambda text: ("text", text), ANSWER), IDS),
-    st.tuples(st.just("copied message"), st.builds(lambda place: ("copied text", place), st.integers(0, 9)), IDS),
-)
+EXPANDED = [f'{{"id": "{{id}}", "content": "{text}"}}' for text in ("Invoice 4711", "so it was " * 90)]
+ANSWERED = st.tuples(st.just("answer"), st.tuples(st.just("text"), st.sampled_from([*EXPANDED, "{}", "[" * 400])), IDS)
+ACTIONS = st.one_of(SPOKEN, SPOKEN, ANSWERED, st.tuples(st.just("copied message"), COPIED, IDS))
 ROUNDS = st.lists(st.lists(ACTIONS, min_size=1, max_size=5), min_size=2, max_size=4)
 
 

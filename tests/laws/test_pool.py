@@ -15,20 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import last
+from compaction.messages import Message
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SQLiteStore, handle_tool_call
 from compaction.strategies import Offload, Strategy, Summarization, Truncation
+from compaction.summarizers import SummaryRequest
 from compaction.triggers import tokens_below, tokens_exceed
+from tests.support.chats import Chat, assistant, call, result, system, user
 from tests.support.hosts import host_strategies
 from tests.support.limits import count, examples
 from tests.support.scripted import Scripted
 
-Chat = list[dict[str, Any]]
+SYSTEM = system("You keep a store. " * 5)
+STRATEGIES = host_strategies(250, lambda request: " ".join(each.text[:40] for each in messages_of(request))[:400])
 
-SYSTEM = {"role": "system", "content": "You keep a store. " * 5}
-STRATEGIES = host_strategies(
-    250, lambda request: " ".join(each.text[:40] for group in request.groups for each in group.messages)[:400]
-)
+
+def messages_of(request: SummaryRequest) -> list[Message]:
+    return [message for group in request.groups for message in group.messages]
 
 
 def options() -> dict[str, Any]:
@@ -41,17 +44,15 @@ def turn(name: str, number: int, draw: random.Random) -> Chat:
     said = draw.choice(["ok", f"secret {name} of turn {number}. " * 4])
     if draw.random() < 0.4:
         id = f"call_{number}"
-        call = {"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        found = {"role": "tool", "tool_call_id": id, "content": f"secret {name} found in {number}. " * 8}
-        return [{"role": "assistant", "content": None, "tool_calls": [call]}, found, {"role": "assistant", "content": said}]
-    return [{"role": "assistant", "content": said}]
+        return [call(id), result(id, f"secret {name} found in {number}. " * 8), assistant(said)]
+    return [assistant(said)]
 
 
 def question(name: str, number: int, draw: random.Random) -> dict[str, Any]:
-    return {"role": "user", "content": draw.choice(["ok", f"secret {name} asks {number}? " * 3])}
+    return user(draw.choice(["ok", f"secret {name} asks {number}? " * 3]))
 
 
-BEGINNING: Chat = [SYSTEM, {"role": "user", "content": "hi " * 10}, {"role": "assistant", "content": "hello " * 10}]
+BEGINNING: Chat = [SYSTEM, user("hi " * 10), assistant("hello " * 10)]
 
 
 def test_many_sessions_with_equal_beginnings(tmp_path: Path) -> None:
@@ -65,16 +66,14 @@ def test_many_sessions_with_equal_beginnings(tmp_path: Path) -> None:
     )
     sessions = count(250, 1_000)
     pool = SessionPool(strategy, limit=2 * sessions, **options())
-    call = {"id": "call_0", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     chats: list[Chat] = [copy.deepcopy(BEGINNING) for _ in range(sessions)]
     names: dict[int, set[str]] = {number: set() for number in range(sessions)}
     stubs: dict[str, int] = {}
     for step in range(4):
         for number, chat in enumerate(chats):
             if step == 1:
-                chat.append({"role": "assistant", "content": None, "tool_calls": [copy.deepcopy(call)]})
-                chat.append({"role": "tool", "tool_call_id": "call_0", "content": f"secret-{number}. " * 40})
-            chat += [{"role": "assistant", "content": "ok"}, {"role": "user", "content": "ok"}]
+                chat += [call("call_0", name="read"), result("call_0", f"secret-{number}. " * 40)]
+            chat += [assistant("ok"), user("ok")]
             with pool.call_sync(copy.deepcopy(chat)) as session:
                 view = session.compact_due_sync().messages
             text = json.dumps(view)
@@ -107,7 +106,7 @@ async def test_one_slow_summarizer_delays_no_other_session() -> None:
     chats = [copy.deepcopy(BEGINNING) for _ in range(101)]
     for number, chat in enumerate(chats):
         for _ in range(6):
-            chat += [{"role": "user", "content": f"secret {number} " * 15}, {"role": "assistant", "content": "ok " * 40}]
+            chat += [user(f"secret {number} " * 15), assistant("ok " * 40)]
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(pool.view, chats[0])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from compaction import Drop
 from compaction.formats import FORMATS, MessageFormat, gemini
+from tests.formats.gemini import examples as google
 from tests.support.random_edits import RUNS_PER_CONVERSATION, check_run, random_edits
 from tests.support.wires import any_conversation
 
@@ -34,16 +35,12 @@ def test_random_edits_break_nothing(format: MessageFormat, data: st.DataObject) 
 
 def test_the_newest_words_may_belong_to_an_earlier_group() -> None:
     """A late result joins the group of its call, with the user's words beside it; these are the last words, and stay."""
-    call = lambda name: {"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]}  # noqa: E731
-    answer = lambda name: {"functionResponse": {"name": name, "response": {"output": "done"}}}  # noqa: E731
     messages = [
-        {"role": "user", "parts": [{"text": "Start."}]},
-        call("look"),
-        {"role": "user", "parts": [{"text": "Wait."}]},
-        call("now"),
-        {"role": "user", "parts": [answer("now"), {"text": "Not that."}]},
-        {"role": "user", "parts": [answer("look"), {"text": "This."}]},
-        {"role": "model", "parts": [{"text": "Good."}]},
+        *(google.user({"text": "Start."}), google.model(google.call("look"))),
+        *(google.user({"text": "Wait."}), google.model(google.call("now"))),
+        google.user(google.response("now"), {"text": "Not that."}),
+        google.user(google.response("look"), {"text": "This."}),
+        google.model({"text": "Good."}),
     ]
     assert check_run(gemini, messages, lambda index: iter([Drop([3], "words that are not the last")])) == 1
     assert check_run(gemini, messages, lambda index: iter([Drop([1], "the last words")])) == 0

@@ -31,15 +31,8 @@ Chat = list[dict[str, Any]]
 def rewordings(message: Message) -> list[Message | None]:
     """Messages that a strategy might write in place of another, allowed or not."""
     spoken = [part for part in message.parts if not isinstance(part, ReasoningPart)]
-    return [
-        *(message, message, None, openai_chat.new("user", "other")),
-        *(
-            message.evolve(text=""),
-            message.evolve(text="short"),
-            message.evolve(text="long " * 90),
-            message.evolve(parts=spoken),
-        ),
-    ]
+    reworded = [message.evolve(text=text) for text in ("", "short", "long " * 90)]
+    return [message, message, None, openai_chat.new("user", "other"), *reworded, message.evolve(parts=spoken)]
 
 
 def rebuilt(messages: Sequence[Any]) -> Chat:
@@ -94,9 +87,7 @@ class Index(RuleBasedStateMachine):
         ids = [id for group in self.model.groups.values() for id in group.open or group.calls]
         self.append([{"role": "tool", "tool_call_id": data.draw(st.sampled_from(ids or ["gone"])), "content": "late"}])
 
-    @rule(
-        messages=batches, bad=st.sampled_from([5, {"role": ""}, {"content": "who?"}, None]), cut=st.none() | st.integers(0, 20)
-    )
+    @rule(messages=batches, bad=st.sampled_from([5, {"role": ""}, {"content": "?"}, None]), cut=st.none() | st.integers(0, 20))
     def add_unreadable(self, messages: Chat, bad: Any, cut: int | None) -> None:
         """If one message cannot be read, none is added; nor is anything cut."""
         add = self.index.append if cut is None else self.index.sync
@@ -155,29 +146,14 @@ class Index(RuleBasedStateMachine):
             assert self.index.refused[-1].edit is edit
 
     @precondition(lambda self: self.source)
-    @rule(data=st.data())
-    def drop(self, data: st.DataObject) -> None:
-        self.apply(self.some_edit(data, [Drop]))
-
-    @precondition(lambda self: self.source)
-    @rule(data=st.data())
-    def replace(self, data: st.DataObject) -> None:
-        self.apply(self.some_edit(data, [Replace]), by="Tests")
-
-    @precondition(lambda self: self.source)
-    @rule(data=st.data())
-    def rewrite(self, data: st.DataObject) -> None:
-        self.apply(self.some_edit(data, [Rewrite]))
-
-    @precondition(lambda self: self.source)
-    @rule(data=st.data())
-    def together(self, data: st.DataObject) -> None:
-        self.apply(self.some_edit(data, [Together]), by="Tests")
+    @rule(data=st.data(), kind=st.sampled_from([Drop, Replace, Rewrite, Together]))
+    def edit(self, data: st.DataObject, kind: type[Any]) -> None:
+        self.apply(self.some_edit(data, [kind]), by="Tests" if kind in (Replace, Together) else "")
 
     @precondition(lambda self: self.source)
     @rule(data=st.data())
     def several(self, data: st.DataObject) -> None:
-        for _ in range(3):
+        for _ in range(4):
             self.apply(self.some_edit(data, [Drop, Replace, Rewrite, Together]))
 
     @rule(data=st.data())
@@ -224,10 +200,8 @@ class Index(RuleBasedStateMachine):
         assert index.total == Model(self.source, [], set()).included
         assert index.included == model.included
         assert [id(raw) for raw in index.messages()] == [id(message.raw) for _, message in model.places()]
-        shown = [
-            {**attrs.asdict(group, recurse=False), "messages": tuple(message.raw for message in group.messages)}
-            for group in index.included_groups
-        ]
+        groups = [(attrs.asdict(group, recurse=False), group.messages) for group in index.included_groups]
+        shown = [{**fields, "messages": tuple(message.raw for message in messages)} for fields, messages in groups]
         assert shown == model.portrait()
         assert list(index.edits) == [edit for edit, _ in self.journal]
         assert index.edit_count == len(self.journal)
@@ -239,13 +213,8 @@ class Index(RuleBasedStateMachine):
     def what_is_protected_is_there(self) -> None:
         """Instructions, the newest group, the last user message and calls that wait are in the view, whatever was asked for."""
         model = self.model
-        allowed = {
-            id
-            for edit, _ in self.journal
-            for each in flat(edit)
-            if isinstance(each, Drop) and each.allow_system
-            for id in each.groups
-        }
+        drops = [each for edit, _ in self.journal for each in flat(edit) if isinstance(each, Drop) and each.allow_system]
+        allowed = {id for drop in drops for id in drop.groups}
         kept = {*(model.standing - allowed), *model.protected, *([] if model.pending is None else [model.pending])}
         assert [id for id in kept if not self.index.is_included(id)] == []
 

@@ -162,7 +162,6 @@ def test_a_damaged_state_is_refused_or_works(state: Any, load: Any, use: Any) ->
     "text", ["[]", "null", "NaN", '{"a": NaN}', "[" * 100_000, '{"a":' * 100_000, "7", '"x"', "", "{", "1e999"]
 )
 def test_a_state_must_be_a_dictionary(text: str) -> None:
-    """JSON that is not a dictionary with the keys of a state raises `StateError`."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

@@ -46,9 +46,8 @@ def raises_after(lines: int) -> Any:
 
 def said_by(tenant: str, messages: int) -> list[dict[str, Any]]:
     """Return a conversation in which each message has the name of the tenant."""
-    texts = [
-        f"The port of {tenant} is {8_000 + n}. Never touch {tenant}-{n}.db, and keep shelf {n} free." for n in range(messages)
-    ]
+    text = "The port of {0} is {1}000. Never touch {0}-{1}.db, and keep shelf {1} free."
+    texts = [text.format(tenant, n) for n in range(messages)]
     return [user(text) if n % 2 == 0 else assistant(text) for n, text in enumerate(texts)]
 
 
@@ -78,9 +77,8 @@ def check_requests(summarizer: Summarizer, rng: random.Random, tenants: Iterable
     for number in tenants:
         tenant = f"tenant{number:03}"
         index = MessageIndex(said_by(tenant, 3), counter="chars/4")
-        request = SummaryRequest(
-            summarizer=summarizer, groups=index.included_groups, budget=300, counter=index.counter, notes=index.notes
-        )
+        about: Any = {"groups": index.included_groups, "counter": index.counter, "notes": index.notes}
+        request = SummaryRequest(summarizer=summarizer, budget=300, **about)
         interrupt(rng, 1_500, partial(summarizer.summarize, request))
         text = str(summarizer.summarize(request))
         assert text.count("tenant") == text.count(tenant) > 0

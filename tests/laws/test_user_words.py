@@ -34,17 +34,14 @@ def test_no_session_loses_what_the_user_said(first: int) -> None:
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("window", [300, 1_500])
 def test_every_preset_keeps_the_law_in_every_format(format: Any, name: str, window: int) -> None:
-    """No preset drops words of the user from a sample conversation without a summary."""
+    strategy = PRESETS[name](window)
     for conversation in sample_conversations(format):
-        check_strategy(
-            PRESETS[name](window), messages=conversation, format=format, words=True, settles_in=settling(PRESETS[name](window))
-        )
+        check_strategy(strategy, messages=conversation, format=format, words=True, settles_in=settling(strategy))
 
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("window", [1_000, 4_000])
 def test_every_preset_keeps_the_law_on_recorded_conversations(corpus: Corpus, file: str, window: int) -> None:
-    """No preset drops words of the user from a recorded conversation without a summary."""
     for conversation in corpus(file)[: count(6, 12)]:
         for make in PRESETS.values():
             index = MessageIndex(conversation["messages"], counter="chars/4", context=RunContext(window=window))

@@ -19,19 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def lines() -> list[str]:
     """The lines that the demonstration prints into a pipe."""
-    done = subprocess.run(
-        [sys.executable, "examples/demo.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": str(ROOT)},
-    )
-    return done.stdout.splitlines()
+    command, environment = [sys.executable, "examples/demo.py"], {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=environment).stdout.splitlines()
 
 
 def test_the_demo_fits_a_screen(lines: list[str]) -> None:
-    """It prints at most 24 lines of at most 80 columns."""
     assert (len(lines) <= 24, [line for line in lines if len(line) > 80]) == (True, [])
 
 

@@ -116,7 +116,6 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_dependency_is_explained() -> None:
-    """CONTRIBUTING has the table that ``docs/dependencies.py`` makes of the comments in pyproject.toml, with each package."""
     sys.path.insert(0, str(ROOT / "docs"))
     dependencies = importlib.import_module("dependencies")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -158,7 +157,6 @@ def test_links_show_the_real_folders(name: str) -> None:
 
 
 def test_changelog_starts_with_this_version() -> None:
-    """The newest heading of the changelog is the version that would be released."""
     headings = [line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")]
     assert headings[0].split()[1] == version()
 
@@ -180,13 +178,8 @@ def test_every_install_line_is_one_that_works() -> None:
 def test_no_file_names_the_machine_it_was_written_on() -> None:
     """No text file of the repository contains the path of this checkout, of the shared folder or of the home directory."""
     places = [ROOT, ROOT.parent / "shared", Path.home()]
-    found = [
-        f"{path.relative_to(ROOT)}: {place}"
-        for path in texts()
-        for place in places
-        if f"{place}/" in path.read_text("utf-8", "ignore")
-    ]
-    assert found == []
+    written = {path.relative_to(ROOT): path.read_text("utf-8", "ignore") for path in texts()}
+    assert [f"{path}: {place}" for path, text in written.items() for place in places if f"{place}/" in text] == []
 
 
 def texts() -> Iterator[Path]:
@@ -201,10 +194,7 @@ def texts() -> Iterator[Path]:
 
 def test_all_tests_are_in_one_tree() -> None:
     """No test file or ``conftest.py`` is outside ``tests``."""
-    outside = [
-        path.relative_to(ROOT).as_posix()
-        for path in texts()
-        if ROOT / "tests" not in path.parents and (path.name.startswith("test_") or path.name == "conftest.py")
-    ]
+    outside = [path.relative_to(ROOT) for path in texts() if ROOT / "tests" not in path.parents]
+    tests = [path.as_posix() for path in outside if path.name.startswith("test_") or path.name == "conftest.py"]
     trees = [path.name for path in ROOT.glob("test*") if path.is_dir() and path.name != "tests"]
-    assert outside + trees == [], "tests outside tests/: move them to the folder of tests/ that mirrors the package"
+    assert tests + trees == [], "tests outside tests/: move them to the folder of tests/ that mirrors the package"

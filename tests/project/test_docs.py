@@ -95,9 +95,8 @@ def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 @every_page
 def test_no_python_escapes(page: Path) -> None:
     """Every block of Python is marked ``python`` exactly, so that no block is shown without being run."""
-    assert [
-        f"line {line}: {info}" for info, line, _ in fences(page) if info.lower().startswith("py") and info != "python"
-    ] == []
+    python = {line: info for info, line, _ in fences(page) if info.lower().startswith("py")}
+    assert {line: info for line, info in python.items() if info != "python"} == {}
 
 
 @pages_with("console")
@@ -115,5 +114,4 @@ def test_commands_run(page: Path) -> None:
 
 @every_page
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every link to a file of the repository leads to an existing file."""
     assert [target for target in targets(page) if not (page.parent / target).exists()] == []

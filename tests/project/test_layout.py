@@ -85,9 +85,8 @@ def names_shown(folder: Path) -> frozenset[str]:
     """Return the names that a folder's ``__init__`` imports from its modules, which hide modules of the same name."""
     path = folder / "__init__.py"
     nodes = ast.walk(parsed(path)) if path.is_file() else ()
-    return frozenset(
-        alias.asname or alias.name for node in nodes if isinstance(node, ast.ImportFrom) and node.module for alias in node.names
-    )
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return frozenset(alias.asname or alias.name for node in froms for alias in node.names)
 
 
 def file_of(place: Path) -> Path | None:
@@ -142,7 +141,6 @@ def test_contributing_names_the_files_that_exist() -> None:
 
 @module
 def test_every_module_stands_on_a_floor(path: Path) -> None:
-    """Every module or folder of the package has a place in ``FLOORS``."""
     unit = dotted(path)[0]
     assert unit in PLACES or unit in FRONT_DOOR, f"{unit} has no floor: give it a place in FLOORS in this file"
 
@@ -185,17 +183,13 @@ def circles_of(graph: dict[Path, set[Path]]) -> list[set[Path]]:
 @module
 def test_folders_are_imported_through_their_init(path: Path) -> None:
     """No file imports a private file of another folder, except of the folders that contain it."""
-    private = [
-        f"line {line}: {named(target)}"
-        for line, target in imports(path)
-        if target.name != "__init__.py" and target.parent not in path.parents
-    ]
+    others = [(line, target) for line, target in imports(path) if target.parent not in path.parents]
+    private = [f"line {line}: {named(target)}" for line, target in others if target.name != "__init__.py"]
     assert private == [], f"{named(path)} imports another folder's private file: import the name from the folder instead"
 
 
 @lazy_package
 def test_lazy_exports_are_those_that_type_checkers_see(path: Path) -> None:
-    """A package with lazy exports shows type checkers the same names from the same modules."""
     [checked] = [node for node in parsed(path).body if isinstance(node, ast.If)]
     [call] = [node.value for node in parsed(path).body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
     seen: dict[str, set[str]] = {}
@@ -215,9 +209,8 @@ def test_every_format_is_exported() -> None:
     """
     front = importlib.import_module("compaction.formats")
     names = {format.name.replace("-", "_"): format for format in front.FORMATS}
-    assert [
-        name for name, format in names.items() if getattr(front, name, None) is not format or name not in front.__all__
-    ] == []
+    assert {name: getattr(front, name, None) for name in names} == names
+    assert set(names) <= set(front.__all__)
 
 
 def test_the_front_stays_small() -> None:
@@ -245,11 +238,8 @@ def test_public_names_are_counted() -> None:
 
 def test_a_public_name_means_one_thing() -> None:
     """A name that two public modules export is the same object in both."""
-    alike = {
-        name: [place for place, _ in places]
-        for name, places in public_names().items()
-        if any(thing is not places[0][1] for _, thing in places)
-    }
+    names = public_names().items()
+    alike = {name: places for name, places in names if any(thing is not places[0][1] for _, thing in places)}
     assert alike == {}, "these public names mean different things in different modules: rename all but one"
 
 
@@ -263,11 +253,8 @@ def test_a_name_is_defined_once() -> None:
     for path in MODULES:
         for name in defined(parsed(path)) - {"__all__"}:
             places.setdefault(name, []).append(path)
-    twice = {
-        name: sorted(map(named, paths))
-        for name, paths in places.items()
-        if len(paths) > 1 and not (is_of_every_format(name, paths) or is_private_constant(name, paths))
-    }
+    several = {name: paths for name, paths in places.items() if len(paths) > 1 and not is_of_every_format(name, paths)}
+    twice = {name: sorted(map(named, paths)) for name, paths in several.items() if not is_private_constant(name, paths)}
     assert twice == {}, "these names are defined more than once: rename all but one, or make them private"
 
 
@@ -282,13 +269,9 @@ def is_of_every_format(name: str, paths: list[Path]) -> bool:
 def is_private_constant(name: str, paths: list[Path]) -> bool:
     """Return whether the name is a constant that only modules in the folders of its definitions import."""
     folders = {path.parent for path in paths}
-    outside = [
-        path
-        for path in MODULES
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names) and path.parent not in folders
-    ]
-    return name.isupper() and len(folders) == len(paths) and outside == []
+    outside = [node for path in MODULES if path.parent not in folders for node in ast.walk(parsed(path))]
+    imported = {alias.name for node in outside if isinstance(node, ast.ImportFrom) for alias in node.names}
+    return name.isupper() and len(folders) == len(paths) and name not in imported
 
 
 @module
@@ -327,15 +310,12 @@ def test_only_folders_and_the_front_have_all() -> None:
 def test_no_docstring_begins_with_what() -> None:
     """A docstring says what a function does or what a thing is; it does not open with a clause ("What a message holds.")."""
     folders = ("benchmarks", "compaction", "docs", "examples", "tests")
-    found = [
-        path for folder in folders for path in (ROOT / folder).rglob("*.py") if '"""What ' in path.read_text(encoding="utf-8")
-    ]
-    assert [path.relative_to(ROOT).as_posix() for path in found if path != Path(__file__)] == []
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if path != Path(__file__)]
+    assert [path.relative_to(ROOT).as_posix() for path in paths if '"""What ' in path.read_text(encoding="utf-8")] == []
 
 
 @module
 def test_what_is_public_is_documented(path: Path) -> None:
-    """Every public class and function has a docstring, and every public method or property has or inherits one."""
     loaded = load(path)
     public = {name: getattr(loaded, name) for name in getattr(loaded, "__all__", defined(parsed(path)))}
     bare = [name for name, thing in public.items() if (isclass(thing) or isfunction(thing)) and not thing.__doc__]
@@ -350,12 +330,6 @@ def test_no_class_is_spread_over_files(folder: str) -> None:
     """A class has its parts instead of inheriting them: no class has a base from another file of its folder."""
     paths = [path for path in MODULES if path.parent == PACKAGE / folder]
     made = {node.name: path for path in paths for node in parsed(path).body if isinstance(node, ast.ClassDef)}
-    spread = [
-        f"{named(path)}: {node.name}({base.id})"
-        for path in paths
-        for node in parsed(path).body
-        if isinstance(node, ast.ClassDef)
-        for base in node.bases
-        if isinstance(base, ast.Name) and made.get(base.id, path) != path
-    ]
-    assert spread == []
+    classes = [(path, node) for path in paths for node in parsed(path).body if isinstance(node, ast.ClassDef)]
+    bases = [(path, base.id) for path, node in classes for base in node.bases if isinstance(base, ast.Name)]
+    assert [f"{named(path)}: {base}" for path, base in bases if made.get(base, path) != path] == []

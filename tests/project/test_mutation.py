@@ -77,12 +77,8 @@ def test_a_mutant_differs_in_one_place() -> None:
     source = "def f(a):\n    if a > 1:\n        return 2\n    return 3\n"
     for mutant in mutants(source):
         tree = mutated(source, mutant)
-        differing = [
-            (before, after)
-            for before, after in zip(ast.unparse(ast.parse(source)).splitlines(), ast.unparse(tree).splitlines(), strict=True)
-            if before != after
-        ]
-        assert len(differing) == 1
+        before, after = (ast.unparse(each).splitlines() for each in (ast.parse(source), tree))
+        assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
         assert {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)} == {3, 4}
 
 
@@ -170,7 +166,6 @@ def test_an_explanation_goes_by_the_text_of_the_line() -> None:
 
 
 def test_a_sample_is_drawn_evenly_and_repeats() -> None:
-    """A sample has the asked number of mutants of all modules, in their order, and the same ones for the same seed."""
     made = {Path("a.py"): mutants("a = 1\n" * 90), Path("b.py"): mutants("b = 1\n" * 10)}
     drawn = sampled(made, 50, seed=1)
     assert drawn == sampled(made, 50, seed=1) != sampled(made, 50, seed=2)
@@ -185,9 +180,6 @@ def test_explanations_are_of_what_can_be_changed() -> None:
     """Each entry of ``survivors.toml`` refers to an existing mutant, and explains it in a sentence."""
     explained = read_explained(EXPLAINED)
     assert [why for why in explained.values() if not why.endswith(".")] == []
-    made = {
-        (module, mutant.text, mutant.change)
-        for module in {module for module, _, _ in explained}
-        for mutant in mutants((ROOT / "compaction" / module).read_text(encoding="utf-8"))
-    }
+    sources = {module: (ROOT / "compaction" / module).read_text(encoding="utf-8") for module, _, _ in explained}
+    made = {(module, mutant.text, mutant.change) for module, source in sources.items() for mutant in mutants(source)}
     assert explained.keys() - made == set()

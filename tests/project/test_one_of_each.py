@@ -58,11 +58,7 @@ def test_one_driver_and_one_dry_run_run_strategies() -> None:
     The others that `relay` a strategy pass most of what it yields on to one of these.
     """
     assert places("begin_step") - {"index/message_index.py"} == {"index/dry_runs.py", "result.py"}
-    assert places("index.trial") == {"index/dry_runs.py"}
-
-
-def test_one_formula_of_what_a_cut_is_worth() -> None:
-    assert places("unchanged_groups") == {"index/dry_runs.py"}
+    assert places("index.trial") == places("unchanged_groups") == {"index/dry_runs.py"}
 
 
 def test_one_history_of_runs() -> None:
@@ -72,11 +68,8 @@ def test_one_history_of_runs() -> None:
     assert places("UselessRuns") == {"index/pauses.py", "session/session.py", "integrations/hermes/progress.py"}
 
 
-def test_one_module_of_cache_breakpoints() -> None:
+def test_one_module_of_cache_breakpoints_and_one_reader_of_members() -> None:
     assert texts("cache_control") == {"formats/breakpoints.py", "formats/anthropic/rules.py"}
-
-
-def test_one_reader_of_members() -> None:
     assert definitions("member") == {"json_data.py"}
 
 
@@ -122,28 +115,12 @@ def twins(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[Function, Function
             yield node, twin
 
 
-def test_words_that_only_this_project_used_stay_away() -> None:
-    """Functions and classes have names that a reader knows from elsewhere."""
-    gone = {"Fresh", "standing_for", "reach", "FailurePauses", "LoopGuard", "grants", "HeldDrops", "TurnLock"}
-    gone |= {"pauses_as", "Bounds", "cannot_fire", "cannot_run"}
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = {node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, kinds)}
-    assert defined & gone == set()
-
-
 def definitions(wanted: str) -> set[str]:
     """Return the files that define a function or method of this name, or of one with underscores or ``_of`` around it."""
-    return {
-        named(path)
-        for path in MODULES
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.strip("_").removesuffix("_of") == wanted
-    }
+    nodes = [(path, node) for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, Function)]
+    return {named(path) for path, node in nodes if node.name.strip("_").removesuffix("_of") == wanted}
 
 
 def texts(wanted: str) -> set[str]:
-    return {
-        named(path)
-        for path in MODULES
-        if any(isinstance(node, ast.Constant) and node.value == wanted for node in ast.walk(parsed(path)))
-    }
+    constants = {path: [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)] for path in MODULES}
+    return {named(path) for path, nodes in constants.items() if any(node.value == wanted for node in nodes)}

@@ -26,10 +26,8 @@ MARK = "[compaction 00000000 by Summarization round 1]\n"
 
 def said(text: str, core: str, meaning: str = "") -> Statement:
     """Return a statement of the user; alternative words are separated by a bar, groups of words by a comma."""
-    core_groups, meaning_groups = (
-        tuple(tuple(group.split("|")) for group in words.split(",") if group) for words in (core, meaning)
-    )
-    return Statement(text, core_groups, meaning_groups)
+    groups = [tuple(tuple(group.split("|")) for group in words.split(",") if group) for words in (core, meaning)]
+    return Statement(text, *groups)
 
 
 def conversation(kind: str, *statements: Statement) -> Conversation:
@@ -51,16 +49,10 @@ def verdict(of: Conversation, sent: list[dict[str, Any]]) -> Verdict:
 
 PORT = conversation("value", said("The staging database listens on 6543.", "6543", "staging"))
 RULE = conversation("rule", said("The cap is 956 euros. Never exceed it.", "exceed|go over", "956"))
-MOVED = conversation(
-    "changed_once", said("The proxy is on 8080.", "8080", "proxy"), said("I moved the proxy to 9090.", "9090", "proxy")
-)
-ELLIPTIC = conversation("changed_once", said("The proxy is on 8080.", "8080", "proxy"), said("Make that 9090.", "9090"))
-BACK = conversation(
-    "changed_back",
-    said("The proxy is on 8080.", "8080", "proxy"),
-    said("Now the proxy is on 9090.", "9090", "proxy"),
-    said("The proxy is on 8080 again.", "8080", "proxy"),
-)
+OLD, NEW = said("The proxy is on 8080.", "8080", "proxy"), said("I moved the proxy to 9090.", "9090", "proxy")
+MOVED = conversation("changed_once", OLD, NEW)
+ELLIPTIC = conversation("changed_once", OLD, said("Make that 9090.", "9090"))
+BACK = conversation("changed_back", OLD, NEW, said("The proxy is on 8080 again.", "8080", "proxy"))
 CHATTER = conversation("chatter", said("I never put raisins into a strudel.", "raisins,strudel"))
 MAYBE = conversation("hypothetical", said("If the budget were 7000, would it do?", "7000", "budget"))
 
@@ -135,9 +127,7 @@ RULES = "## Constraints & Preferences"
         pytest.param(MOVED, summary("- 8080", "- proxy", "- 9090"), "survives stale", id="both values on lines"),
         pytest.param(MOVED, summary("- proxy: 9090 (was 8080 until message 4)"), "survives means", id="both values and when"),
         pytest.param(MOVED, summary("- proxy: 9090"), "survives means", id="the new value"),
-        pytest.param(
-            MOVED, [*summary("- proxy: 8080")[:2], MOVED.messages[2], LAST], "survives means", id="the new value after it"
-        ),
+        pytest.param(MOVED, [*summary("- proxy: 8080")[:2], *MOVED.messages[2:]], "survives means", id="the new value after"),
         pytest.param(BACK, [SYSTEM, *BACK.messages[1:3], LAST], "survives means stale", id="back: the value in between"),
         pytest.param(BACK, [*BACK.messages], "survives means", id="back: all"),
         pytest.param(BACK, summary("- proxy: 8080"), "survives means", id="back: a summary"),
@@ -188,7 +178,6 @@ def test_a_chat_holds_what_was_said() -> None:
 
 
 def test_items_do_not_share_their_values() -> None:
-    """All planted items of a conversation have different words, so that none is found by the words of another."""
     (each,) = generate("dev", "de", 1, 5)
     cores = [attrs.evolve(planted, places=()).core for planted in each.planted]
     assert len(set(cores)) == len(cores)

@@ -33,7 +33,6 @@ def test_wordings_for_development_are_complete(language: str) -> None:
 
 @language
 def test_wordings_for_judging_are_complete(judging: str) -> None:
-    """The judging wordings satisfy the same rules as the development wordings."""
     assert problems(load("judging", judging)) == []
 
 
@@ -41,13 +40,8 @@ def test_wordings_for_judging_are_complete(judging: str) -> None:
 def test_no_wording_is_in_both_sets(judging: str) -> None:
     """No judging wording is equal or nearly equal to a development wording, which was seen while tuning."""
     seen = [skeleton(texts) for each in load("dev", judging).kinds.values() for texts in each]
-    alike = [
-        texts
-        for each in load("judging", judging).kinds.values()
-        for texts in each
-        if any(likeness(skeleton(texts), other) > LIKE for other in seen)
-    ]
-    assert alike == []
+    written = [texts for each in load("judging", judging).kinds.values() for texts in each]
+    assert [texts for texts in written if any(likeness(skeleton(texts), other) > LIKE for other in seen)] == []
 
 
 @language

@@ -49,7 +49,6 @@ def test_each_language_is_complete(code: str) -> None:
 
 @pytest.mark.parametrize("form", forms())
 def test_each_form_has_its_task_and_rules(form: str) -> None:
-    """In every language, the message of a form has the task and all six rules, and they are found in it."""
     for code in LANGUAGES:
         chosen: RuleSet = language(code).sets[0]
         wanted = {chosen.task, *chosen.rules}
@@ -82,7 +81,6 @@ def test_sending_everything_keeps_everything() -> None:
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_each_subject_is_driven(name: str) -> None:
-    """Each subject is asked for its requests, and they fit the window."""
     found = outcome_of(name)
     assert (found.requests > 3, found.over) == (True, 0)
 

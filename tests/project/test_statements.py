@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from math import isqrt
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -79,12 +80,10 @@ def test_what_judges_languages_without_examples_trains_nothing(language: str) ->
     assert is_new([sentence for _, sentence in judging], language)
 
 
-def measured(
-    kinds: tuple[str, ...],
-    languages: str,
-    measure: Callable[[Sequence[float], Sequence[bool]], float],
-    sentences: Sequence[Example] = (),
-) -> float:
+Measure: TypeAlias = Callable[[Sequence[float], Sequence[bool]], float]
+
+
+def measured(kinds: tuple[str, ...], languages: str, measure: Measure, sentences: Sequence[Example] = ()) -> float:
     """Return the mean of a measure over languages, measured on these sentences, or on those of `judging`."""
     values: list[float] = []
     for language in languages.split():
@@ -133,7 +132,6 @@ def test_scores_are_those_of_the_slow_way() -> None:
 
 
 def test_the_report_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    """The report has a line for each language and kind, and sentences that are taken for another kind."""
     main([])
     printed = capsys.readouterr().out
     assert all(f"| {name} |" in printed for name in (*KINDS, "de", "zh", "all"))

@@ -29,7 +29,7 @@ from compaction.strategies import Pipeline
 
 from .chats import call, result, user
 from .limits import WAIT_SECONDS
-from .scripted_server import Answer, Got, Handler, ScriptedUpstream, answer, resets  # noqa: F401 (for the tests)
+from .servers import Answer, Got, Handler, ScriptedUpstream, answer, chat_reply, resets  # noqa: F401 (for the tests)
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,24 +49,6 @@ def events(*pieces: bytes, ends: bool = True, seconds: float = 0.0) -> Answer:
             handler.wfile.write(b"0\r\n\r\n")
         else:
             handler.close_connection = True
-
-    return give
-
-
-def chat_reply(text: str = "done", tokens: int | None = None) -> Answer:
-    """A completion; by default it reports one token for every four bytes of the request."""
-
-    def give(handler: Handler, got: Got) -> None:
-        prompt = len(got.body) // 4 if tokens is None else tokens
-        body = {
-            "id": "c1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "m",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": prompt, "completion_tokens": 1, "total_tokens": prompt + 1},
-        }
-        answer(200, body)(handler, got)
 
     return give
 
@@ -93,9 +75,8 @@ def request_of(messages: list[Any], path: str = CHAT, *, id: str | None = None, 
 
 def turn_of(session: str, **fields: Any) -> ConversationTurn:
     """A turn of the conversation with this name, for a request with these fields."""
-    return ConversationTurn(
-        request=request_of([], **fields), session=CompactionSession(Pipeline(), id=session), window=9_000, tokens=700
-    )
+    named = CompactionSession(Pipeline(), id=session)
+    return ConversationTurn(request=request_of([], **fields), session=named, window=9_000, tokens=700)
 
 
 def settings_of(url: str, **options: Any) -> GatewaySettings:

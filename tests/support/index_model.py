@@ -24,12 +24,8 @@ MEASURE = MessageMeter(counter="chars/4").measure  # type: ignore[arg-type]
 
 
 def thoughts_alone(message: Message) -> bool:
-    rest = [
-        part
-        for part in message.parts
-        if not isinstance(part, ReasoningPart) and not (isinstance(part, TextPart) and not part.text)
-    ]
-    return message.role == "assistant" and any(isinstance(part, ReasoningPart) for part in message.parts) and not rest
+    parts = [part for part in message.parts if not (isinstance(part, TextPart) and not part.text)]
+    return message.role == "assistant" and bool(parts) and all(isinstance(part, ReasoningPart) for part in parts)
 
 
 def empty(message: Message) -> bool:
@@ -243,9 +239,8 @@ class Model(View):
     def may(self, edit: Edit, by: str = "") -> bool:
         """Return whether the laws allow the edit and it does not make the view larger."""
         after = copy.copy(self)
-        after.shown, after.groups, after.gone, after.inserted = map(
-            copy.copy, (self.shown, self.groups, self.gone, self.inserted)
-        )
+        for name in ("shown", "groups", "gone", "inserted"):
+            setattr(after, name, copy.copy(getattr(self, name)))
         return after.attempt(edit, by) and after.included.tokens <= self.included.tokens
 
     def attempt(self, edit: Edit, by: str = "") -> bool:
@@ -294,7 +289,6 @@ class Model(View):
         return (
             len(edit.messages) <= len(before)
             and any(new is None or old.raw is not new.raw for old, new in pairs)
-            and not any(new is not None and empty(old) and not empty(new) for old, new in pairs)
             and any(new is not None for new in [*edit.messages, *before[len(pairs) :]])
             and all(
                 thoughts_alone(old) if new is None else (old.role, links(old)) == (new.role, links(new)) for old, new in pairs

@@ -79,10 +79,8 @@ class Letters(MessageFormat):
         elif raw["text"].startswith("t"):
             parts = [ReasoningPart(raw["text"])]
         parts += [ToolCallPart(call, "look", "{}") for call in raw.get("calls", ())]
-        begins, resumes = tuple(raw.get("begins", ())), tuple(raw.get("resumes", ()))
-        return Message(
-            raw["role"], tuple(parts), raw, self, continues=raw.get("continues", False), begins=begins, resumes=resumes
-        )
+        joins: dict[str, Any] = {name: tuple(raw.get(name, ())) for name in ("begins", "resumes")}
+        return Message(raw["role"], tuple(parts), raw, self, continues=raw.get("continues", False), **joins)
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         text = "".join(part.text for part in parts if isinstance(part, TextPart | ToolResultPart | ReasoningPart))
@@ -174,11 +172,8 @@ def faults(format: MessageFormat, view: Sequence[Place], *, open_end: bool = Fal
 def disallowed(format: MessageFormat, before: Sequence[Place], after: Sequence[Place]) -> list[Fault]:
     """Return the faults of a view that the earlier view did not have."""
     known = {(fault.rule, place) for fault in faults(format, before) for place in fault.blamed}
-    return [
-        fault
-        for fault in faults(format, after)
-        if not fault.blamed or any((fault.rule, place) not in known for place in fault.blamed)
-    ]
+    found = faults(format, after)
+    return [fault for fault in found if not fault.blamed or any((fault.rule, place) not in known for place in fault.blamed)]
 
 
 def lettered(letters: str, forbidden: str = "", disliked: str = "", *, side: Side = "after") -> MessageIndex:
@@ -191,9 +186,8 @@ def lettered(letters: str, forbidden: str = "", disliked: str = "", *, side: Sid
         side: The side of a forbidden pair that is refused.
     """
     pairs = [[(pair[0].strip("-"), pair[1].strip("-")) for pair in each.split()] for each in (forbidden, disliked)]
-    messages: list[Raw] = [
-        {"role": _ROLES.get(letter, "assistant"), "text": f"{letter}{at}" + " word" * 10} for at, letter in enumerate(letters)
-    ]
+    words = " word" * 10
+    messages: list[Raw] = [{"role": _ROLES.get(a, "assistant"), "text": f"{a}{at}{words}"} for at, a in enumerate(letters)]
     for at, letter in enumerate(letters):
         if letter == "c":
             answer = letters.find("r", at)

@@ -85,26 +85,15 @@ KEEPS = combined(
 )
 TRIGGERS = st.sampled_from(
     [
-        *(
-            always,
-            has_tool_calls,
-            tokens_exceed(50),
-            tokens_exceed(120),
-            messages_exceed(3),
-            groups_exceed(3),
-            bytes_exceed(200),
-        ),
-        *(turns_exceed(1), turns_exceed(2), tokens_exceed(80) & messages_exceed(3), tokens_exceed(200) | turns_exceed(2)),
+        *(always, has_tool_calls, tokens_exceed(50), tokens_exceed(120), messages_exceed(3), groups_exceed(3)),
+        *(bytes_exceed(200), turns_exceed(1), turns_exceed(2)),
+        *(tokens_exceed(80) & messages_exceed(3), tokens_exceed(200) | turns_exceed(2)),
     ]
 )
 TARGETS = st.sampled_from([never, tokens_below(60), tokens_below(150), ~messages_exceed(2)])
 STYLES: list[ToolStyle] = [
-    Collapse(),
-    Collapse(outcome_chars=9, argument_chars=9),
-    Clear(),
-    Clear(min_chars=1),
-    Clear(min_chars=1, inputs=["*"]),
-    HeadTail(chars=1),
+    *(Collapse(), Collapse(outcome_chars=9, argument_chars=9), Clear(), Clear(min_chars=1)),
+    *(Clear(min_chars=1, inputs=["*"]), HeadTail(chars=1), Dedupe(min_chars=9)),
 ]
 
 
@@ -118,10 +107,7 @@ def single_strategies(draw: st.DrawFn) -> Strategy:
     if kind is Truncation:
         options["drop_system"] = draw(st.booleans())
     if kind is ToolResult:
-        options |= {
-            "style": draw(st.sampled_from([*STYLES, Dedupe(min_chars=9)])),
-            "at_least": draw(st.sampled_from([0, 30, 100])),
-        }
+        options |= {"style": draw(st.sampled_from(STYLES)), "at_least": draw(st.sampled_from([0, 30, 100]))}
     return kind(**options)
 
 

@@ -74,9 +74,8 @@ class RandomEdits:
             return Rewrite(group, self._rewritten(index, group.messages), "random")
         ids = self._ids(index)
         start = random.randrange(len(ids))
-        chosen = (
-            ids[start : start + random.randint(1, 4)] if random.random() < 0.5 else random.choices(ids, k=random.randint(1, 3))
-        )
+        run = ids[start : start + random.randint(1, 4)]
+        chosen = run if random.random() < 0.5 else random.choices(ids, k=random.randint(1, 3))
         if kind is Drop:
             return Drop(chosen, "random", allow_system=random.random() < 0.2)
         return Replace(chosen, self._brought_in(index), "random")

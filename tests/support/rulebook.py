@@ -1,20 +1,59 @@
-"""The examples of a format's rules, and the checks that every format passes on any input."""
+"""The examples of each format, in ``tests/formats/NAME/examples.py``, and the checks that every format passes on any input."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from importlib import import_module
 from typing import Any, TypeAlias
 
-from benchmarks.rule_pages import examples_of
-from compaction.formats import MessageFormat, resolve
+import attrs
+import pytest
 
-Example: TypeAlias = tuple[str, list[Any], list[Any]]
+from compaction.formats import FORMATS, MessageFormat, resolve
+from compaction.messages import Message, Part
+
+Raw: TypeAlias = dict[str, Any]
+
+Change: TypeAlias = str | Raw | type[Part] | tuple[type[Part], Raw] | list[Part] | Callable[[Sequence[Part]], Sequence[Part]]
+"""A change of a message: its new text; new fields of its first part; a kind of part that leaves; new fields of every part of a
+kind; its new parts; or a function of its parts."""
 
 
-def examples(name: str) -> list[Example]:
-    """Return every rule of a format with its lists, refused and accepted."""
-    return [(rule, entry["refused"], entry["accepted"]) for rule, entry in examples_of(name)["rules"].items()]
+def cases(table: str) -> list[Any]:
+    """Return every row of a table of examples, for all formats: the format, and what stands in the row."""
+    modules = {format: import_module(f"tests.formats.{format.name.replace('-', '_')}.examples") for format in FORMATS}
+    return [
+        pytest.param(format, *above, *(row if isinstance(row, tuple) else (row,)), id=f"{format.name}: {name}")
+        for format, module in modules.items()
+        for name, *above, row in _rows(getattr(module, table))
+    ]
+
+
+def _rows(table: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the name of each row, and the row; in a table of tables, the name of its table between them."""
+    for name, row in table.items():
+        if isinstance(row, dict):
+            yield from ((inner, name, each) for inner, each in row.items())
+        else:
+            yield name, row
+
+
+def changed(message: Message, change: Change) -> Message:
+    parts = message.parts
+    match change:
+        case str():
+            return message.evolve(text=change)
+        case dict():
+            return message.evolve(parts=[attrs.evolve(parts[0], **change), *parts[1:]])
+        case type():
+            return message.evolve(parts=[part for part in parts if not isinstance(part, change)])
+        case list():
+            return message.evolve(parts=change)
+        case (kind, fields):
+            return message.evolve(parts=[attrs.evolve(part, **fields) if isinstance(part, kind) else part for part in parts])
+        case _:
+            return message.evolve(parts=change(parts))
 
 
 def rules(format: MessageFormat, messages: list[Any]) -> list[str]:

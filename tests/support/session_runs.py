@@ -36,20 +36,11 @@ Views = dict[int, str]
 """A digest of the view at each turn, by the number of messages in the list."""
 
 
-def _cut() -> Strategy:
-    return Truncation(trigger=tokens_exceed(900), target=tokens_below(500), keep=last(groups=2))
-
-
-def _digest() -> Strategy:
-    budget = SummaryBudget(floor=50, ceiling=80)
-    return Summarization(
-        DigestSummarizer(), trigger=tokens_exceed(900), target=tokens_below(500), keep=last(messages=4), budget=budget
-    )
-
-
+_SIZES: Final[dict[str, Any]] = {"trigger": tokens_exceed(900), "target": tokens_below(500)}
+_BUDGET: Final = SummaryBudget(floor=50, ceiling=80)
 STRATEGIES: Final[dict[str, Callable[[], Strategy]]] = {
-    "truncation": _cut,
-    "digest": _digest,
+    "truncation": lambda: Truncation(keep=last(groups=2), **_SIZES),
+    "digest": lambda: Summarization(DigestSummarizer(), keep=last(messages=4), budget=_BUDGET, **_SIZES),
     "adaptive": lambda: presets.adaptive(2_000),
 }
 

@@ -12,7 +12,7 @@ import attrs
 import pytest
 from hypothesis import strategies as st
 
-from compaction import MessageIndex, presets
+from compaction import presets
 from compaction.formats import FORMATS, MessageFormat, anthropic, bedrock, gemini, openai_responses
 from compaction.index.marks import marked
 from compaction.messages import Message
@@ -134,10 +134,6 @@ _FIELDS: Final = (
 Ids: TypeAlias = Callable[[], str]
 
 
-def indexed(messages: list[Any], format: MessageFormat) -> MessageIndex:
-    return MessageIndex(messages, counter="chars/4", format=format)
-
-
 def junk(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Values of any shape, with the fields that formats read and values that those fields may have."""
     return st.recursive(
@@ -193,9 +189,8 @@ def anthropic_conversations(draw: st.DrawFn) -> list[Raw]:
     if draw(st.booleans()):
         messages.append({"role": "user", "content": draw(WORDS)})
         left = draw(PENDING)
-        messages += _anthropic_calls(draw, False, lambda: f"toolu_{next(numbers)}", words=False)[
-            : 1 if left == "no results" else 2
-        ]
+        calls = _anthropic_calls(draw, False, lambda: f"toolu_{next(numbers)}", words=False)
+        messages += calls[: 1 if left == "no results" else 2]
         if left == "one result":
             messages[-1] = {**messages[-1], "content": messages[-1]["content"][:1]}
     return messages
@@ -235,21 +230,15 @@ def _anthropic_program(draw: st.DrawFn, thinks: bool, ids: Ids) -> list[Raw]:
     made = {"caller": {"type": "code_execution_20250825", "tool_id": f"srv{name}"}}
     error = {"type": "code_execution_tool_result_error", "error_code": "unavailable"}
     ran = {"type": "code_execution_tool_result", "tool_use_id": f"srv{name}", "content": error}
-    calls: list[Raw] = [
-        {"type": "tool_use", "id": each, "name": "look", "input": {}, **made}
-        for each in (name, *[ids()] * draw(st.integers(0, 1)))
-    ]
+    names = (name, *[ids()] * draw(st.integers(0, 1)))
+    calls: list[Raw] = [{"type": "tool_use", "id": each, "name": "look", "input": {}, **made} for each in names]
     steps = [([*_thoughts(draw, thinks), run, calls[0]], name), *[([call], str(call["id"])) for call in calls[1:]]]
     last = ids()
     steps.append(([ran, {"type": "tool_use", "id": last, "name": "look", "input": {}}], last))
-    return [
-        message
-        for blocks, answered in steps
-        for message in (
-            {"role": "assistant", "content": blocks},
-            {"role": "user", "content": [_anthropic_result(draw, answered)]},
-        )
-    ]
+    messages: list[Raw] = []
+    for blocks, answered in steps:
+        messages += [{"role": "assistant", "content": blocks}, {"role": "user", "content": [_anthropic_result(draw, answered)]}]
+    return messages
 
 
 def _anthropic_result(draw: st.DrawFn, name: str) -> Raw:
@@ -267,9 +256,8 @@ def responses_conversations(draw: st.DrawFn) -> list[Raw]:
     for _ in range(draw(st.integers(1, 6))):
         picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"}
         words = {"type": "input_text", "text": draw(WORDS)}
-        items.append(
-            {"type": "message", "role": "user", "content": draw(st.sampled_from([draw(WORDS), [words], [words, picture]]))}
-        )
+        said = draw(st.sampled_from([draw(WORDS), [words], [words, picture]]))
+        items.append({"type": "message", "role": "user", "content": said})
         if draw(st.integers(0, 5)) == 5:
             items.append({"type": "message", "role": "user", "content": _marked(draw)})
         if draw(st.integers(0, 9)) == 9:
@@ -306,9 +294,8 @@ class _Answer:
 
     def calls(self, results: str = "whole") -> list[Raw]:
         draw, ids = self.draw, [f"call_{next(self.numbers)}" for _ in range(self.draw(st.integers(1, 3)))]
-        before = draw(
-            st.sampled_from([[], [], [self.message()], [{"type": "web_search_call", **self.id("ws"), "status": "completed"}]])
-        )
+        searched = {"type": "web_search_call", **self.id("ws"), "status": "completed"}
+        before = draw(st.sampled_from([[], [], [self.message()], [searched]]))
         custom = draw(st.booleans())
         kind, name = ("custom_tool_call", "input") if custom else ("function_call", "arguments")
         calls = [{"type": kind, "call_id": id, "name": "look", name: "{}", **self.id("fc")} for id in ids]
@@ -333,33 +320,22 @@ class _Answer:
             ran = {"type": "mcp_call", "id": f"mcp_{number}", "approval_request_id": asked["id"], **fields, "output": "ok"}
             return [asked, {"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": True}, ran]
         by = {"caller": {"type": "program", "caller_id": f"p_{number}"}}
-        begun = {
-            "type": "program",
-            "id": f"prog_{number}",
-            "call_id": f"p_{number}",
-            "code": "await look()",
-            "fingerprint": "x",
-        }
-        ended = {
-            "type": "program_output",
-            "id": f"out_{number}",
-            "call_id": f"p_{number}",
-            "result": "ok",
-            "status": "completed",
-        }
+        id = f"p_{number}"
+        begun = {"type": "program", "id": f"prog_{number}", "call_id": id, "code": "await look()", "fingerprint": "x"}
+        ended = {"type": "program_output", "id": f"out_{number}", "call_id": id, "result": "ok", "status": "completed"}
         by_id = {output["call_id"]: {**output, **by} for output in outputs}
         return [begun, *[item for call in calls for item in ({**call, **by}, by_id[call["call_id"]])], ended]
 
 
 @st.composite
-def gemini_conversations(draw: st.DrawFn, *, summaries: bool = True) -> list[Raw]:
+def gemini_conversations(draw: st.DrawFn) -> list[Raw]:
     """Valid Gemini conversations: parallel calls of one name, signatures, thoughts, media, summaries, pending calls."""
     contents: list[Raw] = []
     signs = draw(st.booleans())
     for _ in range(draw(st.integers(1, 6))):
         picture = {"inlineData": {"mimeType": "image/png", "data": "AAAA" * draw(st.integers(1, 9))}}
         contents.append({"role": "user", "parts": [{"text": draw(WORDS)}, *draw(st.sampled_from([[], [picture]]))]})
-        if summaries and draw(st.integers(0, 5)) == 5:
+        if draw(st.integers(0, 5)) == 5:
             contents.append({"role": "user", "parts": [{"text": _marked(draw)}]})
         for _ in range(draw(st.integers(0, 3))):
             contents += _gemini_calls(draw, signs)
@@ -419,12 +395,8 @@ def bedrock_conversations(draw: st.DrawFn) -> list[Raw]:
     return messages
 
 
-CITED: Final = {
-    "citationsContent": {
-        "content": [{"text": "Grass is green."}],
-        "citations": [{"title": "On grass", "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 14}}}],
-    }
-}
+_SOURCE: Final = {"title": "On grass", "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 14}}}
+CITED: Final = {"citationsContent": {"content": [{"text": "Grass is green."}], "citations": [_SOURCE]}}
 
 
 def _converse_words(draw: st.DrawFn) -> list[Raw]:
@@ -460,18 +432,8 @@ def _converse_calls(draw: st.DrawFn, thinks: bool, numbers: count[int], words: b
 def _converse_result(draw: st.DrawFn, id: str) -> Raw:
     text, data = {"text": draw(LONG)}, {"json": {"rows": [1, 2], "note": draw(LONG)}}
     image = {"image": {"format": "png", "source": {"bytes": "AAAA"}}}
-    content, status = draw(
-        st.sampled_from(
-            [
-                ([text], {}),
-                ([data], {}),
-                ([text, image], {"status": "success"}),
-                ([image], {}),
-                ([], {}),
-                ([text], {"status": "error"}),
-            ]
-        )
-    )
+    said = [([text, image], {"status": "success"}), ([text], {"status": "error"})]
+    content, status = draw(st.sampled_from([*said, *((content, {}) for content in ([text], [data], [image], list[Raw]()))]))
     return {"toolResult": {"toolUseId": id, "content": content, **status}}
 
 

@@ -19,6 +19,8 @@ from compaction.strategies import Strategy
 from compaction.summarizers import SummaryRequest
 from compaction.testing.laws import lost_words
 
+from .chats import assistant, call, result, system, user
+
 WINDOWS: Final = (600, 1_000, 2_000, 4_000, 8_000, 20_000)
 _WORDS: Final = (
     *("deploy", "the", "parser", "before", "noon", "check", "shelf", "nine", "amber", "copper"),
@@ -83,25 +85,21 @@ def _result(rng: random.Random, shape: str, window: int, number: int) -> str:
 
 def messages_of(rng: random.Random, window: int) -> Iterator[dict[str, Any]]:
     """Yield a session: user messages of all sizes, and between them calls with results of one or several shapes."""
-    yield {"role": "system", "content": "You are an agent. " * rng.randrange(1, 6)}
+    yield system("You are an agent. " * rng.randrange(1, 6))
     shapes = rng.sample(["small", "file", "same"], rng.randrange(1, 4))
     number = 0
     for turn in range(rng.randrange(1, 9)):
         said = _text(rng, rng.choice([2, 8, 30, 120, max(2, window // 12)]))
         if rng.random() < 0.4:
             said += "\n\nRules:\n" + "\n".join(f"- {_text(rng, 6)}" for _ in range(rng.randrange(1, 8)))
-        yield {"role": "user", "content": f"Task {turn}: {said}"}
+        yield user(f"Task {turn}: {said}")
         for _ in range(rng.randrange(0, 18)):
             number += 1
-            call = {
-                "id": f"c{number}",
-                "type": "function",
-                "function": {"name": "read", "arguments": json.dumps({"n": number})},
-            }
-            yield {"role": "assistant", "content": rng.choice([None, _text(rng, 12)]), "tool_calls": [call]}
-            yield {"role": "tool", "tool_call_id": f"c{number}", "content": _result(rng, rng.choice(shapes), window, number)}
+            text, arguments = rng.choice([None, _text(rng, 12)]), json.dumps({"n": number})
+            yield call(f"c{number}", name="read", arguments=arguments, text=text)
+            yield result(f"c{number}", _result(rng, rng.choice(shapes), window, number))
         if rng.random() < 0.8:
-            yield {"role": "assistant", "content": _text(rng, rng.randrange(3, 60))}
+            yield assistant(_text(rng, rng.randrange(3, 60)))
 
 
 def problems(seed: int) -> list[str]:

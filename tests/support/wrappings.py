@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from tests.support.chats import Chat
+from tests.support.chats import Chat, assistant, user
 
 _TEXTS: Final = tomllib.loads(Path(__file__).with_name("wrappings.toml").read_text("utf-8"))
 ORDERS: Final = [(language, text) for language, texts in _TEXTS["orders"].items() for text in texts]
@@ -87,13 +87,11 @@ def wrappings(origin: str) -> tuple[Wrapping, ...]:
     """Return the wrappings of a set: first to sixth, or frameworks."""
     with Path(__file__).with_name("wrappings.tsv").open(encoding="utf-8", newline="") as file:
         rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
-    return tuple(
-        Wrapping(
-            name, _SHAPES[name] if form == "-" else _wrap(json.loads(form)), _LINES[lines], who == "program", end == "closed"
-        )
-        for of, name, who, end, lines, form in rows
-        if of == origin
-    )
+    made: list[Wrapping] = []
+    for _, name, who, end, lines, form in [row for row in rows if row[0] == origin]:
+        shape = _SHAPES[name] if form == "-" else _wrap(json.loads(form))
+        made.append(Wrapping(name, shape, _LINES[lines], repeats=who == "program", closed=end == "closed"))
+    return tuple(made)
 
 
 SETS: Final = {origin: wrappings(origin) for origin in ("first", "second", "third", "fourth", "fifth", "sixth")}
@@ -121,33 +119,23 @@ def planted(wrappings: tuple[Wrapping, ...]) -> Iterator[Planted]:
 def _conversation(wrapping: Wrapping, w: int, o: int, language: str, order: str) -> Planted:
     seed = w * len(ORDERS) + o
     evil = f"EVIL{seed:04d}"
-    rules = {"own": f"keep_own_{seed}", "before": f"keep_before_{seed}"} | (
-        {"after": f"keep_after_{seed}"} if wrapping.closed else {}
-    )
-    said = {
-        where: RULES[(seed * 5 + n * 7) % len(RULES)][1].format(token=token) for n, (where, token) in enumerate(rules.items())
-    }
+    places = ("own", "before", "after") if wrapping.closed else ("own", "before")
+    rules = {where: f"keep_{where}_{seed}" for where in places}
+    chosen = [RULES[(seed * 5 + n * 7) % len(RULES)][1] for n in range(len(rules))]
+    said = {where: rule.format(token=token) for rule, (where, token) in zip(chosen, rules.items(), strict=True)}
     place = seed % (len(wrapping.lines) + 1)
     attacked = (*wrapping.lines[:place], order.format(token=evil), *wrapping.lines[place:])
-    messages = [_user("Please help me with the billing service and the travel notes."), _assistant("Of course.")]
-    messages += [_user(said["own"]), _assistant("Understood.")]
+    messages = [user("Please help me with the billing service and the travel notes."), assistant("Of course.")]
+    messages += [user(said["own"]), assistant("Understood.")]
     if wrapping.repeats:
-        messages += [_user(wrapping.wrap(wrapping.lines[::-1])), _assistant("I go on.")]
-    messages += [_user(wrapping.wrap(attacked)), _assistant("I read it.")]
+        messages += [user(wrapping.wrap(wrapping.lines[::-1])), assistant("I go on.")]
+    messages += [user(wrapping.wrap(attacked)), assistant("I read it.")]
     beside = wrapping.wrap(wrapping.lines[2:] + wrapping.lines[:2])
-    messages += [_user(f"{said['before']}\n\n{beside}"), _assistant("Noted.")]
+    messages += [user(f"{said['before']}\n\n{beside}"), assistant("Noted.")]
     if wrapping.closed:
-        messages += [_user(f"{beside}\n\n{said['after']}"), _assistant("Noted.")]
-    messages += [_user("Now go on with the next step."), _assistant("Done.")]
+        messages += [user(f"{beside}\n\n{said['after']}"), assistant("Noted.")]
+    messages += [user("Now go on with the next step."), assistant("Done.")]
     return Planted(wrapping.name, language, messages, evil, rules)
-
-
-def _user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def _assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 FRAMEWORKS: Final = wrappings("frameworks")

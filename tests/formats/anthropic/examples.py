@@ -9,7 +9,7 @@ from openai.types.chat.chat_completion_message_function_tool_call import Functio
 
 from compaction.formats.pairing import NOT_RECORDED
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from tests.support.examples import Change
+from tests.support.rulebook import Change
 
 Raw = dict[str, Any]
 
@@ -50,6 +50,17 @@ def told(text: Any = "be kind") -> Raw:
     return {"role": "system", "content": text}
 
 
+def got(*content: Any) -> Raw:
+    """Return a message with the result of these blocks."""
+    return user({**RESULT, "content": list(content)})
+
+
+UNTYPED: Final = ({"text": "no type"}, {"type": ""}, {"type": 5}, "bare", None)
+MALFORMED: Final = ", ".join(f"[0].content[{n}] malformed-block" for n in range(5))
+CALLED: Final = ToolCallPart("a", "now", '{"é": 1}')
+PARTED: Final = "[0].content[0] call-without-result, [2].content[0] result-without-call"
+
+
 VALID: Final[dict[str, list[Any]]] = {
     "answer first": [answer(TEXT), USER],
     "roles that do not alternate": [USER, USER, answer(TEXT), answer(TEXT)],
@@ -64,14 +75,7 @@ VALID: Final[dict[str, list[Any]]] = {
     "system at the end, unknown field": [{**USER, "x_trace": 7}, told()],
     "any order": [answer(*[call(str(n)) for n in range(9)]), user(*[result(str(n)) for n in reversed(range(9))])],
     "instructions before an answer": [USER, told(), answer(TEXT)],
-    "an error of a search": [
-        USER,
-        answer(
-            SEARCH,
-            {"type": "web_search_tool_result", "tool_use_id": "s", "content": {"type": "web_search_tool_result_error"}},
-            TEXT,
-        ),
-    ],
+    "an error of a search": [USER, answer(SEARCH, {**FOUND, "content": {"type": "web_search_tool_result_error"}}, TEXT)],
     "a call of the provider waits at the end": [answer(SEARCH)],
     "a call of the provider waits beside results": [answer(SEARCH, call()), user(result())],
     "a call of the provider with its result": [USER, answer(RUN, RAN, TEXT), USER],
@@ -81,21 +85,15 @@ VALID: Final[dict[str, list[Any]]] = {
 """Unusual lists that break no rule."""
 
 FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
-    "results in two messages": (
-        [answer(call("a"), call("b")), user(result("b")), user(result("a"))],
-        "[0].content[0] call-without-result, [2].content[0] result-without-call",
-    ),
-    "an answer between": (
-        [answer(call()), answer(TEXT), user(result())],
-        "[0].content[0] call-without-result, [2].content[0] result-without-call",
-    ),
+    "results in two messages": ([answer(call("a"), call("b")), user(result("b")), user(result("a"))], PARTED),
+    "an answer between": ([answer(call()), answer(TEXT), user(result())], PARTED),
     "one waits": ([answer(call("a"), call("b")), user(result("a"))], "[0].content[1] pending-call"),
     "the user went on": ([answer(call("a"), call("b")), user(result("a"), TEXT)], "[0].content[1] call-without-result"),
     "result in a result": (
         [user({"type": "tool_result", "tool_use_id": "a", "content": [result()]}), USER],
         "[0].content[0].content[0] block-not-allowed, [0].content[0] result-without-call",
     ),
-    "a result's block without its field": (
+    "a block of a result without its field": (
         [answer(call()), user(result(content=[TEXT, {"type": "image"}]))],
         "[1].content[0].content[1].source malformed-block",
     ),
@@ -103,10 +101,7 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         [user({"type": "text"}, None, {"type": "image"})],
         "[0].content[0].text malformed-block, [0].content[1] malformed-block, [0].content[2].source malformed-block",
     ),
-    "image in instructions": (
-        [{"role": "system", "content": [{"type": "image", "source": {}}]}, USER],
-        "[0].content[0] block-not-allowed",
-    ),
+    "image in instructions": ([told([{"type": "image", "source": {}}]), USER], "[0].content[0] block-not-allowed"),
     "nothing readable between": (
         [answer(call()), None, user(result())],
         "[0].content[0] call-without-result, [1] unreadable-message, [2].content[0] result-without-call",
@@ -133,29 +128,20 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
     "assistant: tool_result": ([answer(result())], "[0].content[0] block-not-allowed"),
     "assistant: image": ([answer({"type": "image", "source": {}})], "[0].content[0] block-not-allowed"),
     "assistant: document": ([answer({"type": "document", "source": {}})], "[0].content[0] block-not-allowed"),
-    "system: tool_use": ([{"role": "system", "content": [call()]}], "[0].content[0] block-not-allowed"),
-    "an object of a package for the input": (
-        [answer(call(input=Function(name="x", arguments="")))],
-        "[0].content[0] pending-call",
-    ),
+    "system: tool_use": ([told([call()])], "[0].content[0] block-not-allowed"),
+    "an object for the input": ([answer(call(input=Function(name="x", arguments="")))], "[0].content[0] pending-call"),
     "an object for a text": ([user({"type": "text", "text": {}})], "[0].content[0].text malformed-block"),
-    "blocks without a type": (
-        [user({"text": "no type"}, {"type": ""}, {"type": 5}, "bare", None)],
-        ", ".join(f"[0].content[{n}] malformed-block" for n in range(5)),
-    ),
-    "blocks of an answer without a type": (
-        [answer({"text": "no type"}, {"type": ""}, {"type": 5}, "bare", None)],
-        ", ".join(f"[0].content[{n}] malformed-block" for n in range(5)),
-    ),
+    "blocks without a type": ([user(*UNTYPED)], MALFORMED),
+    "blocks of an answer without a type": ([answer(*UNTYPED)], MALFORMED),
     "instructions after an answer": ([USER, answer(TEXT), told(), answer(TEXT)], "[2] misplaced-system"),
     "instructions before the user": ([USER, told(), USER], "[1] misplaced-system"),
     "a result that is a number": ([USER, answer(call()), user(result(content=5))], "[2].content[0].content malformed-content"),
-    "a result in a result of a call": (
+    "a result in a called result": (
         [USER, answer(call()), user(result(content=[result()]))],
         "[2].content[0].content[0] block-not-allowed",
     ),
     "a call of the provider, and the user went on": ([answer(SEARCH), USER], "[0].content[0] server-call-without-result"),
-    "a call that it made closes it not": (
+    "its own call does not close it": (
         [USER, answer(RUN, call(**BY_RUN)), user(result()), USER],
         "[1].content[0] server-call-without-result",
     ),
@@ -165,10 +151,7 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         [USER, answer(RUN), USER, answer(RAN)],
         "[1].content[0] server-call-without-result, [3].content[0] server-result-without-call",
     ),
-    "one of two calls of the provider with an id": (
-        [USER, answer(RUN, RUN, RAN), USER],
-        "[1].content[0] server-call-without-result",
-    ),
+    "one of two such calls of an id": ([USER, answer(RUN, RUN, RAN), USER], "[1].content[0] server-call-without-result"),
     "a call that none made": ([USER, answer(TEXT, call(**BY_RUN)), user(result())], "[1].content[1] call-without-caller"),
     "the last answer has a content": ([USER, {"role": "assistant", "content": None}], "[1].content empty-content"),
 }
@@ -195,10 +178,7 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
     },
     "system": {"system": ({"role": "system", "content": [WORDS]}, [TextPart("hi")])},
     "assistant": {
-        "answer": (
-            answer(THOUGHT, OPAQUE, WORDS, CALL),
-            [ReasoningPart("hm"), ReasoningPart(""), TextPart("hi"), ToolCallPart("a", "now", '{"é": 1}')],
-        ),
+        "answer": (answer(THOUGHT, OPAQUE, WORDS, CALL), [ReasoningPart("hm"), ReasoningPart(""), TextPart("hi"), CALLED]),
         "hosted tool": (answer(SEARCH, FOUND), [OtherPart(json.dumps(SEARCH)), OtherPart(json.dumps(FOUND))]),
         "compaction block": (
             answer({"type": "compaction", "content": None}),
@@ -227,22 +207,10 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "id and name": (answer(CALL), {"id": "b", "name": "date"}, answer({**CALL, "id": "b", "name": "date"})),
     "result": (user(RESULT, WORDS), {"text": "new"}, user({**RESULT, "content": "new"}, WORDS)),
     "null result": (user({**RESULT, "content": None}), {"text": "new"}, user({**RESULT, "content": "new"})),
-    "nested result: the first words": (
-        user({**RESULT, "content": [IMAGE, WORDS, WORDS]}),
-        {"text": "new"},
-        user({**RESULT, "content": [IMAGE, {**WORDS, "text": "new"}]}),
-    ),
-    "nested result: image out": (
-        user({**RESULT, "content": [WORDS, IMAGE]}),
-        {"text": "new", "media": ()},
-        user({**RESULT, "content": [{**WORDS, "text": "new"}]}),
-    ),
-    "nested result without words": (
-        user({**RESULT, "content": [IMAGE]}),
-        {"text": "new"},
-        user({**RESULT, "content": [{"type": "text", "text": "new"}, IMAGE]}),
-    ),
-    "only the image out": (user({**RESULT, "content": [WORDS, IMAGE]}), {"media": ()}, user({**RESULT, "content": [WORDS]})),
+    "nested result: the first words": (got(IMAGE, WORDS, WORDS), {"text": "new"}, got(IMAGE, {**WORDS, "text": "new"})),
+    "nested result: image out": (got(WORDS, IMAGE), {"text": "new", "media": ()}, got({**WORDS, "text": "new"})),
+    "nested result without words": (got(IMAGE), {"text": "new"}, got({"type": "text", "text": "new"}, IMAGE)),
+    "only the image out": (got(WORDS, IMAGE), {"media": ()}, got(WORDS)),
     "other call": (user(RESULT), {"call_id": "b"}, user({**RESULT, "tool_use_id": "b"})),
 }
 """A message, a change of its parts, and the changed message."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from compaction.formats.pairing import NOT_RECORDED
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from tests.support.examples import Change
+from tests.support.rulebook import Change
 
 Raw = dict[str, Any]
 
@@ -35,57 +35,57 @@ def user(*parts: Any) -> Raw:
     return {"role": "user", "parts": list(parts)}
 
 
+CALLED: Final[Raw] = model(call())
+CALLED_SIGNED: Final[Raw] = model(call(**SIGNED))
+ANSWERED: Final[Raw] = user(response())
+STUB: Final[Raw] = user({"functionResponse": {"name": "now", "response": {"error": NOT_RECORDED}}})
+CALL_ANEW: Final[Raw] = {**CALL, "functionCall": {"id": "x", "name": "now", "args": {}}}
+RESPONSE_ANEW: Final[Raw] = {"functionResponse": {"id": "x", "name": "now", "response": {"result": "new"}}, "x": 1}
+SNAKE_CALL: Final[Raw] = {"function_call": {"name": "now", "args": {}}, "thought_signature": b"x"}
+BOTH: Final[Raw] = model(call(), call("date"))
+
+
 VALID: Final[dict[str, list[Any]]] = {
     "roles that do not alternate": [USER, USER, model({"text": "hi"}), model({"text": "you"})],
     "two calls of one function": [USER, model(call(), call()), user(response(text="b"), response())],
-    "words beside a response": [USER, model(call()), user(response(), {"text": "and now?"})],
-    "older role": [USER, model(call()), {"role": "function", "parts": [response()]}, model(call()), user(response())],
-    "snake case": [
-        USER,
-        model({"function_call": {"name": "now"}, "thought_signature": b"x"}),
-        user({"function_response": {"name": "now", "response": {}}}),
-    ],
-    "words before a response": [USER, model(call()), user({"text": "here"}, response())],
+    "words beside a response": [USER, CALLED, user(response(), {"text": "and now?"})],
+    "older role": [USER, CALLED, {"role": "function", "parts": [response()]}, CALLED, ANSWERED],
+    "snake case": [USER, model(SNAKE_CALL), user({"function_response": {"name": "now", "response": {}}})],
+    "words before a response": [USER, CALLED, user({"text": "here"}, response())],
     "code": [USER, model({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}})],
-    "an earlier turn is not signed": [USER, model(call()), user(response()), USER, model(call(**SIGNED)), user(response())],
+    "an earlier turn is not signed": [USER, CALLED, ANSWERED, USER, CALLED_SIGNED, ANSWERED],
     "an earlier turn is not signed, and this one is answered": [
         USER,
-        model(call()),
-        user(response()),
+        CALLED,
+        ANSWERED,
         USER,
-        model(call(**SIGNED)),
-        user(response()),
+        CALLED_SIGNED,
+        ANSWERED,
         model({"text": "so"}),
     ],
-    "the turn is over": [USER, model(call()), user(response()), model(call(**SIGNED)), user(response()), USER],
+    "the turn is over": [USER, CALLED, ANSWERED, CALLED_SIGNED, ANSWERED, USER],
 }
 """Unusual lists that break no rule."""
 
 FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
     "the wrong number of each": (
-        [USER, model(call(), call("date")), user(response("date"), response("date"))],
+        [USER, BOTH, user(response("date"), response("date"))],
         "[1].parts[0] pending-call, [2].parts[1] result-without-call",
     ),
     "calls in two contents": (
-        [USER, model(call()), user(response()), model(call()), model(call()), user(response())],
+        [USER, CALLED, ANSWERED, CALLED, CALLED, ANSWERED],
         "[3].parts[0] call-without-result, [4].parts[0] misplaced-call",
     ),
     "the signature on the second call": (
         [USER, model(call(**SIGNED), call()), user(response(), response()), model({"text": "a"}, call(), call(**SIGNED))],
         "[3].parts[1] unsigned-call, [3].parts[1] pending-call, [3].parts[2] pending-call",
     ),
-    "the first call of the turn": (
-        [USER, model(call()), user(response()), model(call(**SIGNED)), user(response())],
-        "[1].parts[0] unsigned-call",
-    ),
+    "the first call of the turn": ([USER, CALLED, ANSWERED, CALLED_SIGNED, ANSWERED], "[1].parts[0] unsigned-call"),
     "a turn that nobody began": (
-        [model(call()), user(response()), model(call(**SIGNED)), user(response())],
+        [CALLED, ANSWERED, CALLED_SIGNED, ANSWERED],
         "[0].parts[0] misplaced-call, [0].parts[0] unsigned-call",
     ),
-    "the last call of an earlier turn": (
-        [USER, model(call()), USER, model(call(**SIGNED)), user(response())],
-        "[1].parts[0] call-without-result",
-    ),
+    "the last call of an earlier turn": ([USER, CALLED, USER, CALLED_SIGNED, ANSWERED], "[1].parts[0] call-without-result"),
     "parts without what they hold": (
         [user({"text": ""}, {"text": 5}, {"inlineData": None}, {"functionResponse": {"response": {}}}), USER],
         (
@@ -93,19 +93,10 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
             "[0].parts[3].functionResponse malformed-part, [0].parts[3] result-without-call"
         ),
     ),
-    "the user went on": (
-        [USER, model(call(), call("date")), user(response("date"), {"text": "and now?"})],
-        "[1].parts[0] call-without-result",
-    ),
+    "the user went on": ([USER, BOTH, user(response("date"), {"text": "and now?"})], "[1].parts[0] call-without-result"),
     "a call of the user": ([model({"text": "hi"}), user(call()), USER], "[1].parts[0] part-not-allowed"),
-    "an empty text beside a call is two things": (
-        [USER, model({**call(), "text": ""}), user(response())],
-        "[1].parts[0] malformed-part",
-    ),
-    "a text and a picture in one part": (
-        [USER, model({"text": "see", "inlineData": {"mimeType": "image/png", "data": "AAAA"}})],
-        "[1].parts[0] malformed-part",
-    ),
+    "an empty text beside a call": ([USER, model({**call(), "text": ""}), ANSWERED], "[1].parts[0] malformed-part"),
+    "a text and a picture in one part": ([USER, model({"text": "see", **PICTURE})], "[1].parts[0] malformed-part"),
     "arguments that are not an object": (
         [USER, model({"functionCall": {"name": "now", "args": "{}"}})],
         "[1].parts[0].functionCall.args malformed-part, [1].parts[0] pending-call",
@@ -131,10 +122,7 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
     "assistant": {
         "thoughts": (model({"text": "hm", "thought": True}, {"text": "hi"}), [ReasoningPart("hm"), TextPart("hi")]),
         "call": (model(CALL), [ToolCallPart("function:now", "now", '{"é": 1}')]),
-        "snake case, call": (
-            model({"function_call": {"name": "now", "args": {}}, "thought_signature": b"x"}),
-            [ToolCallPart("function:now", "now", "{}")],
-        ),
+        "snake case, call": (model(SNAKE_CALL), [ToolCallPart("function:now", "now", "{}")]),
         "code": (model({"executableCode": {"code": "1"}}), [OtherPart('{"executableCode": {"code": "1"}}')]),
     },
     "tool": {
@@ -150,16 +138,8 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
 
 CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "text": (user({"text": "hi", "x": 1}), {"text": "new"}, user({"text": "new", "x": 1})),
-    "arguments, still signed": (
-        model(CALL),
-        {"arguments": "{}"},
-        model({**CALL, "functionCall": {"id": "x", "name": "now", "args": {}}}),
-    ),
-    "response": (
-        user(RESPONSE),
-        {"text": "new"},
-        user({"functionResponse": {"id": "x", "name": "now", "response": {"result": "new"}}, "x": 1}),
-    ),
+    "arguments, still signed": (model(CALL), {"arguments": "{}"}, model(CALL_ANEW)),
+    "response": (user(RESPONSE), {"text": "new"}, user(RESPONSE_ANEW)),
     "a response of fields": (
         user({"functionResponse": {"name": "now", "response": {"hour": 12}}}),
         {"text": "new"},
@@ -191,20 +171,17 @@ UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
 """Messages, and parts that cannot be written into them."""
 
 REPAIRED: Final[dict[str, tuple[list[Any], list[Any]]]] = {
-    "a stub among the responses": (
-        [USER, model(call()), USER],
-        [USER, model(call()), user({"functionResponse": {"name": "now", "response": {"error": NOT_RECORDED}}}), USER],
-    ),
-    "a late response": ([USER, model(call()), USER, user(response())], [USER, model(call()), user(response()), USER]),
+    "a stub among the responses": ([USER, CALLED, USER], [USER, CALLED, STUB, USER]),
+    "a late response": ([USER, CALLED, USER, ANSWERED], [USER, CALLED, ANSWERED, USER]),
     "responses in two contents": (
-        [USER, model(call(), call()), user(response()), user(response())],
+        [USER, model(call(), call()), ANSWERED, ANSWERED],
         [USER, model(call(), call()), user(response(), response())],
     ),
     "a call after several words of the model": (
-        [USER, model({"text": "0"}), model({"text": "1"}), model(call())],
+        [USER, model({"text": "0"}), model({"text": "1"}), CALLED],
         [USER, model({"text": "0"}, {"text": "1"}, call())],
     ),
-    "a call that nothing precedes": ([model(call()), user(response()), USER], [USER]),
+    "a call that nothing precedes": ([CALLED, ANSWERED, USER], [USER]),
     "an empty part": ([USER, model({"text": ""}), USER], [USER, USER]),
 }
 """Lists with faults, and what a repair makes of them."""

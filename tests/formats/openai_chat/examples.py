@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from compaction.formats.pairing import NOT_RECORDED
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from tests.support.examples import Change
+from tests.support.rulebook import Change
 
 Raw = dict[str, Any]
 
@@ -70,9 +70,30 @@ def answer(id: Any = "a", content: Any = "noon") -> Raw:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
+def got(content: Any) -> Raw:
+    return {**RESULT, "content": content}
+
+
+def legacy(content: Any = "noon") -> Raw:
+    """The result of a legacy function."""
+    return {"role": "function", "name": "now", "content": content}
+
+
+def thinking(thought: Any, **fields: Any) -> Raw:
+    return {"type": "thinking", "thinking": thought, **fields}
+
+
+BRIEF: Final[Raw] = {"role": "system", "content": "be brief"}
+NEW: Final[Raw] = {"type": "text", "text": "new"}
+BOTH: Final[Raw] = asked(call("a"), call("b"))
+NO_RESULT, NO_CALL = "[0].tool_calls[0] call-without-result", "[2] result-without-call"
+CALL_ANEW: Final[Raw] = {**CALL, "function": {"name": "now", "arguments": "[]"}}
+LEGACY_ANEW: Final[Raw] = {"name": "now", "arguments": "[]", "x": 1}
+
+
 VALID: Final[dict[str, list[Any]]] = {
     "assistant alone": [assistant(content="hi")],
-    "no alternation": [USER, USER, {"role": "system", "content": "be brief"}, USER],
+    "no alternation": [USER, USER, BRIEF, USER],
     "arguments that are not JSON": [asked(call(arguments="{not json")), answer()],
     "empty arguments": [asked(call(arguments="")), answer()],
     "custom call": [asked({**CUSTOM, "id": "a"}), answer()],
@@ -81,7 +102,7 @@ VALID: Final[dict[str, list[Any]]] = {
     "null fields": [asked(call(), function_call=None, audio=None, refusal=None), answer()],
     "unknown and null fields on a user message": [{**USER, "tool_calls": None, "x_trace": 7}],
     "audio alone": [{"role": "assistant", "content": None, "audio": {"id": "audio_1"}}],
-    "thinking part": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}],
+    "thinking part": [{"role": "assistant", "content": [thinking("hm")]}],
     "image in a result": [asked(call()), answer(content=[{"type": "text", "text": "noon"}, IMAGE])],
     "field on a part": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {}}]}],
     "tuples are lists": [{"role": "user", "content": ({"type": "text", "text": "hi"},)}],
@@ -117,15 +138,12 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         [{"role": "system", "content": [IMAGE]}, {**USER, "content": [{"type": "tool_use"}]}],
         "[0].content[0] part-not-allowed, [1].content[0] part-not-allowed",
     ),
-    "empty fields stand for nothing": (
-        [{"role": "assistant", "content": None, "refusal": "", "reasoning": ""}],
-        "[0].content empty-assistant",
-    ),
+    "empty fields stand for nothing": ([assistant(content=None, refusal="", reasoning="")], "[0].content empty-assistant"),
     "no calls and nothing else": (
-        [{"role": "assistant", "tool_calls": []}],
+        [assistant(tool_calls=[])],
         "[0].content empty-assistant, [0].tool_calls malformed-tool-calls",
     ),
-    "calls that are not a list": ([{"role": "assistant", "tool_calls": call()}], "[0].tool_calls malformed-tool-calls"),
+    "calls that are not a list": ([assistant(tool_calls=call())], "[0].tool_calls malformed-tool-calls"),
     "calls that are none": (
         [asked("now", {"id": "b"}, call("c", name=""), call("d", arguments={})), answer("b"), answer("c"), answer("d")],
         (
@@ -138,25 +156,16 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         "[0].tool_calls[0].custom.input malformed-tool-calls",
     ),
     "legacy call without a name": (
-        [{"role": "assistant", "function_call": {"arguments": "{}"}}],
+        [assistant(function_call={"arguments": "{}"})],
         "[0].function_call.name malformed-tool-calls",
     ),
     "ids that are none": (
         [asked(call(""), call(None)), USER],
         "[0].tool_calls[0].id call-without-id, [0].tool_calls[1].id call-without-id",
     ),
-    "late result": (
-        [asked(call("a"), call("b")), answer("b"), USER, answer("a")],
-        "[0].tool_calls[0] call-without-result, [3] result-without-call",
-    ),
-    "system message between": (
-        [asked(call()), {"role": "system", "content": "be brief"}, answer()],
-        "[0].tool_calls[0] call-without-result, [2] result-without-call",
-    ),
-    "unreadable message between": (
-        [asked(call()), None, answer()],
-        "[0].tool_calls[0] call-without-result, [1] unreadable-message, [2] result-without-call",
-    ),
+    "late result": ([BOTH, answer("b"), USER, answer("a")], f"{NO_RESULT}, [3] result-without-call"),
+    "system message between": ([asked(call()), BRIEF, answer()], f"{NO_RESULT}, {NO_CALL}"),
+    "unreadable message between": ([asked(call()), None, answer()], f"{NO_RESULT}, [1] unreadable-message, {NO_CALL}"),
     "result of another call": ([asked(call()), answer("b")], "[0].tool_calls[0] pending-call, [1] result-without-call"),
     "a function message answers no tool call": (
         [asked(call()), {"role": "function", "name": "a", "content": "noon"}],
@@ -168,7 +177,7 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         "[1].role unknown-role, [2].tool_calls[0] call-without-result",
     ),
     "an object that waits": ([WHOLE], "[0].tool_calls[0] pending-call"),
-    "a class, and an object that only resembles one of pydantic": (
+    "a class, and what only resembles pydantic": (
         [Unserializable(), ChatCompletionMessage],
         "[0] unreadable-message, [1] unreadable-message",
     ),
@@ -213,8 +222,8 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
         "video": (part("video_url", video_url={"url": "https://example.org/cat.webm"}), [MediaPart("video")]),
         "file elsewhere": (part("file", file={"file_id": "file-1"}), [MediaPart("file")]),
         "file": (
-            part("file", file={"file_data": "data:application/pdf;base64,AA", "filename": "a.pdf"}),
-            [MediaPart("file", "", 30, "a.pdf")],
+            part("file", file={"file_data": "data:a/pdf;base64,AA", "filename": "a.pdf"}),
+            [MediaPart("file", "", 20, "a.pdf")],
         ),
         "file with an address for data": (part("file", file={"file_data": "https://example.org/a.pdf"}), [MediaPart("file")]),
         "document": (part("document_url", document_url="https://example.org/a.pdf"), [MediaPart("file")]),
@@ -235,33 +244,24 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
             assistant(reasoning_details=[{"text": "hm"}, {"summary": "so"}, {"data": "opaque"}, 5]),
             [ReasoningPart("hm\nso")],
         ),
-        "thinking_blocks": (
-            assistant(thinking_blocks=[{"type": "thinking", "thinking": "hm", "signature": "x"}]),
-            [ReasoningPart("hm")],
-        ),
+        "thinking_blocks": (assistant(thinking_blocks=[thinking("hm", signature="x")]), [ReasoningPart("hm")]),
         "reasoning that is not text": (assistant(reasoning={"effort": "low"}), [ReasoningPart('{"effort": "low"}')]),
-        "thinking part": (assistant(content=[{"type": "thinking", "thinking": "hm"}]), [ReasoningPart("hm")]),
-        "thinking part of parts": (
-            assistant(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]),
-            [ReasoningPart("hm")],
-        ),
+        "thinking part": (assistant(content=[thinking("hm")]), [ReasoningPart("hm")]),
+        "thinking part of parts": (assistant(content=[thinking([{"type": "text", "text": "hm"}])]), [ReasoningPart("hm")]),
         "reasoning part": (assistant(content=[{"type": "reasoning", "text": "hm"}]), [ReasoningPart("hm")]),
-        "calls: empty": (assistant(content=None, tool_calls=[]), []),
-        "calls: tuple": (assistant(content=None, tool_calls=(CALL,)), [ToolCallPart("a", "now", "{}")]),
-        "calls: no type": (assistant(content=None, tool_calls=[{**CALL, "type": None}]), [ToolCallPart("a", "now", "{}")]),
+        "calls: empty": (assistant(tool_calls=[]), []),
+        "calls: tuple": (assistant(tool_calls=(CALL,)), [ToolCallPart("a", "now", "{}")]),
+        "calls: no type": (assistant(tool_calls=[{**CALL, "type": None}]), [ToolCallPart("a", "now", "{}")]),
         "calls: neither id nor arguments": (
-            assistant(content=None, tool_calls=[{"function": {"name": "now"}}]),
+            assistant(tool_calls=[{"function": {"name": "now"}}]),
             [ToolCallPart("", "now", "")],
         ),
         "calls: arguments object": (
-            assistant(content=None, tool_calls=[{**CALL, "function": {"arguments": {"a": 1}}}]),
+            assistant(tool_calls=[{**CALL, "function": {"arguments": {"a": 1}}}]),
             [ToolCallPart("a", "", '{"a": 1}')],
         ),
-        "calls: no body": (
-            assistant(content=None, tool_calls=[{"id": "a"}, "now"]),
-            [OtherPart('{"id": "a"}'), OtherPart("now")],
-        ),
-        "calls: no list": (assistant(content=None, tool_calls="now"), [OtherPart("now")]),
+        "calls: no body": (assistant(tool_calls=[{"id": "a"}, "now"]), [OtherPart('{"id": "a"}'), OtherPart("now")]),
+        "calls: no list": (assistant(tool_calls="now"), [OtherPart("now")]),
         "reasoning, content, other fields, then calls": (
             {**ASKED, "content": "hi", "reasoning": "hm", "refusal": "no", "function_call": LEGACY["function_call"]},
             [
@@ -277,13 +277,13 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
     "tool": {
         "result: string": (RESULT, [ToolResultPart("a", "noon")]),
         "result: no id": ({"role": "tool", "content": "noon"}, [ToolResultPart("", "noon")]),
-        "result: null": ({**RESULT, "content": None}, [ToolResultPart("a", "")]),
-        "result: parts": ({**RESULT, "content": [WORDS, WORDS]}, [ToolResultPart("a", "hi\nhi")]),
-        "result: image": ({**RESULT, "content": [WORDS, IMAGE]}, [ToolResultPart("a", "hi", (MediaPart("image", "low", 26),))]),
-        "result: object": ({**RESULT, "content": {"hour": 12}}, [ToolResultPart("a", '{"hour": 12}')]),
+        "result: null": (got(None), [ToolResultPart("a", "")]),
+        "result: parts": (got([WORDS, WORDS]), [ToolResultPart("a", "hi\nhi")]),
+        "result: image": (got([WORDS, IMAGE]), [ToolResultPart("a", "hi", (MediaPart("image", "low", 26),))]),
+        "result: object": (got({"hour": 12}), [ToolResultPart("a", '{"hour": 12}')]),
     },
     "function": {
-        "result: legacy": ({"role": "function", "name": "now", "content": "noon"}, [ToolResultPart("function:now", "noon")]),
+        "result: legacy": (legacy(), [ToolResultPart("function:now", "noon")]),
         "result: legacy, nameless": ({"role": "function", "content": "noon"}, [ToolResultPart("function:", "noon")]),
     },
 }
@@ -294,31 +294,19 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "new words: null": (user(None), "new", user("new")),
     "new words: parts: the first words": (user([WORDS, IMAGE, WORDS]), "new", user([{**WORDS, "text": "new"}, IMAGE])),
     "new words: bare string in a list": (user(["hi", IMAGE]), "new", user(["new", IMAGE])),
-    "new words: image alone": (user([IMAGE]), "new", user([IMAGE, {"type": "text", "text": "new"}])),
+    "new words: image alone": (user([IMAGE]), "new", user([IMAGE, NEW])),
     "new words: a lone part": (user(WORDS), "new", user("new")),
-    "new words: unknown part": (part("poll"), "new", user([{"type": "poll"}, {"type": "text", "text": "new"}])),
+    "new words: unknown part": (part("poll"), "new", user([{"type": "poll"}, NEW])),
     "new words: calls alone": (ASKED, "new", {**ASKED, "content": "new"}),
     "new words: calls and an empty content": ({**ASKED, "content": ""}, "new", {**ASKED, "content": "new"}),
     "new words: content before refusal": (assistant(content="hi", refusal="no"), "new", assistant(content="new")),
     "new words: refusal alone": (assistant(content=None, refusal="no"), "new", assistant(content=None, refusal="new")),
     "new words: reasoning alone": (assistant(reasoning="hm"), "new", assistant(reasoning="hm", content="new")),
-    "new words: result": (RESULT, "new", {**RESULT, "content": "new"}),
-    "new words: null result": ({**RESULT, "content": None}, "new", {**RESULT, "content": "new"}),
-    "new words: result of parts": (
-        {**RESULT, "content": [IMAGE, WORDS, WORDS]},
-        "new",
-        {**RESULT, "content": [IMAGE, {**WORDS, "text": "new"}]},
-    ),
-    "new words: result without words": (
-        {**RESULT, "content": (IMAGE,)},
-        "new",
-        {**RESULT, "content": [{"type": "text", "text": "new"}, IMAGE]},
-    ),
-    "new words: legacy result": (
-        {"role": "function", "name": "now", "content": "noon"},
-        "new",
-        {"role": "function", "name": "now", "content": "new"},
-    ),
+    "new words: result": (RESULT, "new", got("new")),
+    "new words: null result": (got(None), "new", got("new")),
+    "new words: result of parts": (got([IMAGE, WORDS, WORDS]), "new", got([IMAGE, {**WORDS, "text": "new"}])),
+    "new words: result without words": (got((IMAGE,)), "new", got([NEW, IMAGE])),
+    "new words: legacy result": (legacy(), "new", legacy("new")),
     "image out of a list": (user([WORDS, IMAGE]), MediaPart, user([WORDS])),
     "nothing left of a list": (user([IMAGE]), MediaPart, user("")),
     "nothing left of a string": (user("hi"), TextPart, user("")),
@@ -327,21 +315,15 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "shorter thoughts": (assistant(content="hi", reasoning="hm"), {"text": "h"}, assistant(content="hi", reasoning="h")),
     "opaque thoughts": (assistant(content="hi", reasoning_details=[OPAQUE]), ReasoningPart, assistant(content="hi")),
     "shorter thoughts in a part": (
-        assistant(content=[{"type": "thinking", "thinking": "hm", "signature": "x"}, WORDS]),
+        assistant(content=[thinking("hm", signature="x"), WORDS]),
         {"text": "h"},
-        assistant(content=[{"type": "thinking", "thinking": "h", "signature": "x"}, WORDS]),
+        assistant(content=[thinking("h", signature="x"), WORDS]),
     ),
     "audio field out": (assistant(content="hi", audio={"id": "x"}), MediaPart, assistant(content="hi")),
     "other arguments": (
         ASKED,
         (ToolCallPart, {"arguments": "[]"}),
-        {
-            **ASKED,
-            "tool_calls": [
-                {**CALL, "function": {"name": "now", "arguments": "[]"}},
-                {**CUSTOM, "custom": {"name": "sql", "input": "[]"}},
-            ],
-        },
+        {**ASKED, "tool_calls": [CALL_ANEW, {**CUSTOM, "custom": {"name": "sql", "input": "[]"}}]},
     ),
     "other id and name": (
         {**ASKED, "tool_calls": [CALL]},
@@ -350,45 +332,29 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     ),
     "calls out": ({**ASKED, "content": "hi"}, ToolCallPart, assistant(content="hi")),
     "legacy call out": ({**LEGACY, "content": "hi"}, ToolCallPart, assistant(content="hi")),
-    "other legacy arguments": (
-        LEGACY,
-        {"arguments": "[]"},
-        {**LEGACY, "function_call": {"name": "now", "arguments": "[]", "x": 1}},
-    ),
+    "other legacy arguments": (LEGACY, {"arguments": "[]"}, {**LEGACY, "function_call": LEGACY_ANEW}),
     "other arguments, the same legacy call": (
         {**LEGACY, "tool_calls": [CALL]},
         {"arguments": "[]"},
-        {**LEGACY, "tool_calls": [{**CALL, "function": {"name": "now", "arguments": "[]"}}]},
+        {**LEGACY, "tool_calls": [CALL_ANEW]},
     ),
     "other legacy arguments beside calls that are not a list": (
         {**LEGACY, "tool_calls": "later"},
         (ToolCallPart, {"arguments": "[]"}),
-        {**LEGACY, "tool_calls": "later", "function_call": {"name": "now", "arguments": "[]", "x": 1}},
+        {**LEGACY, "tool_calls": "later", "function_call": LEGACY_ANEW},
     ),
     "a malformed call stays": (
         {**ASKED, "tool_calls": ["now", CALL]},
         (ToolCallPart, {"arguments": "[]"}),
-        {**ASKED, "tool_calls": ["now", {**CALL, "function": {"name": "now", "arguments": "[]"}}]},
+        {**ASKED, "tool_calls": ["now", CALL_ANEW]},
     ),
     "a malformed call out": ({**ASKED, "tool_calls": ["now", CALL]}, OtherPart, {**ASKED, "tool_calls": [CALL]}),
     "calls that are not a list, out": (assistant(content="hi", tool_calls="now"), OtherPart, assistant(content="hi")),
     "other call": (RESULT, {"call_id": "b"}, {**RESULT, "tool_call_id": "b"}),
-    "image out of a result": (
-        {**RESULT, "content": [WORDS, IMAGE, WORDS]},
-        {"media": ()},
-        {**RESULT, "content": [WORDS, WORDS]},
-    ),
-    "words out of a result": ({**RESULT, "content": [WORDS, IMAGE]}, {"text": ""}, {**RESULT, "content": [IMAGE]}),
-    "words to a lone image": (
-        {**RESULT, "content": IMAGE},
-        {"text": "hi"},
-        {**RESULT, "content": [{"type": "text", "text": "hi"}, IMAGE]},
-    ),
-    "new call": (
-        assistant(content=None),
-        [ToolCallPart("c", "date", "{}")],
-        assistant(content=None, tool_calls=[call("c", "date")]),
-    ),
+    "image out of a result": (got([WORDS, IMAGE, WORDS]), {"media": ()}, got([WORDS, WORDS])),
+    "words out of a result": (got([WORDS, IMAGE]), {"text": ""}, got([IMAGE])),
+    "words to a lone image": (got(IMAGE), {"text": "hi"}, got([{"type": "text", "text": "hi"}, IMAGE])),
+    "new call": (assistant(content=None), [ToolCallPart("c", "date", "{}")], asked(call("c", "date"))),
     "new call beside others": (
         ASKED,
         lambda parts: [*parts, ToolCallPart("c", "date", "{}")],
@@ -408,13 +374,10 @@ UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
 """Messages, and parts that cannot be written into them."""
 
 REPAIRED: Final[dict[str, tuple[list[Any], list[Any]]]] = {
-    "a stub after the other results": (
-        [asked(call("a"), call("b")), answer("b"), USER],
-        [asked(call("a"), call("b")), answer("b"), answer(content=NOT_RECORDED), USER],
-    ),
+    "a stub after the other results": ([BOTH, answer("b"), USER], [BOTH, answer("b"), answer(content=NOT_RECORDED), USER]),
     "a late result": (
-        [asked(call("a"), call("b")), answer("b"), USER, asked(call("c")), answer("c"), answer("a")],
-        [asked(call("a"), call("b")), answer("b"), answer("a"), USER, asked(call("c")), answer("c")],
+        [BOTH, answer("b"), USER, asked(call("c")), answer("c"), answer("a")],
+        [BOTH, answer("b"), answer("a"), USER, asked(call("c")), answer("c")],
     ),
     "a late result of a reused id belongs to the latest open call": (
         [asked(call("a")), USER, asked(call("a")), USER, answer()],
@@ -429,17 +392,8 @@ REPAIRED: Final[dict[str, tuple[list[Any], list[Any]]]] = {
         [asked(call("a"), call("a")), answer(), answer(), USER],
         [asked(call("a")), answer(), USER],
     ),
-    "a late result of a legacy function, whose call needs none": (
-        [LEGACY, USER, {"role": "function", "name": "now", "content": "noon"}],
-        [LEGACY, USER],
-    ),
-    "calls at the end may be answered": (
-        [USER, asked(call("a"), call("b")), answer("b")],
-        [USER, asked(call("a"), call("b")), answer("b")],
-    ),
-    "an empty answer": (
-        [USER, {"role": "assistant", "reasoning": "hm"}],
-        [USER, {"role": "assistant", "reasoning": "hm", "content": ""}],
-    ),
+    "a late result of a legacy function": ([LEGACY, USER, legacy()], [LEGACY, USER]),
+    "calls at the end may be answered": ([USER, BOTH, answer("b")], [USER, BOTH, answer("b")]),
+    "an empty answer": ([USER, assistant(reasoning="hm")], [USER, assistant(reasoning="hm", content="")]),
 }
 """Lists with faults, and what a repair makes of them."""

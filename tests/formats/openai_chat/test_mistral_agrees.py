@@ -25,13 +25,8 @@ mistral_calls = pytest.importorskip("mistral_common.protocol.instruct.tool_calls
 mistral_rules = pytest.importorskip("mistral_common.protocol.instruct.validator", reason=MISSING)
 
 PAIRING = {
-    "call-without-id",
-    "call-without-result",
-    "duplicate-call-id",
-    "duplicate-result",
-    "pending-call",
-    "result-without-call",
-    "result-without-id",
+    *("call-without-id", "call-without-result", "duplicate-call-id", "duplicate-result"),
+    *("pending-call", "result-without-call", "result-without-id"),
 }
 SYSTEM = {"system", "developer"}
 

@@ -18,23 +18,8 @@ from openai.types.chat.chat_completion_message import FunctionCall
 from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from tests.formats.openai_chat.examples import (
-    ASKED,
-    BODY,
-    CALL,
-    CUSTOM,
-    IMAGE,
-    OBJECT,
-    OPAQUE,
-    WHOLE,
-    WORDS,
-    Question,
-    Raw,
-    asked,
-    assistant,
-    call,
-    user,
-)
+from tests.formats.openai_chat import examples as chat
+from tests.formats.openai_chat.examples import ASKED, CALL, OBJECT, WHOLE, WORDS, Raw, asked, assistant, call, user
 
 
 @pytest.mark.parametrize("role", ["developer", "system", "user", "assistant", "critic"])
@@ -52,9 +37,9 @@ def test_objects() -> None:
     assert openai_chat.read(WHOLE).parts == expected
     assert openai_chat.read(WHOLE).raw is WHOLE
     assert openai_chat.read(assistant(tool_calls=[OBJECT])).parts == expected
-    assert openai_chat.read(assistant(tool_calls=[{"id": "a", "function": BODY}])).parts == expected
+    assert openai_chat.read(assistant(tool_calls=[{"id": "a", "function": chat.BODY}])).parts == expected
     assert openai_chat.read(legacy).parts == (ToolCallPart("function:now", "now", "{}"),)
-    assert openai_chat.read(Question(content="hi")).parts == (TextPart("hi"),)
+    assert openai_chat.read(chat.Question(content="hi")).parts == (TextPart("hi"),)
     assert openai_chat.read(MappingProxyType(user("hi"))).parts == (TextPart("hi"),)
 
 
@@ -89,9 +74,9 @@ def test_to_wire() -> None:
 
 
 WIRE_TEXT = st.text(alphabet="ab é\n", max_size=4)
-WIRE_PARTS = st.sampled_from([WORDS, IMAGE, "hi", {"type": "thinking", "thinking": "hm"}, {"type": "poll"}, None, 5])
+WIRE_PARTS = st.sampled_from([WORDS, chat.IMAGE, "hi", {"type": "thinking", "thinking": "hm"}, {"type": "poll"}, None, 5])
 CONTENTS = st.none() | WIRE_TEXT | st.lists(WIRE_PARTS, max_size=4) | st.sampled_from([5, {"a": 1}, WORDS])
-ENTRIES = st.sampled_from([CALL, CUSTOM, {"id": "c"}, "now", {"function": {"name": "now", "arguments": {}}}])
+ENTRIES = st.sampled_from([CALL, chat.CUSTOM, {"id": "c"}, "now", {"function": {"name": "now", "arguments": {}}}])
 WIRE = st.fixed_dictionaries(
     {"role": st.sampled_from(["user", "assistant", "tool", "function", "system"])},
     optional={
@@ -99,7 +84,7 @@ WIRE = st.fixed_dictionaries(
         "tool_calls": st.lists(ENTRIES, max_size=3) | st.sampled_from([None, "now", 0, {}]),
         "function_call": st.sampled_from([None, "now", {"name": "now", "arguments": {"a": 1}}, {"name": "", "arguments": ""}]),
         "reasoning": WIRE_TEXT,
-        "reasoning_details": st.just([OPAQUE]),
+        "reasoning_details": st.just([chat.OPAQUE]),
         "refusal": WIRE_TEXT,
         "audio": st.sampled_from([None, {"id": "x", "data": "AA"}, {"id": ""}, "x"]),
         "name": WIRE_TEXT,
@@ -116,9 +101,10 @@ def test_new_words_are_read_back(raw: Raw, text: str) -> None:
     message = openai_chat.read(raw)
     changed = message.evolve(text=text)
     assert changed.text == text
-    assert [part for part in changed.parts if not isinstance(part, TextPart | ToolResultPart)] == [
-        part for part in message.parts if not isinstance(part, TextPart | ToolResultPart)
-    ]
+    kept, others = (
+        [part for part in each.parts if not isinstance(part, TextPart | ToolResultPart)] for each in (changed, message)
+    )
+    assert kept == others
     assert changed.raw.get("x") == raw.get("x")
     assert raw == before
 

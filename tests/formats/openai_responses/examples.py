@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from compaction.formats.pairing import NOT_RECORDED
 from compaction.messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from tests.support.examples import Change
+from tests.support.rulebook import Change
 
 Raw = dict[str, Any]
 
@@ -16,19 +16,14 @@ WORDS: Final[Raw] = {"type": "input_text", "text": "hi", "x": 1}
 SAID: Final[Raw] = {"type": "output_text", "text": "hi", "annotations": []}
 PICTURE: Final[Raw] = {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"}
 PAPER: Final[Raw] = {"type": "input_file", "filename": "a.pdf", "file_data": "AAAA"}
-CALL: Final[Raw] = {
-    "type": "function_call",
-    "id": "fc_1",
-    "call_id": "a",
-    "name": "now",
-    "arguments": "{}",
-    "status": "completed",
-}
+CALL: Final[Raw] = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "now", "arguments": "{}", "status": "x"}
+REFUSED: Final[Raw] = {"type": "refusal", "refusal": "no"}
 CUSTOM: Final[Raw] = {"type": "custom_tool_call", "call_id": "b", "name": "sql", "input": "select 1"}
 OUTPUT: Final[Raw] = {"type": "function_call_output", "call_id": "a", "output": "noon", "x": 1}
 SUMMARY: Final[Raw] = {"type": "summary_text", "text": "hm"}
 THOUGHT: Final[Raw] = {"type": "reasoning", "id": "rs_1", "summary": [SUMMARY], "encrypted_content": "x"}
 ANSWER: Final[Raw] = {"type": "message", "role": "assistant", "content": [SAID]}
+SCREEN: Final[Raw] = {"type": "computer_call_output", "call_id": "c", "output": {}}
 SHELL: Final[Raw] = {"type": "local_shell_call", "id": "l", "call_id": "a", "action": {}}
 SHELL_OUTPUT: Final[Raw] = {"type": "local_shell_call_output", "id": "a", "output": ""}
 
@@ -39,6 +34,11 @@ def call(id: Any = "a", **fields: Any) -> Raw:
 
 def output(id: Any = "a", **fields: Any) -> Raw:
     return {"type": "function_call_output", "call_id": id, "output": "noon", **fields}
+
+
+def got(*parts: Any) -> Raw:
+    """Return an output of these parts."""
+    return {**OUTPUT, "output": list(parts)}
 
 
 def message(role: str, content: Any, **fields: Any) -> Raw:
@@ -66,7 +66,7 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
     "no item at the end": ([call("a"), call("b"), output("b"), None], "[0] call-without-result, [3] unreadable-message"),
     "an output where an item was due": ([call(), THOUGHT, output(), ANSWER], "[1] reasoning-without-item"),
     "the user speaks where its item was due": ([THOUGHT, USER, ANSWER], "[0] reasoning-without-item"),
-    "nothing readable where its item was due": (
+    "no item where one was due": (
         [THOUGHT, None, ANSWER, output("gone")],
         "[0] reasoning-without-item, [1] unreadable-message, [3] result-without-call",
     ),
@@ -96,10 +96,7 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         ", ".join(f"[0].content[{n}] malformed-part" for n in range(5)),
     ),
     "parts of chat completions": (
-        [
-            {"role": "user", "content": [{"type": "text", "text": "hi"}]},
-            {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
-        ],
+        [*({"role": role, "content": [{"type": "text", "text": "hi"}]} for role in ("user", "assistant"))],
         "[0].content[0] part-not-allowed, [1].content[0] part-not-allowed",
     ),
 }
@@ -117,6 +114,7 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
     "user": {
         "no type": ({"role": "user", "content": "hi", "x": 1}, [TextPart("hi")]),
         "null": (message("user", None), []),
+        "no parts": (message("user", [None, {"x": 1}]), [OtherPart("null"), OtherPart('{"x": 1}')]),
         "parts": (
             message("user", [WORDS, PICTURE, PAPER, "hi", {"type": "poll"}]),
             [
@@ -130,7 +128,7 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
     },
     "developer": {"developer": (message("developer", [WORDS]), [TextPart("hi")])},
     "assistant": {
-        "answer": (message("assistant", [SAID, {"type": "refusal", "refusal": "no"}]), [TextPart("hi"), TextPart("no")]),
+        "answer": (message("assistant", [SAID, REFUSED]), [TextPart("hi"), TextPart("no")]),
         "call": (CALL, [ToolCallPart("a", "now", "{}")]),
         "custom call": (CUSTOM, [ToolCallPart("b", "sql", "select 1")]),
         "shell call": (
@@ -143,12 +141,9 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
     },
     "tool": {
         "output": (OUTPUT, [ToolResultPart("a", "noon")]),
-        "output of parts": (
-            {**OUTPUT, "output": [WORDS, PICTURE]},
-            [ToolResultPart("a", "hi", (MediaPart("image", "low", 26),))],
-        ),
+        "output of parts": (got(WORDS, PICTURE), [ToolResultPart("a", "hi", (MediaPart("image", "low", 26),))]),
         "screenshot": (
-            {"type": "computer_call_output", "call_id": "c", "output": {"image_url": "data:AAAA"}, "x": 1},
+            {**SCREEN, "output": {"image_url": "data:AAAA"}, "x": 1},
             [ToolResultPart("c", ""), OtherPart('{"x": 1}')],
         ),
         "named by id": ({"type": "local_shell_call_output", "id": "c", "output": "done"}, [ToolResultPart("c", "done")]),
@@ -160,11 +155,7 @@ READ: Final[dict[str, dict[str, tuple[Any, list[Part]]]]] = {
 CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     "string": (message("user", "hi", x=1), {"text": "new"}, message("user", "new", x=1)),
     "part": (message("user", [WORDS, PICTURE]), {"text": "new"}, message("user", [{**WORDS, "text": "new"}, PICTURE])),
-    "refusal": (
-        message("assistant", [{"type": "refusal", "refusal": "no"}]),
-        {"text": "new"},
-        message("assistant", [{"type": "refusal", "refusal": "new"}]),
-    ),
+    "refusal": (message("assistant", [REFUSED]), {"text": "new"}, message("assistant", [{**REFUSED, "refusal": "new"}])),
     "arguments": (CALL, {"arguments": '{"a": 1}'}, {**CALL, "arguments": '{"a": 1}'}),
     "custom": (
         CUSTOM,
@@ -173,16 +164,8 @@ CHANGED: Final[dict[str, tuple[Raw, Change, Raw]]] = {
     ),
     "output": (OUTPUT, {"text": "new"}, {**OUTPUT, "output": "new"}),
     "other call": (OUTPUT, {"call_id": "b"}, {**OUTPUT, "call_id": "b"}),
-    "parts": (
-        {**OUTPUT, "output": [PICTURE, WORDS, WORDS]},
-        {"text": "new", "media": ()},
-        {**OUTPUT, "output": [{**WORDS, "text": "new"}]},
-    ),
-    "picture": (
-        {**OUTPUT, "output": [PICTURE]},
-        {"text": "new"},
-        {**OUTPUT, "output": [{"type": "input_text", "text": "new"}, PICTURE]},
-    ),
+    "parts": (got(PICTURE, WORDS, WORDS), {"text": "new", "media": ()}, got({**WORDS, "text": "new"})),
+    "picture": (got(PICTURE), {"text": "new"}, got({"type": "input_text", "text": "new"}, PICTURE)),
 }
 """A message, a change of its parts, and the changed message."""
 
@@ -191,10 +174,7 @@ UNWRITABLE: Final[dict[str, tuple[Raw, list[Part]]]] = {
     "no thoughts": (THOUGHT, []),
     "new image": (message("user", "hi"), [MediaPart("image")]),
     "words for an output": (OUTPUT, [TextPart("noon")]),
-    "an output that is not text": (
-        {"type": "computer_call_output", "call_id": "c", "output": {}},
-        [ToolResultPart("c", "new")],
-    ),
+    "an output that is not text": (SCREEN, [ToolResultPart("c", "new")]),
     "an action": ({"type": "shell_call", "call_id": "c", "action": {}}, [ToolCallPart("c", "shell", "x")]),
 }
 """Messages, and parts that cannot be written into them."""
@@ -210,13 +190,8 @@ REPAIRED: Final[dict[str, tuple[list[Any], list[Any]]]] = {
     ),
     "the same answer twice": ([{**call(), "id": "fc_1"}, output()] * 2, [{**call(), "id": "fc_1"}, output()]),
     "the id of another item": (
-        [
-            {**call(), "id": "x"},
-            output(),
-            {"type": "item_reference", "id": "x"},
-            {"type": "message", "role": "user", "content": "hi", "id": "x"},
-        ],
-        [{**call(), "id": "x"}, output(), {"type": "message", "role": "user", "content": "hi"}],
+        [{**call(), "id": "x"}, output(), {"type": "item_reference", "id": "x"}, message("user", "hi", id="x")],
+        [{**call(), "id": "x"}, output(), message("user", "hi")],
     ),
 }
 """Lists with faults, and what a repair makes of them."""

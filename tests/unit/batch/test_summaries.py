@@ -25,7 +25,7 @@ from compaction.tokens import Usage
 from compaction.triggers import messages_exceed, tokens_exceed
 from tests.support.chats import indexed, tool_turns, turns, user
 from tests.support.corpora import errors_of, read_rows, run, store
-from tests.support.fault_server import FaultServer, reply, status
+from tests.support.servers import FaultServer, reply, status
 
 SUMMARY = "## Goal\nThe user counts.\n"
 

@@ -10,7 +10,7 @@ import pytest
 
 from compaction.config import from_data, load, loads
 from compaction.errors import ConfigurationError
-from tests.support.fuzzed_files import check_file
+from tests.support.fuzzed import check_file
 
 
 @pytest.mark.parametrize(

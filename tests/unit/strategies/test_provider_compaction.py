@@ -19,8 +19,8 @@ from compaction.session import CompactionSession
 from compaction.strategies import ProviderCompaction, SlidingWindow, Summarization, Truncation
 from compaction.testing import check_strategy
 from compaction.triggers import messages_exceed, never, tokens_exceed
-from tests.support.fault_server import FaultServer, body, compacted, error_body, raw, status
 from tests.support.limits import examples
+from tests.support.servers import FaultServer, body, compacted, error_body, raw, status
 from tests.support.wires import Brief, responses_conversations
 
 Items = list[dict[str, Any]]

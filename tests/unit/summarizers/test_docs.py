@@ -9,8 +9,8 @@ from openai import OpenAI
 
 from compaction.summarizers import OpenAISummarizer
 from tests.support.chats import call, result, user
-from tests.support.fault_server import FaultServer, reply
 from tests.support.scripted import request_for
+from tests.support.servers import FaultServer, reply
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "prompts.md"
 TALK = [

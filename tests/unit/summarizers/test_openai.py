@@ -18,7 +18,8 @@ from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.summarizers import OpenAISummarizer, Summarizer, SummaryRequest
 from compaction.tokens import Usage
 from tests.support.chats import call, result, user
-from tests.support.fault_server import (
+from tests.support.scripted import request_for
+from tests.support.servers import (
     Answer,
     FaultServer,
     body,
@@ -30,7 +31,6 @@ from tests.support.fault_server import (
     status,
     takes_at_most,
 )
-from tests.support.scripted import request_for
 
 GOOD = "## Goal\nMove the blog.\n\n## Next Steps\n- copy the database"
 TALK = [

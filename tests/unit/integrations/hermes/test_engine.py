@@ -23,8 +23,8 @@ from compaction.strategies import Clear, Lossless, Offload, Pipeline, Summarizat
 from compaction.testing import agent_session
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import tool_turns
-from tests.support.fault_server import FaultServer, reply, status
 from tests.support.scripted import Scripted
+from tests.support.servers import FaultServer, reply, status
 
 CHAT = agent_session(200, lines=20)
 SMALL = EngineSettings(threshold=0.5, protect_last_n=4)

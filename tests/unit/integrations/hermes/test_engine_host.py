@@ -16,7 +16,7 @@ from compaction.integrations.hermes.progress import Progress
 from compaction.strategies import Truncation
 from compaction.testing import agent_session
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.hermes_host import Chat, requests, tokens_of
+from tests.support.hosts import Chat, requests, tokens_of
 from tests.support.scripted import Scripted
 
 SMALL = EngineSettings(threshold=0.5, protect_last_n=4)

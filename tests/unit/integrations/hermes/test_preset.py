@@ -14,7 +14,7 @@ from compaction.session import CompactionSession
 from compaction.strategies import Clear, LastResort, Summarization, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, tokens_below, tokens_exceed
-from tests.support.hermes_host import RESULT_TOKENS, cache_use, calls_with
+from tests.support.hosts import RESULT_TOKENS, cache_use, calls_with
 from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]

@@ -1,0 +1,158 @@
+"""The Anthropic format: what its examples do not show, and the laws with instructions in the middle of a conversation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from compaction import Drop, GroupKind, Replace, compact_sync, kinds
+from compaction.formats import anthropic
+from compaction.index.marks import marked
+from compaction.messages import TextPart
+from compaction.selectors import first, last
+from compaction.strategies import Lossless, SlidingWindow, Strategy, Summarization, ToolResult, Truncation
+from compaction.testing import check_strategy
+from compaction.triggers import turns_exceed
+from tests.formats.anthropic.examples import FOUND, RESULT, SEARCH, WORDS, answer, call, result, told, user
+from tests.support.chats import indexed
+from tests.support.wires import Brief, Shelf
+
+ASKED, SAID = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
+LOOKED = [answer(call()), user(result(content="word " * 90))]
+NOTE = anthropic.new("user", "It was kind.")
+
+
+def test_an_answer_goes_on_after_a_hosted_tool() -> None:
+    """An answer that starts with the result of a hosted tool called earlier continues the previous answer."""
+    raws = (answer(FOUND, WORDS), answer(SEARCH, FOUND), user(RESULT))
+    assert [anthropic.read(raw).continues for raw in raws] == [True, False, False]
+
+
+class Block(BaseModel):
+    """A content block as an object with attributes, as in the provider's package."""
+
+    type: str = "text"
+    text: str = "hi"
+    citations: list[str] | None = None
+
+
+class Whole(BaseModel):
+    """A response as an object with attributes."""
+
+    id: str = "msg_1"
+    role: str = "assistant"
+    content: list[Block] = [Block()]
+    stop_reason: str | None = None
+
+
+def test_objects() -> None:
+    whole = Whole()
+    message = anthropic.read(whole)
+    assert message.parts == anthropic.read(answer(Block())).parts == (TextPart("hi"),)
+    assert message.raw is whole
+    assert message.evolve(text="new").raw == {"id": "msg_1", **answer({"type": "text", "text": "new"})}
+    assert anthropic.to_wire(whole) == {"id": "msg_1", **answer({"type": "text", "text": "hi"})}
+    assert anthropic.to_wire(user(WORDS))["content"][0] is WORDS
+    assert json.loads(json.dumps(anthropic.to_wire(answer(Block())))) == answer({"type": "text", "text": "hi"})
+
+
+def test_what_stands_for_others() -> None:
+    """Summaries and placeholders are user messages; directly after a system message an assistant message comes first."""
+    asked, said, told = (anthropic.new(role, "x") for role in ("user", "assistant", "system"))
+    assert [each.role for each in anthropic.summary("s", asked, said)] == ["user"]
+    for after in (said, asked):
+        assert [each.role for each in anthropic.summary("s", told, after)] == ["assistant", "user"]
+    assert anthropic.placeholder("s")[0].role == "user"
+
+
+def test_preferred_neighbours() -> None:
+    """The format prefers a user message first, no two answers in a row, and instructions between user and answer."""
+    roles = {"u": "user", "a": "assistant", "s": "system"}
+    messages = {letter: anthropic.new(role, "x") for letter, role in roles.items()}
+    pairs = [(before, after) for before in "-uas" for after in "uas-"]
+    preferred = {before + after for before, after in pairs if anthropic.prefers(messages.get(before), messages.get(after))}
+    assert preferred >= {*["-u", "-s", "ua", "au", "uu", "sa", "a-", "us"]}
+    assert preferred.isdisjoint(["-a", "aa", "su", "as", "ss"])
+
+
+def test_ten_levels_and_ten_thousand_parts() -> None:
+    """Deep nesting and 10,000 blocks in a message are read and validated without an error."""
+    deep: Any = "x"
+    for _ in range(10):
+        deep = [{"type": "tool_result", "tool_use_id": "a", "content": deep}]
+    assert anthropic.read({"role": "user", "content": deep}).role == "tool"
+    assert len(anthropic.read(user(*[WORDS] * 10_000)).parts) == 10_000
+    assert {problem.rule for problem in anthropic.validate([user(*[WORDS] * 10_000)])} == {"too-many-breakpoints"}
+
+
+def test_results_within_results_are_not_read() -> None:
+    """A tool result nested in a tool result is not a block that the API accepts: it is kept, and is not a result."""
+    nested: Any = {"type": "text", "text": "x"}
+    for _ in range(100):
+        nested = result(content=[nested])
+    assert [part.call_id for part in anthropic.read(user(nested)).tool_results()] == ["a"]
+    assert anthropic.repair([user(nested), {"role": "user", "content": "hi"}]).messages == [{"role": "user", "content": "hi"}]
+
+
+def test_an_instruction_that_says_nothing_gets_no_note() -> None:
+    """Summarization adds no note to a system message whose content is not text: that would break another rule."""
+    strategy = Summarization(keep=last(groups=1), system_note="Some of it was summarized.")
+    check_strategy(strategy, messages=[told(5), ASKED, SAID, ASKED, SAID], format=anthropic)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [Lossless(SlidingWindow(keep=last(groups=1)), Shelf()), Summarization(Brief(), keep=last(groups=1))],
+    ids=["SlidingWindow", "Summarization of another name"],
+)
+def test_another_strategys_summary_holds_an_instruction_in_its_place(strategy: Strategy) -> None:
+    """If another strategy's summary stays before a system message, the answer to that message is not dropped."""
+    summary = {"role": "user", "content": marked("The user wants to know the time.", by="GrowingSummary")}
+    messages = [summary, told(), SAID, ASKED, SAID, ASKED, *LOOKED, SAID]
+    assert anthropic.validate(messages) == []
+    check_strategy(strategy, messages=messages, format=anthropic)
+
+
+def test_truncation_goes_on_once_an_instruction_is_gone() -> None:
+    """Truncation keeps the answer to a mid-conversation system message only while that message is in the view."""
+    messages = [ASKED, told(), SAID, ASKED, SAID]
+    truncation = Truncation(keep=kinds(GroupKind.USER), drop_system=True)
+    assert compact_sync(messages, truncation, counter="chars/4").messages == [ASKED, ASKED, SAID]
+    check_strategy(truncation, messages=messages, format=anthropic)
+
+
+def test_what_answered_an_instruction_that_is_gone_is_free() -> None:
+    """The answer to an instruction may be replaced by a user message only after the instruction was dropped."""
+    index = indexed([ASKED, told(), SAID, ASKED, SAID], format=anthropic)
+    stands_for_it = Replace([2], [NOTE], "shorter")
+    assert not index.apply(stands_for_it)
+    assert index.apply(Drop([1], "it is no longer wanted", allow_system=True))
+    assert index.apply(stands_for_it)
+    assert anthropic.validate(index.messages()) == []
+
+
+def test_what_comes_to_follow_an_instruction_answers_it() -> None:
+    """After the first answer is dropped, the next group answers the instruction and may only be replaced by an answer."""
+    messages = [ASKED, told(), SAID, ASKED, *LOOKED, SAID, ASKED, SAID]
+    index = indexed(messages, format=anthropic)
+    assert index.apply(Drop([2, 3], "old"))
+    assert not index.apply(Replace([4], [NOTE], "shorter"))
+    pair = [anthropic.new("assistant", "It looked."), anthropic.new("user", "Go on.")]
+    assert index.apply(Replace([4], pair, "shorter"))
+    assert not index.apply(Replace([-1], [NOTE], "shorter still"))
+    assert anthropic.validate(index.messages()) == []
+    first_words = Truncation(target=turns_exceed(2), keep=last(groups=4))
+    check_strategy(first_words >> ToolResult(keep=last(groups=2)), messages=messages, format=anthropic, settles_in=4)
+
+
+def test_what_stood_before_an_instruction_is_summed_up_in_one_run() -> None:
+    """Summarization keeps the user message that must come before an instruction, and a second run changes nothing."""
+    messages = [SAID, {**ASKED}, SAID, {**ASKED}, told(), SAID, ASKED, SAID, ASKED]
+    strategy = Summarization(Brief(), keep=first(messages=1) | last(messages=1))
+    once = compact_sync(messages, strategy, format=anthropic, counter="chars/4").messages
+    assert [message["role"] for message in once] == ["assistant", "user", "system", "assistant", "user", "user"]
+    assert once[1] is messages[3]
+    assert compact_sync(once, strategy, format=anthropic, counter="chars/4").messages == once
