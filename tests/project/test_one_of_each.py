@@ -124,3 +124,12 @@ def definitions(wanted: str) -> set[str]:
 def texts(wanted: str) -> set[str]:
     constants = {path: [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)] for path in MODULES}
     return {named(path) for path, nodes in constants.items() if any(node.value == wanted for node in nodes)}
+
+
+def test_words_that_only_this_project_used_stay_away() -> None:
+    """Functions and classes have names that a reader knows from elsewhere."""
+    gone = {"Fresh", "standing_for", "reach", "FailurePauses", "LoopGuard", "grants", "HeldDrops", "TurnLock"}
+    gone |= {"pauses_as", "Bounds", "cannot_fire", "cannot_run"}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defined = {node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, kinds)}
+    assert defined & gone == set()
