@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import chain, starmap
 from typing import Final
 
@@ -180,16 +180,21 @@ def _placement_problem(columns: Columns, ids: Sequence[int]) -> str | None:
     if not columns.format.judges_joins and last not in grouping.orphans:
         return None
     gone = set(ids)
-    for step in (columns.visibility.before, columns.visibility.after):
-        node: Node | None = last
-        while node is not None and ((id := columns.group_at(node)) in gone or id in grouping.orphans):
-            node = step(node)
-        if node is None or node < 0:
-            continue
-        members = columns.ordinals(grouping.group_of[node])
+    stay = (id for id in columns.ids() if id not in gone) if last in grouping.orphans else _beside(columns, last, gone)
+    for members in (columns.ordinals(id) for id in stay if id >= 0 and id not in grouping.orphans):
         if members[0] < columns.anchor(last) < members[-1]:
             return "a replacement must not be written between the messages of a remaining group"
     return None
+
+
+def _beside(columns: Columns, id: int, gone: Set[int]) -> Iterator[int]:
+    """Yield the groups that remain next to one on each side, without results of no call; -1 for a summary."""
+    for step in (columns.visibility.before, columns.visibility.after):
+        node: Node | None = id
+        while node is not None and ((found := columns.group_at(node)) in gone or found in columns.grouping.orphans):
+            node = step(node)
+        if node is not None:
+            yield -1 if node < 0 else columns.grouping.group_of[node]
 
 
 def _rewrite_problem(columns: Columns, edit: Rewrite) -> str | None:
