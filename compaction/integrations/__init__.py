@@ -1,4 +1,4 @@
-"""Integrations with agent frameworks, one folder each; the framework is needed only where its integration is used.
+"""Integrations with agent frameworks, one module or folder each; the framework is needed only where its integration is used.
 
     from compaction.integrations.agent_framework import CompactionProvider
     from compaction.integrations.anthropic import RequestCompaction

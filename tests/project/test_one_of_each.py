@@ -75,7 +75,7 @@ def test_one_module_of_cache_breakpoints_and_one_reader_of_members() -> None:
 
 TWINS_WITH_LOGIC = {
     ("integrations/hermes/engine.py", "compress_async"),  # `compress` drives it, and has no logic of its own
-    ("integrations/anthropic/request_compaction.py", "_observed_async"),  # a stream can be read by no driver
+    ("integrations/anthropic.py", "_observed_async"),  # a stream can be read by no driver
 }
 
 

@@ -8,7 +8,7 @@ run to run, so that the prompt grows only at its end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import Any, Final, Unpack, cast
 
 from ...errors import ConfigurationError
 from ...strategies import Pipeline, StrategyLike
@@ -19,15 +19,7 @@ from .format import agent_framework
 from .model_calls import RunView, send
 from .strategies import as_framework_strategy, is_excluded
 
-if TYPE_CHECKING:
-
-    class _ContextProvider:
-        def __init__(self, source_id: str) -> None:
-            self.source_id = source_id
-
-else:
-    _ContextProvider = framework_class("agent_framework", "ContextProvider")
-
+_ContextProvider: Any = framework_class("agent_framework", "ContextProvider")
 _SAVED: Final = "conversation"
 _FOCUS: Final = "focus"
 _PER_CALL: Final = (
@@ -74,7 +66,7 @@ class CompactionProvider(_ContextProvider):
         **options: Unpack[CommonOptions],
     ) -> None:
         AGENT_FRAMEWORK.check()
-        super().__init__(source_id)
+        _ContextProvider.__init__(self, source_id)
         self.history_source_id = history_source_id
         self.before_strategy, self.after_strategy = before_strategy, after_strategy
         self._in_loop = in_loop

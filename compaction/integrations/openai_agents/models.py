@@ -11,18 +11,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..conversation import FrameworkTurn
 from ..requirements import OPENAI_AGENTS, framework_class, import_framework
 
-if TYPE_CHECKING:
-    _Model = object
-    _ModelProvider = object
-else:
-    _Model = framework_class("agents", "Model")
-    _ModelProvider = framework_class("agents", "ModelProvider")
-
+_Model: Any = framework_class("agents", "Model")
+_ModelProvider: Any = framework_class("agents", "ModelProvider")
 current_turn: Final[ContextVar[FrameworkTurn | None]] = ContextVar("compaction_turn", default=None)
 """The turn whose view a filter returned last in this context."""
 

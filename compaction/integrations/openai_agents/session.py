@@ -15,7 +15,7 @@ items. It recognizes such a conversation by results whose calls are missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from ...errors import ConfigurationError
 from ...formats import fields_of, openai_responses
@@ -27,10 +27,7 @@ from ..options import CommonOptions, IntegrationOptions
 from ..requirements import OPENAI_AGENTS, framework_class, import_framework
 from .models import current_turn
 
-if TYPE_CHECKING:
-    _SessionABC = object
-else:
-    _SessionABC = framework_class("agents.memory", "SessionABC")
+_SessionABC: Any = framework_class("agents.memory", "SessionABC")
 
 
 class CompactingSession(_SessionABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
 from ...stores import SessionStore
 from ...strategies import StrategyLike
@@ -12,10 +12,7 @@ from ..options import CommonOptions, IntegrationOptions
 from ..requirements import PYDANTIC_AI, framework_class, import_framework
 from .format import pydantic_ai
 
-if TYPE_CHECKING:
-    _Capability = object
-else:
-    _Capability = framework_class("pydantic_ai.capabilities", "AbstractCapability")
+_Capability: Any = framework_class("pydantic_ai.capabilities", "AbstractCapability")
 
 
 class CompactionProcessor(_Capability):

@@ -1,7 +1,11 @@
-"""Anthropic SDK: a middleware of the client, which compacts the messages of each request before it is sent.
+"""Anthropic SDK: a client whose requests are compacted, for its tool runner and for every other call of ``messages``.
 
-The SDK calls a middleware for each attempt of each request, so the middleware sees the requests of the tool runner and of a
-plain loop, streamed or not. The runner keeps the whole conversation; only its requests are shorter.
+    client = Anthropic(middleware=[RequestCompaction(presets.context_window(200_000))])
+    runner = client.beta.messages.tool_runner(model=model, max_tokens=1_000, tools=[look_up_price], messages=messages)
+
+A whole program is ``examples/anthropic_tool_runner.py``. The SDK calls a middleware for each attempt of each request, so the
+middleware sees the requests of the tool runner and of a plain loop, streamed or not. The runner keeps the whole conversation;
+only its requests are shorter.
 
 A message thread keeps the conversation at the server, and its requests contain only new messages, which leaves nothing to
 compact. The middleware answers such a request with the error of a server that does not support threads. The tool runner, which
@@ -13,21 +17,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import Any, Final, Unpack, cast
 
-from ...formats import StreamedUsage, anthropic, fields_of, same
-from ...session import unawaited_calls
-from ...stores import SessionStore
-from ...strategies import StrategyLike
-from ..conversation import FrameworkConversations, FrameworkTurn, as_async
-from ..options import CommonOptions, IntegrationOptions
-from ..requirements import ANTHROPIC, framework_class, import_framework
+from ..formats import StreamedUsage, anthropic, fields_of, same
+from ..session import unawaited_calls
+from ..stores import SessionStore
+from ..strategies import StrategyLike
+from .conversation import FrameworkConversations, FrameworkTurn, as_async
+from .options import CommonOptions, IntegrationOptions
+from .requirements import ANTHROPIC, framework_class, import_framework
 
-if TYPE_CHECKING:
-    _Middleware = object
-else:
-    _Middleware = framework_class("anthropic", "Middleware")
+__all__ = ["RequestCompaction"]
 
+_Middleware: Any = framework_class("anthropic", "Middleware")
 _PATH: Final = "/v1/messages"
 _asked: Final[ContextVar[Mapping[int, str]]] = ContextVar("compaction_asked", default={})  # noqa: B039 (never changed)
 """The requests of `RequestCompaction.compact_next` in this task or thread, by the middleware."""

@@ -1,4 +1,4 @@
-"""A summarization node for LangGraph graphs, for any state, used as a node or as ``pre_model_hook``.
+"""LangGraph: a node that summarizes a graph's messages, for any state, used as a node or as ``pre_model_hook``.
 
 The node projects or rewrites. A projection leaves the messages unchanged and puts the view for the model under another key. The
 edits are in the state, so that nothing is summarized twice and another process resumes with the same view. A rewrite replaces
@@ -11,25 +11,23 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
+from typing import Any, Final, TypeVar, Unpack, cast
 
 import attrs
 
-from ...errors import ConfigurationError
-from ...index import GroupKind
-from ...session import unawaited_calls
-from ...strategies import StrategyLike, summary_words
-from ...tokens import LengthRefusal
-from ..conversation import FrameworkConversations, FrameworkTurn, as_async
-from ..langchain import conversation_id, langchain, model_name, rewritten
-from ..options import CommonOptions, IntegrationOptions
-from ..requirements import LANGGRAPH, framework_class, import_framework
+from ..errors import ConfigurationError
+from ..index import GroupKind
+from ..session import unawaited_calls
+from ..strategies import StrategyLike, summary_words
+from ..tokens import LengthRefusal
+from .conversation import FrameworkConversations, FrameworkTurn, as_async
+from .langchain import conversation_id, langchain, model_name, rewritten
+from .options import CommonOptions, IntegrationOptions
+from .requirements import LANGGRAPH, framework_class, import_framework
 
-if TYPE_CHECKING:
-    _Runnable = object
-else:
-    _Runnable = framework_class("langchain_core.runnables", "Runnable")
+__all__ = ["StateKeys", "SummarizationNode"]
 
+_Runnable: Any = framework_class("langchain_core.runnables", "Runnable")
 _Node = TypeVar("_Node", bound=Callable[..., Any])
 
 _logger: Final = logging.getLogger("compaction.langgraph")
@@ -242,7 +240,7 @@ def _log(turn: FrameworkTurn) -> None:
     """Log the run under the event names that the graph's users know."""
     result = turn.result
     for failed in result.failures:
-        from ...summarizers import redact  # its patterns take long to compile
+        from ..summarizers import redact  # its patterns take long to compile
 
         _logger.warning(
             "summarization_failed", extra={"error": redact(str(failed.error)), "error_type": type(failed.error).__name__}

@@ -1,7 +1,10 @@
-"""A plugin for Google ADK, whose callbacks also work for a single agent, and ADK's contents as a wire format.
+"""Google ADK: a plugin for an app, whose callbacks an agent takes too, and the contents it compacts as a wire format.
 
-ADK builds the contents of each request from the events of its session. The plugin compacts them on their way to the model, so
-the session stays whole. It also records the usage that the provider reports, and repeats a request that was too long.
+    app = App(name="shop", root_agent=agent, plugins=[CompactionPlugin(presets.context_window(32_000))])
+
+A whole program is ``examples/google_adk_shopping.py``. ADK builds the contents of each request from the events of its session.
+The plugin compacts them on their way to the model, so the session stays whole. It also records the usage that the provider
+reports, and repeats a request that was too long.
 
 The format is Gemini's, applied to the ``google-genai`` package's Content objects. Unchanged parts stay the same objects, and
 every edit produces a Content, because ADK and its plugins read attributes.
@@ -12,16 +15,21 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 import attrs
 
-from ...formats import Gemini, Repair
-from ...messages import Message, Part
-from ...strategies import StrategyLike
-from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import CommonOptions, IntegrationOptions
-from ..requirements import GOOGLE_ADK, framework_class, import_framework
+from ..formats import Gemini, Repair
+from ..messages import Message, Part
+from ..strategies import StrategyLike
+from .conversation import FrameworkConversations, FrameworkTurn
+from .options import CommonOptions, IntegrationOptions
+from .requirements import GOOGLE_ADK, framework_class, import_framework
+
+__all__ = ["AdkContents", "CompactionPlugin", "adk_contents"]
+
+_BasePlugin: Any = framework_class("google.adk.plugins.base_plugin", "BasePlugin")
+_UNDER_WAY: Final = 256  # the most calls remembered until their usage is reported; a cancelled call stays behind
 
 
 class AdkContents(Gemini):
@@ -67,18 +75,6 @@ def _content(raw: Any) -> Any:
     return import_framework("google.genai.types").Content.model_validate(raw)
 
 
-if TYPE_CHECKING:
-
-    class _BasePlugin:
-        def __init__(self, name: str) -> None: ...
-
-else:
-    _BasePlugin = framework_class("google.adk.plugins.base_plugin", "BasePlugin")
-
-
-_UNDER_WAY: Final = 256  # the most calls remembered until their usage is reported; a cancelled call stays behind
-
-
 class CompactionPlugin(_BasePlugin):
     """A plugin that compacts the requests of each agent of an app.
 
@@ -100,7 +96,7 @@ class CompactionPlugin(_BasePlugin):
 
     def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Unpack[CommonOptions]) -> None:
         GOOGLE_ADK.check()
-        super().__init__(name)
+        _BasePlugin.__init__(self, name)
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), adk_contents)
         self._under_way: OrderedDict[_Call, FrameworkTurn] = OrderedDict()
 
