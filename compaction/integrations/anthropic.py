@@ -62,11 +62,7 @@ class RequestCompaction(_Middleware):
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), anthropic, store=store)
 
     def compact_next(self, focus: str = "") -> None:
-        """Compact before the next request of this task or thread, whatever the trigger says; a tool may call it.
-
-        Args:
-            focus: A topic that a summary should give most room to.
-        """
+        """Compact before the next request of this task or thread; a summary gives most room to ``focus``. Tools may call it."""
         _asked.set({**_asked.get(), id(self): focus})
 
     def handle(self, request: Any, call_next: Any) -> Any:

@@ -20,11 +20,11 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import attrs
 
-from ..errors import BudgetUnsatisfiable, ConfigurationError, StateError, SyncDriverError
+from ..errors import ConfigurationError, StateError, SyncDriverError
 from ..formats import MessageFormat, fields_of, same
 from ..index import MessageIndex, Metrics
 from ..result import CompactionResult
-from ..session import CompactionSession
+from ..session import CompactionSession, SessionPool
 from ..stores import SessionStore
 from ..strategies import Failed
 from ..tokens import LengthRefusal, MessageMeter, Usage
@@ -124,10 +124,7 @@ class FrameworkTurn:
         """
         if self.session is None or self.was_refused or LengthRefusal.read(error) is None:
             return None
-        try:
-            self.view = self.session.overflowed_sync(error) if sync else await self.session.overflowed(error)
-        except BudgetUnsatisfiable as failed:
-            raise failed from error
+        self.view = await self.session.overflowed(error, sync=sync)
         self.was_refused, self.result = True, self.session.last_result or self.result
         if self.options.on_result is not None:
             self.options.on_result(self.result)
@@ -176,7 +173,8 @@ class FrameworkConversations:
     def __init__(self, options: IntegrationOptions, format: MessageFormat, *, store: SessionStore | None = None) -> None:
         self.options = options
         self._format, self._store = format, store
-        self._pool = options.pool(format, store=store)
+        of_sessions = attrs.asdict(options, recurse=False, filter=attrs.filters.exclude("on_failure", "on_result", "window"))
+        self._pool = SessionPool(format=format, store=store, window=options.window_of(None), **of_sessions)
         self._meter = MessageMeter(options.counter)
         self._tools: tuple[Sequence[object], int] = ((), 0)
         self._asked: dict[object, str] = {}
@@ -204,12 +202,7 @@ class FrameworkConversations:
         return tokens
 
     def compact_next(self, focus: str = "", key: object = None) -> None:
-        """Compact at the next turn, whatever the strategy's trigger says.
-
-        Args:
-            focus: A topic that a summary should give most room to.
-            key: The key that `turn` gets for the same conversation.
-        """
+        """Compact at the next turn with this key, whatever the trigger says; a summary gives most room to ``focus``."""
         self._asked[key] = focus
 
     async def forget(self, messages: Iterable[Any], scope: str = "") -> int:

@@ -113,11 +113,9 @@ class CompactionPlugin(_BasePlugin):
         }
 
     def compact_next(self, tool_context: Any, focus: str = "") -> None:
-        """Compact before the next call of the agent that runs this tool, whatever the strategy's trigger says.
+        """Compact before the next call of the agent that runs a tool, with the context that ADK passes to the tool.
 
-        Args:
-            tool_context: The context that ADK passes to a tool.
-            focus: A topic that a summary should give most room to, if any.
+        Whatever the trigger says; a summary gives most room to ``focus``.
         """
         self.conversations.compact_next(focus, _call_of(tool_context))
 

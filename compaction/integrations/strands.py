@@ -53,11 +53,7 @@ class CompactionConversationManager(_ConversationManager):
         self._saved: dict[str, Any] | None = None
 
     def compact_next(self, focus: str = "") -> None:
-        """Compact before the next model call, whatever the strategy's trigger says.
-
-        Args:
-            focus: A topic that a summary should give most room to, if any.
-        """
+        """Compact before the next request, whatever the trigger says; a summary gives most room to ``focus``."""
         self.conversations.compact_next(focus)
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:

@@ -110,12 +110,7 @@ class CompactionProvider(_ContextProvider):
             state["last_stored"] = None if turn is None else turn.report()
 
     def compact_next(self, session: Any, focus: str = "") -> None:
-        """Compact before the next request of a session, whatever the strategy's trigger says; for a host's ``/compact``.
-
-        Args:
-            session: The session, whose state stores the request.
-            focus: A topic that a summary should give most room to.
-        """
+        """Compact before the next request of a session, which stores this; a summary gives most room to ``focus``."""
         session.state.setdefault(self.source_id, {})[_FOCUS] = focus
 
     # ---------------------------------------------------------------- inside a run

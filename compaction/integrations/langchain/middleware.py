@@ -42,12 +42,7 @@ class _Middleware(_AgentMiddleware):
         return [conversation_tool()] if self._compact_tool else []
 
     def compact_next(self, thread_id: str, focus: str = "") -> None:
-        """Compact before the next model call of a thread, whatever the trigger says; for a host's ``/compact``.
-
-        Args:
-            thread_id: The thread in the agent's configuration; it needs no checkpointer.
-            focus: A topic that a summary should give most room to.
-        """
+        """Compact before the next call in a thread, with or without a checkpointer; a summary gives most room to ``focus``."""
         self.conversations.compact_next(focus, thread_id)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:

@@ -68,11 +68,7 @@ class CompactingSession(_SessionABC):
         return self._filter.skipped
 
     def compact_next(self, focus: str = "") -> None:
-        """Compact before the next request, whatever the strategy's trigger says.
-
-        Args:
-            focus: A topic that a summary should give most room to, if any.
-        """
+        """Compact before the next request, whatever the trigger says; a summary gives most room to ``focus``."""
         self.conversations.compact_next(focus)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:

@@ -43,11 +43,9 @@ class CompactionProcessor(_Capability):
         self._turn: FrameworkTurn | None = None
 
     def compact_next(self, conversation_id: str, focus: str = "") -> None:
-        """Compact before the next request of a conversation, whatever the strategy's trigger says.
+        """Compact before the next request of a conversation; a summary gives most room to ``focus``.
 
-        Args:
-            conversation_id: The framework's name for it: ``ctx.conversation_id`` in a tool.
-            focus: A topic that a summary should give most room to, if any.
+        In a tool, the conversation is ``ctx.conversation_id``.
         """
         self.conversations.compact_next(focus, conversation_id)
 
