@@ -89,9 +89,6 @@ class CompactionPlugin(_BasePlugin):
         strategy: The strategy; its trigger decides when it runs.
         name: The plugin's name.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Unpack[CommonOptions]) -> None:
@@ -124,7 +121,7 @@ class CompactionPlugin(_BasePlugin):
         if llm_request.previous_interaction_id:
             return
         call = _call_of(callback_context)
-        turn = await self.conversations.turn(
+        self._under_way[call] = turn = await self.conversations.turn(
             llm_request.contents,
             id=f"{call.session}/{call.agent}",
             saved=callback_context.state.get(call.state_key),
@@ -133,7 +130,6 @@ class CompactionPlugin(_BasePlugin):
             key=call,
             usages=_usages(callback_context.get_invocation_context(), llm_request.contents),
         )
-        self._under_way[call] = turn
         if len(self._under_way) > _UNDER_WAY:
             self._under_way.popitem(last=False)
         self._send(turn, callback_context, llm_request)
@@ -141,16 +137,14 @@ class CompactionPlugin(_BasePlugin):
     def _send(self, turn: FrameworkTurn, context: Any, request: Any) -> None:
         request.contents = turn.view
         name = _call_of(context).state_key
-        state = turn.state(context.state.get(name))
-        if state is not None:
+        if (state := turn.state(context.state.get(name))) is not None:
             context.state[name] = state
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         """Record the usage that a response reports; for a stream, that of its last response."""
-        if not llm_response.partial and llm_response.usage_metadata is not None:
-            turn = self._under_way.pop(_call_of(callback_context), None)
-            if turn is not None:
-                turn.record_usage(llm_response.usage_metadata)
+        usage = None if llm_response.partial else llm_response.usage_metadata
+        if usage is not None and (turn := self._under_way.pop(_call_of(callback_context), None)) is not None:
+            turn.record_usage(usage)
 
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> Any:
         """Compact a request that was too long further, and return its response; ``None`` for other errors.

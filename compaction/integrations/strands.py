@@ -40,9 +40,6 @@ class CompactionConversationManager(_ConversationManager):
     Args:
         strategy: The strategy; its trigger decides when it runs.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
@@ -68,12 +65,13 @@ class CompactionConversationManager(_ConversationManager):
         turn = await self._turn(context)
 
         async def open_stream(view: list[Any]) -> AsyncIterator[Any]:
-            self._save(turn)
+            self._saved = turn.state(self._saved) or self._saved
             return call(context.replace(messages=view))
 
         async with contextlib.aclosing(turn.stream(open_stream, as_length_error=_as_length_error)) as events:
             async for event in events:
-                _record(turn, event)
+                if isinstance(event, import_framework("strands.middleware").ModelStopReason):
+                    turn.record_usage(_usage(event["stop"][2]))
                 yield event
 
     async def _turn(self, context: Any) -> FrameworkTurn:
@@ -87,10 +85,6 @@ class CompactionConversationManager(_ConversationManager):
             overhead_tokens=self.conversations.count(context.system_prompt, context.tool_specs),
             usages=[_kept_usage(message) for message in messages],
         )
-
-    def _save(self, turn: FrameworkTurn) -> None:
-        state = turn.state(self._saved)
-        self._saved = self._saved if state is None else state
 
     def get_state(self) -> dict[str, Any]:
         """Return what a session manager saves: edits and fingerprints, without messages."""
@@ -108,11 +102,6 @@ class CompactionConversationManager(_ConversationManager):
         """Raise the error: the middleware has already compacted the request and sent it once more."""
         if e is not None:
             raise e
-
-
-def _record(turn: FrameworkTurn, event: Any) -> None:
-    if isinstance(event, import_framework("strands.middleware").ModelStopReason):
-        turn.record_usage(_usage(event["stop"][2]))
 
 
 def _has_pin(message: Mapping[str, Any]) -> bool:

@@ -29,9 +29,6 @@ class CompactingModel(_Model):
 
     Args:
         model: The application's model.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, model: Any) -> None:
@@ -78,9 +75,6 @@ class CompactingModels(_ModelProvider):
 
     Args:
         provider: The application's provider; the framework's own by default.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, provider: Any = None) -> None:

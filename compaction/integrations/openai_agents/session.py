@@ -45,8 +45,7 @@ class CompactingSession(_SessionABC):
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Raises:
-        ConfigurationError: If the framework is missing or too old, an option is out of range, or a service keeps or compacts
-            the items of the session.
+        ConfigurationError: If a service keeps or compacts the items of the session.
     """
 
     def __init__(
@@ -114,16 +113,12 @@ class CompactionFilter:
 
     Attributes:
         skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         OPENAI_AGENTS.check()
-        self.conversations = FrameworkConversations(
-            IntegrationOptions(strategy=strategy, **options), openai_responses, store=store
-        )
+        given = IntegrationOptions(strategy=strategy, **options)
+        self.conversations = FrameworkConversations(given, openai_responses, store=store)
         self.belongs_to: str | None = None  # the session whose only conversation it compacts
         self.skipped: str | None = None
 

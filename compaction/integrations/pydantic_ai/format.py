@@ -29,10 +29,8 @@ _QUIET: Final = frozenset({"cache-point"})
 
 @attrs.frozen
 class _Place:
-    """The place of a part: the part of the message, and the element of its content."""
-
-    part: int
-    element: int | None = None
+    part: int  # its number in the message
+    element: int | None = None  # its number in the part's content
 
 
 class PydanticAI(MessageAdapter):
@@ -146,10 +144,9 @@ def _read(part: Any, place: int) -> list[Part]:
         return [ToolResultPart(part.tool_call_id, *_return_value(part.content, place), raw=here)]
     if kind == "retry-feedback":
         return [OtherPart(part.model_response(), raw=here)]
-    if kind == "retry-prompt" and part.tool_name is None:
-        return [TextPart(part.model_response(), raw=here)]
     if kind == "retry-prompt":
-        return [ToolResultPart(part.tool_call_id, part.model_response(), raw=here)]
+        words, of_a_call = part.model_response(), part.tool_name is not None
+        return [ToolResultPart(part.tool_call_id, words, raw=here) if of_a_call else TextPart(words, raw=here)]
     return [OtherPart(_shown(part), raw=here)]
 
 

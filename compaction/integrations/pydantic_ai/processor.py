@@ -32,9 +32,6 @@ class CompactionProcessor(_Capability):
         strategy: The strategy; its trigger decides when it runs.
         store: Where to save the conversations, if anywhere; without it a new process decides again.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
@@ -52,8 +49,6 @@ class CompactionProcessor(_Capability):
     async def __call__(self, messages: list[Any]) -> list[Any]:
         """Return the compacted history, for ``ProcessHistory``."""
         return (await self.conversations.turn(messages)).view
-
-    # ---------------------------------------------------------------- hooks of the framework
 
     async def for_run(self, ctx: Any) -> Self:
         """Return a copy for a run, which shares the conversations."""
