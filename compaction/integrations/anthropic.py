@@ -74,7 +74,13 @@ class RequestCompaction(_Middleware):
         body = _body(request)
         if body is None:
             return await call_next(request)
-        turn = await self.conversations.turn(body["messages"], sync=sync, **self._about(body))
+        overhead = self.conversations.count(body.get("system"), body.get("tools"))
+        asked = dict(_asked.get())
+        focus = asked.pop(id(self), None)
+        _asked.set(asked)
+        turn = await self.conversations.turn(
+            body["messages"], model=body.get("model"), overhead_tokens=overhead, focus=focus, sync=sync
+        )
         response = await call_next(_with(request, body, turn.view))
         http = getattr(response, "http_response", None)  # another middleware may answer with something else
         if http is not None and not http.is_success:
@@ -89,13 +95,6 @@ class RequestCompaction(_Middleware):
         else:
             turn.record_usage(_usage(response))
         return response
-
-    def _about(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        overhead = self.conversations.count(body.get("system"), body.get("tools"))
-        asked = dict(_asked.get())
-        focus = asked.pop(id(self), None)
-        _asked.set(asked)
-        return {"model": body.get("model"), "overhead_tokens": overhead, "focus": focus}
 
 
 def _body(request: Any) -> Mapping[str, Any] | None:

@@ -125,9 +125,8 @@ class SummarizationNode(_Runnable):
             if "counter" in options:
                 raise ConfigurationError("SummarizationNode: pass counter= or token_counter=, not both")
             options["counter"] = _MessageListCounter(token_counter)
-        self.options = IntegrationOptions(strategy=strategy, **options)
         self._model = model_name(model)
-        self.conversations = FrameworkConversations(self.options, langchain)
+        self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), langchain)
 
     def invoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Return the update for this state; for strategies that await nothing."""
@@ -185,11 +184,9 @@ class SummarizationNode(_Runnable):
         return await self.conversations.turn(self._messages(state), id=id, saved=saved, model=self._model, sync=sync)
 
     def _messages(self, state: Mapping[str, Any]) -> list[Any]:
-        messages = _at(state, self.keys.messages)
-        if messages is None:
-            raise ConfigurationError(
-                f"SummarizationNode: the state has no {self.keys.messages!r}; name the key with keys=StateKeys(messages=...)"
-            )
+        key = self.keys.messages
+        if (messages := _at(state, key)) is None:
+            raise ConfigurationError(f"SummarizationNode: the state has no {key!r}; pass keys=StateKeys(messages=...)")
         return list(messages)
 
     def _saved(self, state: Mapping[str, Any]) -> Any:
@@ -239,13 +236,11 @@ def _log(turn: FrameworkTurn) -> None:
     for failed in result.failures:
         from ..summarizers import redact  # its patterns take long to compile
 
-        _logger.warning(
-            "summarization_failed", extra={"error": redact(str(failed.error)), "error_type": type(failed.error).__name__}
-        )
+        about = {"error": redact(str(failed.error)), "error_type": type(failed.error).__name__}
+        _logger.warning("summarization_failed", extra=about)
     if not result.edits:
         return
-    summary = _summary_text(turn)
-    if summary:
+    if summary := _summary_text(turn):
         replaced = result.before.messages - result.after.messages + 1
         _logger.info("conversation_summarized", extra={"input_messages": replaced, "summary_length": len(summary)})
     before, after = result.before.tokens, result.after.tokens

@@ -57,14 +57,14 @@ class _Middleware(_AgentMiddleware):
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any: ...
 
     # Both return arguments of `FrameworkConversations.turn`; `RewritingMiddleware` keeps the second ones in the agent's state.
-
     def _turn_options(self, messages: Sequence[Any]) -> dict[str, Any]:
         id = conversation_id()
         return {"id": id, "key": id, "focus": focus_of_call(messages) if self._compact_tool else None}
 
     def _request_options(self, request: Any) -> dict[str, Any]:
+        schema = import_framework("langchain_core.utils.function_calling").convert_to_openai_tool
         system = [] if request.system_message is None else [request.system_message]
-        overhead = self.conversations.count_tools(request.tools, _schema) + self.conversations.count_messages(system)
+        overhead = self.conversations.count_tools(request.tools, schema) + self.conversations.count_messages(system)
         is_asked = self.conversations.options.window == "auto"
         return {"model": model_name(request.model) if is_asked else None, "overhead_tokens": overhead}
 
@@ -155,7 +155,3 @@ def _with_state(answer: Any, state: dict[str, Any] | None) -> Any:
         update = {**((answer.command and answer.command.update) or {}), **update}
     command = import_framework("langgraph.types").Command(update=update)
     return wire.ExtendedModelResponse(model_response=response, command=command)
-
-
-def _schema(tool: Any) -> Any:
-    return import_framework("langchain_core.utils.function_calling").convert_to_openai_tool(tool)
