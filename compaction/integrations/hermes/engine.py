@@ -333,6 +333,9 @@ class CompactionEngine:
             self._conversation = session_id
             self.on_session_reset()
 
+    def on_session_end(self, session_id: str, messages: list[Any]) -> None:
+        """Do nothing: messages are stored as soon as they leave the conversation."""
+
     def update_model(  # noqa: PLR0917 - the host's contract
         self, model: str, context_length: int, base_url: str = "", api_key: str = "", provider: str = "", api_mode: str = ""
     ) -> None:
