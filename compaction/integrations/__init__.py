@@ -1,4 +1,4 @@
-"""Integrations with agent frameworks, one folder each; the framework is needed only where its integration is used.
+"""Integrations with agent frameworks, one module or folder each; the framework is needed only where its integration is used.
 
     from compaction.integrations.agent_framework import CompactionProvider
     from compaction.integrations.anthropic import RequestCompaction
@@ -10,7 +10,8 @@
     from compaction.integrations.pydantic_ai import CompactionProcessor
     from compaction.integrations.strands import CompactionConversationManager
 
-Importing this folder loads no framework. ``docs/hooks.md`` compares the hooks of each framework, and
+Importing this folder loads no framework; creating an instance raises `compaction.errors.ConfigurationError` if the framework is
+missing or too old, or an option is out of range. ``docs/hooks.md`` compares the hooks of each framework, and
 ``docs/integration-options.md`` explains the options that all of them take, and deletion on request.
 """
 

@@ -16,15 +16,15 @@ import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar
 
 import attrs
 
-from ..errors import BudgetUnsatisfiable, ConfigurationError, StateError, SyncDriverError
+from ..errors import ConfigurationError, StateError, SyncDriverError
 from ..formats import MessageFormat, fields_of, same
 from ..index import MessageIndex, Metrics
 from ..result import CompactionResult
-from ..session import CompactionSession
+from ..session import CompactionSession, SessionPool
 from ..stores import SessionStore
 from ..strategies import Failed
 from ..tokens import LengthRefusal, MessageMeter, Usage
@@ -39,21 +39,13 @@ _T = TypeVar("_T")
 
 @attrs.define(eq=False)
 class FrameworkTurn:
-    """One request of a framework. Holds state: the view and the result, which `overflowed` replaces.
+    """One request of a framework. Holds state: the view and the result, which `overflowed` replaces."""
 
-    Args:
-        view: The messages to send.
-        result: The result of the last run.
-        session: The session; ``None`` if the list could not be followed and is sent unchanged.
-        options: The integration's options.
-        was_refused: Whether the provider found the first view too long, so that this is a shorter one.
-    """
-
-    view: list[Any]
-    result: CompactionResult
-    session: CompactionSession | None
+    view: list[Any]  # the messages to send
+    result: CompactionResult  # of the last run
+    session: CompactionSession | None  # ``None`` if the list could not be followed and is sent unchanged
     options: IntegrationOptions
-    was_refused: bool = False
+    was_refused: bool = False  # whether the provider found the first view too long, so that this is a shorter one
 
     @property
     def index(self) -> MessageIndex | None:
@@ -67,11 +59,7 @@ class FrameworkTurn:
             self.session.record_usage(reported, view=self.view)
 
     async def send(self, call: Callable[[list[Any]], Awaitable[_T]], *, sync: bool = False) -> _T:
-        """Call the model with the view, and once more with a shorter one if the provider found the request too long.
-
-        Args:
-            call: Sends a list of messages.
-            sync: Whether nothing may be awaited, as for `FrameworkConversations.turn`.
+        """Send the view with ``call``, and once more with a shorter one if the provider found the request too long.
 
         Raises:
             Exception: The model's error, if it is not a length error or the second request failed.
@@ -90,14 +78,11 @@ class FrameworkTurn:
         *,
         as_length_error: Callable[[Exception], Exception] = lambda error: error,
     ) -> AsyncGenerator[_T]:
-        """Yield the events of a streamed reply; a request that was too long is repeated only if nothing was yielded before.
+        """Yield the events of the stream that ``call`` returns, as `send`; nothing is repeated after the first event.
 
         Args:
             call: Sends a list of messages, and returns the stream.
             as_length_error: Returns an error in words that `LengthRefusal` reads, for a framework with words of its own.
-
-        Raises:
-            Exception: As for `send`.
         """
         while True:
             events: AsyncIterable[_T] | None = None
@@ -124,10 +109,7 @@ class FrameworkTurn:
         """
         if self.session is None or self.was_refused or LengthRefusal.read(error) is None:
             return None
-        try:
-            self.view = self.session.overflowed_sync(error) if sync else await self.session.overflowed(error)
-        except BudgetUnsatisfiable as failed:
-            raise failed from error
+        self.view = await self.session.overflowed(error, sync=sync)
         self.was_refused, self.result = True, self.session.last_result or self.result
         if self.options.on_result is not None:
             self.options.on_result(self.result)
@@ -136,16 +118,12 @@ class FrameworkTurn:
     def state(self, saved: object = None, *, always: bool = False) -> dict[str, Any] | None:
         """Return JSON-ready data for the framework to save, without messages; ``None`` if the saved data is up to date.
 
-        Args:
-            saved: The framework's data, compared by its ``"revision"``.
-            always: Whether to return data also before the first decision.
+        Before the first decision there is nothing to save, unless something is saved or data is wanted ``always``.
         """
         if self.session is None or not (saved or always or self.session.has_decided):
             return None
-        revision = self.session.revision
-        if isinstance(saved, Mapping) and cast("Mapping[str, Any]", saved).get("revision") == revision:
-            return None
-        return {**self.session.to_dict(), "last": self.report()}
+        is_up_to_date = (fields_of(saved) or {}).get("revision") == self.session.revision
+        return None if is_up_to_date else {**self.session.to_dict(), "last": self.report()}
 
     def report(self) -> dict[str, Any]:
         """Return a report of the run as JSON-ready data."""
@@ -162,12 +140,7 @@ class FrameworkTurn:
 class FrameworkConversations:
     """The conversations of one integration, which has them as its attribute ``conversations``.
 
-    Holds state: a pool of sessions, and the requests of `compact_next`.
-
-    Args:
-        options: The integration's options.
-        format: The framework's message format.
-        store: Where to save the sessions, if anywhere.
+    Holds state: a pool of sessions, saved in the store if there is one, and the requests of `compact_next`.
 
     Attributes:
         last: The last turn of any conversation, for a program that has one; ``None`` before the first, and after a deletion.
@@ -176,7 +149,8 @@ class FrameworkConversations:
     def __init__(self, options: IntegrationOptions, format: MessageFormat, *, store: SessionStore | None = None) -> None:
         self.options = options
         self._format, self._store = format, store
-        self._pool = options.pool(format, store=store)
+        of_sessions = attrs.asdict(options, recurse=False, filter=attrs.filters.exclude("on_failure", "on_result", "window"))
+        self._pool = SessionPool(format=format, store=store, window=options.window_of(None), **of_sessions)
         self._meter = MessageMeter(options.counter)
         self._tools: tuple[Sequence[object], int] = ((), 0)
         self._asked: dict[object, str] = {}
@@ -204,26 +178,14 @@ class FrameworkConversations:
         return tokens
 
     def compact_next(self, focus: str = "", key: object = None) -> None:
-        """Compact at the next turn, whatever the strategy's trigger says.
-
-        Args:
-            focus: A topic that a summary should give most room to.
-            key: The key that `turn` gets for the same conversation.
-        """
+        """Compact at the next turn with this key, whatever the trigger says; a summary gives most room to ``focus``."""
         self._asked[key] = focus
 
     async def forget(self, messages: Iterable[Any], scope: str = "") -> int:
-        """Remove messages from every conversation, and from what was made of them; see `SessionPool.forget`.
+        """Remove messages from every conversation and from what was made of them; return their number.
 
-        Call it before the framework deletes them. A state that the framework saves is replaced at the conversation's next
-        turn; delete it as well if there may be none in this process.
-
-        Args:
-            messages: The messages, as the framework has them.
-            scope: As for `turn`.
-
-        Returns:
-            The number of messages removed.
+        See `SessionPool.forget`. Call it before the framework deletes them. A state that the framework saves is replaced at the
+        conversation's next turn; delete it as well if there may be none in this process.
         """
         self.last = None
         return await self._pool.forget(messages, scope)
@@ -234,11 +196,7 @@ class FrameworkConversations:
         return self._pool.forget_sync(messages, scope)
 
     async def delete(self, id: str | None, scope: str = "") -> int:
-        """Delete a conversation and everything that was stored about it; see `SessionPool.delete`.
-
-        Args:
-            id: The framework's name for the conversation, as for `turn`; ``None`` for every conversation of the scope.
-            scope: As for `turn`.
+        """Delete a conversation, or all of the scope, and everything stored about it; see `SessionPool.delete`.
 
         Returns:
             The number of conversations deleted; a forked conversation counts as several.

@@ -114,17 +114,11 @@ def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:
 
 @attrs.frozen
 class _ChatMessage:
-    """A chat message that a client would make of a message, or of one result in it.
+    """A chat message that a client would make of a message, or of one result in it."""
 
-    Args:
-        place: The place of the message.
-        fields: The chat message.
-        parts: The calls in it, or the result that it is.
-    """
-
-    place: int
+    place: int  # of the message
     fields: dict[str, Any]
-    parts: Sequence[Part]
+    parts: Sequence[Part]  # the calls in it, or the result that it is
 
     def part_at(self, path: Sequence[str | int]) -> Part:
         """Return the part that the path of a problem leads to: a call by the number in the path, else the result."""

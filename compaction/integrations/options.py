@@ -9,12 +9,10 @@ from typing import Any, Literal, TypeAlias, TypedDict
 import attrs
 
 from ..checks import count, one_of
-from ..formats import MessageFormat
 from ..messages import Message
 from ..models import input_limit
 from ..result import CompactionResult, Observer
-from ..session import BackgroundTasks, OnEvent, SessionPool
-from ..stores import SessionStore
+from ..session import BackgroundTasks, OnEvent
 from ..strategies import Strategy, as_strategy
 from ..tokens import TokenCounter
 from ..triggers import TriggerLike
@@ -106,25 +104,3 @@ class IntegrationOptions:
         if self.window == "auto":
             return None if model is None else input_limit(model)
         return self.window
-
-    def pool(self, format: MessageFormat, *, store: SessionStore | None = None) -> SessionPool:
-        """Return a pool of sessions with these options.
-
-        Args:
-            format: The framework's message format.
-            store: Where to save the sessions, if anywhere.
-        """
-        return SessionPool(
-            self.strategy,
-            store=store,
-            counter=self.counter,
-            format=format,
-            window=self.window_of(None),
-            overhead_tokens=self.overhead_tokens,
-            pin=self.pin,
-            clock=self.clock,
-            on_step=self.on_step,
-            on_event=self.on_event,
-            ahead=self.ahead,
-            tasks=self.tasks,
-        )

@@ -14,13 +14,7 @@ from ..installation import install_line
 
 @attrs.frozen
 class Requirement:
-    """A framework's distribution and the oldest release that works.
-
-    Args:
-        distribution: The name it is installed under.
-        extra: The extra of this package that installs it.
-        minimum: The oldest release that the integrations are tested with.
-    """
+    """A framework's distribution, the extra of this package that installs it, and the oldest release that works."""
 
     distribution: str
     extra: str

@@ -544,7 +544,8 @@ class CompactionSession:
             self._reporter.tell(Overflowed(session=self.id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
         if self.index.tokens > window:
-            raise BudgetUnsatisfiable(self.index.tokens, (f"a window of {window:,} tokens",), space_report(self.index))
+            reasons, largest = (f"a window of {window:,} tokens",), space_report(self.index)
+            raise BudgetUnsatisfiable(self.index.tokens, reasons, largest) from error
         return result.messages
 
     async def _run(self, begin: Callable[[], Strategy], *, sync: bool) -> CompactionResult:

@@ -444,7 +444,8 @@ async def test_ours_in_a_list_of_theirs() -> None:
     assert await ours(messages) is False
     assert same(messages, before) == [True] * 9
     assert await as_framework_strategy(NEVER, counter="chars/4")(notes(2)) is False
-    assert (copy.deepcopy(ours).options, ours.__name__) == (ours.options, "Summarization")
+    options = ours.conversations.options
+    assert (copy.deepcopy(ours).conversations.options, ours.__name__) == (options, "Summarization")
     named, answered = as_framework_strategy(NEVER, agent_name="Shop"), [Message("assistant", ["5"])]
     assert (await named(answered), answered[0].author_name) == (False, "Shop")
     cut = as_framework_strategy(SHORTEN, counter="chars/4")

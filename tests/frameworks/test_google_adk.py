@@ -220,7 +220,7 @@ def used(tokens: int | None) -> Any:
 
 async def test_calls_that_were_cancelled_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of calls that wait for their usage is bounded, and the oldest is forgotten first."""
-    monkeypatch.setattr("compaction.integrations.google_adk.plugin._UNDER_WAY", 2)
+    monkeypatch.setattr("compaction.integrations.google_adk._UNDER_WAY", 2)
     plugin, contents = watching(), [content(note) for note in NOTES]
     model = ScriptedModel(replies=["ok"] * 3, requests=[], streamed=[])
     calls = [Call(invocation=str(number), model=model) for number in range(3)]

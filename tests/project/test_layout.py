@@ -36,11 +36,16 @@ FLOORS = (
 PLACES = {unit: place for place, unit in enumerate(unit for floor in FLOORS for unit in floor)}
 FRONT_DOOR = {"__init__", "__main__"}  # may import every module that they export
 
-# The modules whose ``__all__`` is public; each framework's folder of `compaction.integrations` is public too.
+# The modules whose ``__all__`` is public; that of each framework's module or folder in `compaction.integrations` is public too.
 PUBLIC_MODULES = (
     *("", "strategies", "triggers", "presets", "models", "summarizers", "stores", "session", "formats", "testing"),
     *("batch", "replay", "integrations"),
 )
+SHARED_BY_FRAMEWORKS = {"__init__", "conversation", "message_adapter", "options", "requirements"}
+FRAMEWORKS = [
+    *(path for path in sorted(PACKAGE.glob("integrations/*.py")) if path.stem not in SHARED_BY_FRAMEWORKS),
+    *sorted(PACKAGE.glob("integrations/*/__init__.py")),
+]
 PUBLIC_NAMES = 237
 """The number of public names. Changing it is a decision: each public name must be kept from then on."""
 
@@ -48,7 +53,11 @@ PUBLIC_NAMES = 237
 OF_EVERY_FORMAT = {"repair", "validate", "join_problem", "message_problems"}
 
 LAZY = [path for path in MODULES if path.name == "__init__.py" and "export_lazily(" in path.read_text(encoding="utf-8")]
-EXPORTING = [path for path in MODULES if path.name == "__init__.py" or (path.parent == PACKAGE and path.name != "__main__.py")]
+EXPORTING = [
+    path
+    for path in MODULES
+    if path.name == "__init__.py" or path in FRAMEWORKS or (path.parent == PACKAGE and path.name != "__main__.py")
+]
 
 module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 lazy_package = pytest.mark.parametrize("path", LAZY, ids=lambda path: path.relative_to(PACKAGE).as_posix())
@@ -184,7 +193,7 @@ def circles_of(graph: dict[Path, set[Path]]) -> list[set[Path]]:
 def test_folders_are_imported_through_their_init(path: Path) -> None:
     """No file imports a private file of another folder, except of the folders that contain it."""
     others = [(line, target) for line, target in imports(path) if target.parent not in path.parents]
-    private = [f"line {line}: {named(target)}" for line, target in others if target.name != "__init__.py"]
+    private = [f"line {line}: {named(target)}" for line, target in others if target not in EXPORTING]
     assert private == [], f"{named(path)} imports another folder's private file: import the name from the folder instead"
 
 
@@ -221,9 +230,8 @@ def test_the_front_stays_small() -> None:
 
 def public_names() -> dict[str, list[tuple[str, object]]]:
     """Return each public name with the modules that export it and the exported objects."""
-    frameworks = [f"integrations.{path.parent.name}" for path in sorted(PACKAGE.glob("integrations/*/__init__.py"))]
     found: dict[str, list[tuple[str, object]]] = {}
-    for name in (*PUBLIC_MODULES, *frameworks):
+    for name in (*PUBLIC_MODULES, *(".".join(dotted(path)) for path in FRAMEWORKS)):
         loaded = importlib.import_module(f"compaction.{name}".rstrip("."))
         for each in loaded.__all__:
             found.setdefault(each, []).append((loaded.__name__, getattr(loaded, each)))
@@ -302,7 +310,7 @@ def test_all_names_what_a_module_exports(path: Path) -> None:
 
 
 def test_only_folders_and_the_front_have_all() -> None:
-    """Only folders and front modules have ``__all__``; a module inside a folder does not need it."""
+    """Only folders, front modules and frameworks have ``__all__``; another module inside a folder does not need it."""
     exporting = [path for path in MODULES if hasattr(load(path), "__all__")]
     assert exporting == EXPORTING
 

@@ -65,7 +65,7 @@ def test_one_history_of_runs() -> None:
     """One module counts runs that failed or did not help, and says how long a strategy pauses."""
     assert definitions("is_paused") == {"index/pauses.py", "strategies/base.py"}
     assert places("record_success") - {"batch/rate_limits.py"} == {"index/pauses.py", "strategies/base.py"}
-    assert places("UselessRuns") == {"index/pauses.py", "session/session.py", "integrations/hermes/progress.py"}
+    assert places("UselessRuns") == {"index/pauses.py", "session/session.py", "integrations/hermes/pressure.py"}
 
 
 def test_one_module_of_cache_breakpoints_and_one_reader_of_members() -> None:
@@ -75,7 +75,7 @@ def test_one_module_of_cache_breakpoints_and_one_reader_of_members() -> None:
 
 TWINS_WITH_LOGIC = {
     ("integrations/hermes/engine.py", "compress_async"),  # `compress` drives it, and has no logic of its own
-    ("integrations/anthropic/request_compaction.py", "_observed_async"),  # a stream can be read by no driver
+    ("integrations/anthropic.py", "_observed_async"),  # a stream can be read by no driver
 }
 
 

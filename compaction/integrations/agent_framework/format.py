@@ -61,13 +61,9 @@ class AgentFramework(MessageAdapter):
         return raw.role, [content.to_dict() for content in raw.contents]
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
-        raw = copy.copy(message.raw)
-        raw.contents = [
-            _content(part, message.parts) for part in parts if not (isinstance(part, OtherPart) and part.raw is None)
-        ]
-        raw.additional_properties = without_annotations(message.raw.additional_properties)
-        raw.raw_representation = None
-        return self.read(raw)
+        contents = [_content(part, message.parts) for part in parts if not (isinstance(part, OtherPart) and part.raw is None)]
+        properties = without_annotations(message.raw.additional_properties)
+        return self.read(altered(message.raw, contents=contents, additional_properties=properties, raw_representation=None))
 
     def new(self, role: str, text: str) -> Message:
         return self.read(import_framework("agent_framework").Message(role, [text]))
@@ -83,6 +79,14 @@ class AgentFramework(MessageAdapter):
 
 
 agent_framework = AgentFramework()
+
+
+def altered(thing: Any, **fields: Any) -> Any:
+    """Return a copy of a message or a content with other fields."""
+    made = copy.copy(thing)
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made
 
 
 def without_annotations(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,9 +142,8 @@ def _call(content: Any) -> Part:
         arguments = {"actions": content.actions}
     elif content.type == "code_interpreter_tool_call":
         arguments = {"inputs": [_words(each) for each in content.inputs or ()]}
-    return ToolCallPart(
-        content.call_id, content.name or content.tool_name or content.type, arguments_text(arguments), raw=content
-    )
+    name = content.name or content.tool_name or content.type
+    return ToolCallPart(content.call_id, name, arguments_text(arguments), raw=content)
 
 
 def _approval(content: Any) -> ToolCallPart | ToolResultPart:
@@ -203,11 +206,7 @@ def _changed_result(part: ToolResultPart) -> Any:
 
 def _altered(content: Any, **fields: Any) -> Any:
     """Return a copy with other fields; it keeps additional properties and annotations, but not the provider's own object."""
-    altered = copy.copy(content)
-    for name, value in fields.items():
-        setattr(altered, name, value)
-    altered.raw_representation = None
-    return altered
+    return altered(content, raw_representation=None, **fields)
 
 
 def _new_text(text: str) -> Any:

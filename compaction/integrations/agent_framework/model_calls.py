@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from ...tokens import Usage
 from ..conversation import FrameworkTurn
 from ..requirements import import_framework
+from .format import altered
 
 
 def source_of(message: Any) -> str | None:
@@ -21,28 +21,17 @@ def with_author(message: Any, author: str) -> Any:
     """Return a message with the author that the framework adds after the run; a later change would break the prompt cache."""
     if message.author_name is not None or message.role not in ("assistant", "tool"):
         return message
-    named = copy.copy(message)
-    named.author_name = author
-    return named
+    return altered(message, author_name=author)
 
 
 class RunView:
-    """The messages of one run. Holds state: the messages of the last model call, split into the conversation's and others.
-
-    Args:
-        history: The history provider's ``source_id``.
-        author: The author that the framework adds to an agent's messages after the run.
-
-    Attributes:
-        messages: The conversation.
-        others: The other messages, each with the number of the conversation's messages before it.
-    """
+    """The messages of one run. Holds state: the messages of the last model call, split into the conversation's and others."""
 
     def __init__(self, history: str, author: str) -> None:
-        self.messages: list[Any] = []
-        self.others: list[tuple[int, Any]] = []
-        self._history = history
-        self._author = author
+        self.messages: list[Any] = []  # of the conversation
+        self.others: list[tuple[int, Any]] = []  # each with the number of the conversation's messages before it
+        self._history = history  # the history provider's ``source_id``
+        self._author = author  # which the framework adds to an agent's messages after the run
         self._seen: list[Any] = []  # the whole list of the last call; compared by ``==``, because the framework copies it
 
     def follow(self, messages: list[Any]) -> None:
@@ -61,11 +50,7 @@ class RunView:
                 self.others.append((len(self.messages), message))
 
     def use(self, followed: Sequence[Any]) -> None:
-        """Use the equal messages of an index from now on, so that it recognizes them by identity at the next call.
-
-        Args:
-            followed: All messages of the index; ignored if their number differs.
-        """
+        """Use all messages of an index from now on, so that it recognizes them by identity; ignored if their number differs."""
         if len(followed) == len(self.messages):
             self.messages = list(followed)
 
@@ -109,13 +94,10 @@ async def send(
 
     Args:
         context: The framework's context of the middleware.
-        call_next: Sends the request.
+        call_next: Sends the context's messages.
         turn: What to send.
         request: Returns the whole request, given the view.
         save: Called when the turn may have changed.
-
-    Raises:
-        Exception: The client's error, unless it is the first length error.
     """
 
     async def call(view: list[Any]) -> Any:
@@ -124,16 +106,16 @@ async def send(
         await call_next()
         return context.result
 
-    def record(response: Any) -> None:
+    def recorded(response: Any) -> Any:
         turn.record_usage(_usage(getattr(response, "usage_details", None) or {}))
         save(turn)
+        return response
 
-    result = await turn.send(call)
+    stream, sent = await turn.send(call), turn.view
     response_stream: Any = import_framework("agent_framework").ResponseStream
-    if not isinstance(result, response_stream):
-        record(result)
+    if not isinstance(stream, response_stream):
+        recorded(stream)
         return
-    stream, sent = result, turn.view
 
     async def streamed(view: list[Any]) -> Any:
         nonlocal stream
@@ -142,9 +124,7 @@ async def send(
         return stream
 
     async def finished(updates: object) -> Any:
-        response = await stream.get_final_response()
-        record(response)
-        return response
+        return recorded(await stream.get_final_response())
 
     context.result = response_stream(turn.stream(streamed), finalizer=finished)
 

@@ -8,7 +8,7 @@ run to run, so that the prompt grows only at its end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import Any, Final, Unpack, cast
 
 from ...errors import ConfigurationError
 from ...strategies import Pipeline, StrategyLike
@@ -19,15 +19,7 @@ from .format import agent_framework
 from .model_calls import RunView, send
 from .strategies import as_framework_strategy, is_excluded
 
-if TYPE_CHECKING:
-
-    class _ContextProvider:
-        def __init__(self, source_id: str) -> None:
-            self.source_id = source_id
-
-else:
-    _ContextProvider = framework_class("agent_framework", "ContextProvider")
-
+_ContextProvider: Any = framework_class("agent_framework", "ContextProvider")
 _SAVED: Final = "conversation"
 _FOCUS: Final = "focus"
 _PER_CALL: Final = (
@@ -55,9 +47,6 @@ class CompactionProvider(_ContextProvider):
             repeated.
         compact_tool: Whether the model gets a tool ``compact_conversation(focus)``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     after_run_once_per_turn = True
@@ -74,7 +63,7 @@ class CompactionProvider(_ContextProvider):
         **options: Unpack[CommonOptions],
     ) -> None:
         AGENT_FRAMEWORK.check()
-        super().__init__(source_id)
+        _ContextProvider.__init__(self, source_id)
         self.history_source_id = history_source_id
         self.before_strategy, self.after_strategy = before_strategy, after_strategy
         self._in_loop = in_loop
@@ -95,7 +84,9 @@ class CompactionProvider(_ContextProvider):
             return
         if self._compact_tool:
             context.extend_tools(self.source_id, [_tool(state)])
-        if self._in_loop and _takes_middleware(agent):
+        # all of the framework's clients run middleware, except the raw ones
+        runs_middleware = isinstance(getattr(agent, "client", None), import_framework("agent_framework").ChatMiddlewareLayer)
+        if self._in_loop and runs_middleware:
             author = getattr(agent, "name", None) or "UnnamedAgent"  # the framework's name for it
             run_view = RunView(self.history_source_id, author)
             context.extend_middleware(self.source_id, self._middleware(run_view, session, state))
@@ -118,15 +109,8 @@ class CompactionProvider(_ContextProvider):
             state["last_stored"] = None if turn is None else turn.report()
 
     def compact_next(self, session: Any, focus: str = "") -> None:
-        """Compact before the next request of a session, whatever the strategy's trigger says; for a host's ``/compact``.
-
-        Args:
-            session: The session, whose state stores the request.
-            focus: A topic that a summary should give most room to.
-        """
+        """Compact before the next request of a session, which stores this; a summary gives most room to ``focus``."""
         session.state.setdefault(self.source_id, {})[_FOCUS] = focus
-
-    # ---------------------------------------------------------------- inside a run
 
     def _middleware(self, run_view: RunView, session: Any, state: dict[str, Any]) -> Any:
         async def compacting(context: Any, call_next: Any) -> None:
@@ -150,19 +134,11 @@ class CompactionProvider(_ContextProvider):
     async def _turn(
         self, messages: list[Any], session: Any, state: dict[str, Any], model: str | None, overhead_tokens: int
     ) -> FrameworkTurn:
-        turn = await self.conversations.turn(
-            messages,
-            id=session.session_id,
-            saved=state.get(_SAVED),
-            model=model,
-            overhead_tokens=overhead_tokens,
-            focus=state.get(_FOCUS),
-        )
+        about: dict[str, Any] = {"id": session.session_id, "saved": state.get(_SAVED), "focus": state.get(_FOCUS)}
+        turn = await self.conversations.turn(messages, model=model, overhead_tokens=overhead_tokens, **about)
         state.pop(_FOCUS, None)
         _save(turn, state)
         return turn
-
-    # ---------------------------------------------------------------- sessions
 
     def _claim(self, context: Any, state: dict[str, Any]) -> None:
         """Check that no other provider compacts this history, and that this state belongs to no other one."""
@@ -199,11 +175,6 @@ def _save(turn: FrameworkTurn, state: dict[str, Any]) -> None:
         state[_SAVED].update(turn.session.provider_reports)
     if saved is not None or turn.result.failures:
         state["last"] = turn.report()
-
-
-def _takes_middleware(agent: Any) -> bool:
-    """Return whether the agent's client runs chat middleware; all of the framework's clients do, except the raw ones."""
-    return isinstance(getattr(agent, "client", None), import_framework("agent_framework").ChatMiddlewareLayer)
 
 
 def _model(options: Mapping[str, Any], has_client: Any) -> str | None:

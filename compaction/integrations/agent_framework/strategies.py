@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, Unpack
 
 import attrs
@@ -17,7 +16,7 @@ from ...triggers import never
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import import_framework
-from .format import agent_framework, without_annotations
+from .format import agent_framework, altered, without_annotations
 from .model_calls import with_author
 
 _Theirs: TypeAlias = Callable[[list[Any]], Awaitable[bool]]
@@ -38,27 +37,18 @@ class FrameworkStrategy:
     ``skip_excluded`` expect them, and inserts the messages that the view adds. Messages that are flagged already are not read,
     and those of providers other than a history's are sent unchanged. Holds state: a pool of the sessions used last, so that
     edits are kept from call to call and from run to run.
-
-    Args:
-        options: The integration's options.
-        agent_name: As for `as_framework_strategy`.
     """
 
     def __init__(self, options: IntegrationOptions, agent_name: str | None = None) -> None:
-        self.options = options
         self._agent_name = agent_name
         self.conversations = FrameworkConversations(options, agent_framework)
 
-    def __reduce__(self) -> tuple[type[FrameworkStrategy], tuple[IntegrationOptions, str | None]]:
-        """Copy and pickle the configuration: a copy starts without conversations."""
-        return FrameworkStrategy, (self.options, self._agent_name)
-
     def __repr__(self) -> str:
-        return f"as_framework_strategy({self.options.strategy!r})"
+        return f"as_framework_strategy({self.conversations.options.strategy!r})"
 
     @property
     def __name__(self) -> str:  # the framework logs it
-        return self.options.strategy.name
+        return self.conversations.options.strategy.name
 
     async def __call__(self, messages: list[Any]) -> bool:
         if self._agent_name is not None:
@@ -81,24 +71,22 @@ class FrameworkStrategy:
 
 
 def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]) -> list[Any]:
-    """Return the framework's list with a view: copies flagged where a message left, and copies of the messages it adds.
+    """Return the framework's list with a view of some of its messages, the source.
 
-    Args:
-        messages: The framework's list.
-        source: The messages of it that were compacted.
-        view: The messages to send in their place.
+    It has flagged copies of the messages that left, and copies of those that the view adds. The originals are not flagged,
+    because they may be stored without the summary that stands for them.
     """
     shown = as_given(view, (), source, source, _is_same)
     in_source = set(map(id, source))
     gone = in_source - set(map(id, shown))
 
     def kept_or_flagged(message: Any) -> Any:
-        return _flagged(message) if id(message) in gone else message
+        return _with(message, **{_EXCLUDED: True, "_exclude_reason": "compacted"}) if id(message) in gone else message
 
     written, rest = list[Any](), iter(messages)
     for shown_message in shown:
         if id(shown_message) not in in_source:
-            written.append(_annotated(shown_message, without_annotations(shown_message.additional_properties)))
+            written.append(_unannotated(shown_message))
             continue
         for message in rest:  # up to the message that the view shows next
             written.append(kept_or_flagged(message))
@@ -107,15 +95,12 @@ def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]
     return [*written, *map(kept_or_flagged, rest)]
 
 
-def _flagged(message: Any) -> Any:
-    """Return a copy flagged as left: the original may be stored without the summary that stands for it."""
-    return _annotated(message, {**message.additional_properties, _EXCLUDED: True, "_exclude_reason": "compacted"})
+def _with(message: Any, **properties: Any) -> Any:
+    return altered(message, additional_properties={**message.additional_properties, **properties})
 
 
-def _annotated(message: Any, properties: Mapping[str, Any]) -> Any:
-    made = copy.copy(message)
-    made.additional_properties = dict(properties)
-    return made
+def _unannotated(message: Any, **fields: Any) -> Any:
+    return altered(message, additional_properties=without_annotations(message.additional_properties), **fields)
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -181,7 +166,10 @@ class _FromFramework(Strategy):
 
     def __call__(self, index: MessageIndex) -> Steps:
         yield StepBegan(self, "the framework's strategy decides itself")
-        copies = [(group, [_copied(message.raw) for message in group.messages]) for group in index.included_groups]
+        copies = [
+            (group, [_unannotated(each.raw, contents=list(each.raw.contents)) for each in group.messages])
+            for group in index.included_groups
+        ]
         request = _Awaited(self.theirs, [each for _, group in copies for each in group])
         yield from self._edits(index, copies, (yield request))
         yield StepEnded(self, never, True)
@@ -218,12 +206,6 @@ def from_framework_strategy(theirs: _Theirs) -> Strategy:
             f"from_framework_strategy: a strategy of the framework is an async callable of a list (got {theirs!r})"
         )
     return _FromFramework(theirs)
-
-
-def _copied(raw: Any) -> Any:
-    made = _annotated(raw, without_annotations(raw.additional_properties))
-    made.contents = list(raw.contents)
-    return made
 
 
 def _links_to(copies: Sequence[Any], summary_id: str | None) -> bool:

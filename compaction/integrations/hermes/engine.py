@@ -23,8 +23,7 @@ from ...strategies import Lossless, Offload, Pipeline, Strategy, StrategyLike, T
 from ...summarizers import SummarizerLike
 from ...tokens import TokenCounter
 from ...triggers import tokens_exceed
-from .pressure import pressure_notice
-from .progress import Progress
+from .pressure import Progress, pressure_notice
 from .prompt_caching import apply_cache_control, should_cache
 from .settings import EngineSettings, MainModel
 
@@ -152,8 +151,6 @@ class CompactionEngine:
         """The store of messages that leave the conversation, if there is one."""
         return next(iter(_stores_in(self._strategy())), None)
 
-    # ---------------------------------------------------------------- what compacts
-
     def _strategy(self) -> Strategy:
         """Return the strategy for the current model and conversation."""
         given = self._given
@@ -171,8 +168,6 @@ class CompactionEngine:
     def _preset(self) -> Pipeline:
         summarizer = self._summarizer or self.settings.summarizer(self._main)
         return self.settings.preset(self.context_length, summarizer, self.threshold_percent)
-
-    # ---------------------------------------------------------------- when
 
     def update_from_response(self, usage: Mapping[str, Any]) -> None:
         """Record the tokens that a provider reported; a missing figure counts as 0.
@@ -220,8 +215,6 @@ class CompactionEngine:
     def has_content_to_compress(self, messages: list[Any]) -> bool:
         """Return whether there are more messages than the protected ones, if the default pipeline runs."""
         return self._given is not None or len(messages) > self.protect_first_n + self.protect_last_n
-
-    # ---------------------------------------------------------------- compacting
 
     def compress(
         self, messages: list[Any], current_tokens: int | None = None, focus_topic: str | None = None, force: bool = False
@@ -313,10 +306,11 @@ class CompactionEngine:
         session relates usage to its last view, so the tokens added since that view are subtracted.
         """
         included, last = self.session.index.included.tokens, self.session.last_result
-        if self._reports.unrecorded_tokens:
-            tokens = self._reports.unrecorded_tokens + self._since_last_request()
-            self._reports.unrecorded_tokens, self._reports.has_recorded = 0, True
-        elif current_tokens is not None and current_tokens > included and not self._reports.has_recorded:
+        reports = self._reports
+        if reports.unrecorded_tokens:
+            tokens = reports.unrecorded_tokens + self._since_last_request()
+            reports.unrecorded_tokens, reports.has_recorded = 0, True
+        elif current_tokens is not None and current_tokens > included and not reports.has_recorded:
             tokens = current_tokens
         else:
             return
@@ -330,8 +324,6 @@ class CompactionEngine:
             if group.kind in (GroupKind.ASSISTANT, GroupKind.TOOL_CALL):
                 return tokens
         return 0
-
-    # ---------------------------------------------------------------- sessions and models
 
     def on_session_start(self, session_id: str, **about: Any) -> None:
         """Start a conversation, or continue it under another name (``boundary_reason="compression"``) with its store."""
@@ -362,8 +354,6 @@ class CompactionEngine:
             raise
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self._forget_reports()
-
-    # ---------------------------------------------------------------- requests, tools and status
 
     def with_breakpoints(self, messages: Sequence[Any]) -> list[Any]:
         """Return a request with prompt-cache breakpoints (`apply_cache_control`), if the main model and its provider use them.
@@ -410,9 +400,6 @@ def _reported(usage: Mapping[str, Any], name: str) -> int:
     if not is_count(value):
         raise InputError(f"usage {name}={value!r}: pass a mapping with the tokens a provider reported, whole numbers >= 0")
     return value
-
-
-# ---------------------------------------------------------------- stores in a strategy
 
 
 def _lossless_compressor(preset: Pipeline, store: Store) -> Pipeline:

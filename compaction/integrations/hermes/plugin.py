@@ -30,7 +30,7 @@ from .settings import EngineSettings
 PLUGIN: Final = "compaction"
 """The name of the plugin and of its engine in ``config.yaml``."""
 
-KNOWN_VERSIONS: Final = "0.19"
+_TESTED: Final = "0.19"
 """The versions of Hermes Agent that the plugin is tested with."""
 
 _INIT: Final = '''"""The context engine of compaction-toolkit; the package itself holds it."""
@@ -80,17 +80,13 @@ def register(ctx: Any) -> None:
     ctx.register_context_engine(make(EngineSettings.from_config(config)))
 
 
-# ---------------------------------------------------------------- the plugin's folder
-
-
 def hermes_home() -> Path:
     """Return Hermes' folder: ``HERMES_HOME``, or ``~/.hermes``."""
     return Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
 
 
-def _plugin_folder(path: Path | None = None) -> Path:
-    """Return the plugin's folder: below ``path``, or below the plugins of `hermes_home`."""
-    return (hermes_home() / "plugins" if path is None else path) / PLUGIN
+def _plugin_folder(plugins: Path | None) -> Path:
+    return (hermes_home() / "plugins" if plugins is None else plugins) / PLUGIN
 
 
 def install_plugin(path: Path | None = None) -> Path:
@@ -160,10 +156,9 @@ def hermes_status(path: Path | None = None) -> tuple[bool, list[str]]:
     enabled = needs_none or (isinstance(listed, list) and PLUGIN in listed)
     active = hermes is not None and (installed or entry_point) and enabled and engine == PLUGIN
     here = hermes or "not in this environment; install compaction-toolkit where hermes-agent is"
-    if hermes is not None and not f"{hermes}.".startswith(f"{KNOWN_VERSIONS}."):
-        here += f" (tested with {KNOWN_VERSIONS})"
-    unread = "config.yaml cannot be read"
-    to_enable = unread if config is None else f"no; add {PLUGIN} to plugins.enabled in config.yaml"
+    if hermes is not None and not f"{hermes}.".startswith(f"{_TESTED}."):
+        here += f" (tested with {_TESTED})"
+    to_enable = f"no; add {PLUGIN} to plugins.enabled in config.yaml" if config is not None else "config.yaml cannot be read"
     return active, [
         f"Hermes Agent: {here}",
         f"plugin folder: {folder}{'' if installed else ' is not there; compaction hermes install'}",

@@ -70,20 +70,16 @@ def apply_cache_control(
         raise ConfigurationError(f"apply_cache_control: {found.name} has no such breakpoints; use openai-chat or anthropic")
     native = native and found is openai_chat
     mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": "1h"}
-    copies: list[Mapping[str, Any]] = [_unmarked(message, place) for place, message in enumerate(messages)]
+    for place, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise InvalidMessage(f"messages[{place}]", "a message is a mapping", "pass the messages of a request")
+    copies = [cast("Mapping[str, Any]", without_breakpoints(message)) for message in messages]
     chosen = [0] if copies and copies[0].get("role") == "system" else []
     others = [place for place, each in enumerate(copies) if each.get("role") != "system" and _takes_mark(each, native)]
     chosen += others[-(MOST_BREAKPOINTS - len(chosen)) :]
     for place in chosen:
         copies[place] = with_breakpoint(copies[place], mark, whole=_is_marked_whole(copies[place], native))
     return copies
-
-
-def _unmarked(message: object, place: int) -> Mapping[str, Any]:
-    """Return the message without breakpoints; the message itself if it has none."""
-    if not isinstance(message, Mapping):
-        raise InvalidMessage(f"messages[{place}]", "a message is a mapping", "pass the messages of a request")
-    return cast("Mapping[str, Any]", without_breakpoints(message))
 
 
 def _takes_mark(message: Mapping[str, Any], native: bool) -> bool:

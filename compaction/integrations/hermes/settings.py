@@ -19,7 +19,6 @@ from ...strategies import Pipeline, Strategy
 from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike, as_summarizer
 from .prompt_caching import CacheTTL
 
-_FIVE_MINUTES: Final[CacheTTL] = "5m"
 _AUTO: Final = "auto"
 _OURS: Final = (_AUTO, "main", "openrouter")  # the providers whose server is known here; Hermes knows all others
 _OPENROUTER: Final = "https://openrouter.ai/api/v1"
@@ -48,15 +47,10 @@ _WORDS: Final[dict[type, str]] = {bool: "true or false", int: "a whole number", 
 
 @attrs.frozen
 class HermesProviderModel:
-    """A model of a provider that Hermes knows, such as ``nous`` or ``anthropic``, called with Hermes' own client and keys.
+    """A model of a provider that Hermes knows, such as ``nous`` or ``anthropic``, called with Hermes' own client and keys."""
 
-    Args:
-        provider: The provider, as Hermes' ``config.yaml`` names it.
-        model: The model; ``None`` for the provider's default.
-    """
-
-    provider: str
-    model: str | None = None
+    provider: str  # as Hermes' ``config.yaml`` names it
+    model: str | None = None  # ``None`` for the provider's default
 
     def generate(self, prompt: str) -> str:
         """Return the model's answer.
@@ -125,7 +119,7 @@ class EngineSettings:
     summary_provider: str = _AUTO
     summary_base_url: str | None = None
     summary_key_env: str | None = None
-    cache_ttl: CacheTTL = attrs.field(default=_FIVE_MINUTES, validator=one_of(*get_args(CacheTTL)))
+    cache_ttl: CacheTTL = attrs.field(default="5m", validator=one_of(*get_args(CacheTTL)))
     pipeline: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
     store: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
 

@@ -45,9 +45,7 @@ _REASONING_EXTRA: Final = "reasoning_content"
 
 @attrs.frozen
 class _Extra:
-    """The place of a part in ``additional_kwargs``."""
-
-    name: str
+    """The ``raw`` of a part that stands in ``additional_kwargs``."""
 
 
 class LangChain(MessageAdapter):
@@ -143,7 +141,7 @@ def _data(fields: Mapping[str, Any]) -> str:
 
 def _extra_parts(raw: Any) -> list[Part]:
     thought = getattr(raw, "additional_kwargs", {}).get(_REASONING_EXTRA)
-    return [ReasoningPart(thought, raw=_Extra(_REASONING_EXTRA))] if isinstance(thought, str) and thought else []
+    return [ReasoningPart(thought, raw=_Extra())] if isinstance(thought, str) and thought else []
 
 
 def _calls(raw: Any) -> list[Part]:

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Annotated, Any, Final, NotRequired, Unpack
 
 from ...session import unawaited_calls
 from ...strategies import StrategyLike
 from ...tokens import LengthRefusal
 from ..conversation import FrameworkConversations, as_async
 from ..options import CommonOptions, IntegrationOptions
-from ..requirements import LANGCHAIN, import_framework
+from ..requirements import LANGCHAIN, framework_class, import_framework
 from .format import langchain
 from .graph_run import conversation_id, conversation_tool, focus_of_call, model_name, rewritten
 
-if TYPE_CHECKING:
-    _State: Any = object
-
-    class _AgentMiddleware:
-        tools: Sequence[Any]
-
-else:
-    try:
-        from typing import Annotated, NotRequired
-
-        from langchain.agents.middleware import AgentMiddleware as _AgentMiddleware
-        from langchain.agents.middleware import AgentState
-        from langchain.agents.middleware.types import PrivateStateAttr
-
-        class _State(AgentState):
-            compaction: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-
-    except ImportError:
-        _AgentMiddleware = _State = object  # the module can be imported without the framework; creating a middleware raises
-
+_AgentMiddleware: Any = framework_class("langchain.agents.middleware", "AgentMiddleware")
+_AgentState: Any = framework_class("langchain.agents.middleware", "AgentState")
+_private: Any = framework_class("langchain.agents.middleware.types", "PrivateStateAttr")
 _KEY: Final = "compaction"
+
+
+class _State(_AgentState):
+    compaction: NotRequired[Annotated[dict[str, Any], _private]]  # type: ignore[valid-type]  # the base is a TypedDict
 
 
 class _Middleware(_AgentMiddleware):
@@ -45,24 +32,17 @@ class _Middleware(_AgentMiddleware):
 
     def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Unpack[CommonOptions]) -> None:
         LANGCHAIN.check()
-        super().__init__()
+        _AgentMiddleware.__init__(self)
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), langchain)
-        self.tools = [conversation_tool()] if compact_tool else []
+        self._compact_tool = compact_tool
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "tools": bool(self.tools)}  # LangChain's tools cannot be pickled
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.tools = [conversation_tool()] if state["tools"] else []
+    @property
+    def tools(self) -> list[Any]:  # made when asked for, because LangChain's tools cannot be pickled
+        """The tools that the model gets."""
+        return [conversation_tool()] if self._compact_tool else []
 
     def compact_next(self, thread_id: str, focus: str = "") -> None:
-        """Compact before the next model call of a thread, whatever the trigger says; for a host's ``/compact``.
-
-        Args:
-            thread_id: The thread in the agent's configuration; it needs no checkpointer.
-            focus: A topic that a summary should give most room to.
-        """
+        """Compact before the next call in a thread, with or without a checkpointer; a summary gives most room to ``focus``."""
         self.conversations.compact_next(focus, thread_id)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -77,14 +57,14 @@ class _Middleware(_AgentMiddleware):
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any: ...
 
     # Both return arguments of `FrameworkConversations.turn`; `RewritingMiddleware` keeps the second ones in the agent's state.
-
     def _turn_options(self, messages: Sequence[Any]) -> dict[str, Any]:
         id = conversation_id()
-        return {"id": id, "key": id, "focus": focus_of_call(messages) if self.tools else None}
+        return {"id": id, "key": id, "focus": focus_of_call(messages) if self._compact_tool else None}
 
     def _request_options(self, request: Any) -> dict[str, Any]:
+        schema = import_framework("langchain_core.utils.function_calling").convert_to_openai_tool
         system = [] if request.system_message is None else [request.system_message]
-        overhead = self.conversations.count_tools(request.tools, _schema) + self.conversations.count_messages(system)
+        overhead = self.conversations.count_tools(request.tools, schema) + self.conversations.count_messages(system)
         is_asked = self.conversations.options.window == "auto"
         return {"model": model_name(request.model) if is_asked else None, "overhead_tokens": overhead}
 
@@ -102,9 +82,6 @@ class CompactionMiddleware(_Middleware):
         strategy: The strategy; its trigger decides when it runs.
         compact_tool: Whether the model can call ``compact_conversation(focus="")``, which compacts before its next answer.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
-
-    Raises:
-        ConfigurationError: If LangChain is missing or too old, or an option is out of range.
     """
 
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
@@ -128,9 +105,6 @@ class RewritingMiddleware(_Middleware):
         strategy: The strategy; its trigger decides when it runs.
         compact_tool: Whether the model can call ``compact_conversation(focus="")``, which compacts before its next answer.
         options: As for `IntegrationOptions`.
-
-    Raises:
-        ConfigurationError: If LangChain is missing or too old, or an option is out of range.
     """
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -181,7 +155,3 @@ def _with_state(answer: Any, state: dict[str, Any] | None) -> Any:
         update = {**((answer.command and answer.command.update) or {}), **update}
     command = import_framework("langgraph.types").Command(update=update)
     return wire.ExtendedModelResponse(model_response=response, command=command)
-
-
-def _schema(tool: Any) -> Any:
-    return import_framework("langchain_core.utils.function_calling").convert_to_openai_tool(tool)

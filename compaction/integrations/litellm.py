@@ -1,9 +1,11 @@
-"""LiteLLM proxy: a callback that compacts requests before they are routed, and further if the provider finds one too long.
+"""LiteLLM proxy: a callback that compacts the conversations of all clients before they reach a model.
 
-The proxy calls ``async_pre_call_hook`` with each request. A hook cannot repeat a request, but the proxy's router can: after a
-length error it tries the model's ``context_window_fallbacks``. The callback therefore makes each request's own model its first
-fallback. When the first attempt fails, the deployment's failure hook compacts further. When the router tries again, the
-deployment's pre-call hook replaces the messages with the shorter ones.
+    compaction = ProxyCompaction(presets.context_window(200_000))     # in the file that ``callbacks:`` of the config names
+
+``docs/frameworks/litellm.md`` has the whole configuration. The proxy calls ``async_pre_call_hook`` with each request. A hook
+cannot repeat a request, but the proxy's router can: after a length error it tries the model's ``context_window_fallbacks``. The
+callback therefore makes each request's own model its first fallback. When the first attempt fails, the deployment's failure
+hook compacts further. When the router tries again, the deployment's pre-call hook replaces the messages with the shorter ones.
 """
 
 from __future__ import annotations
@@ -11,23 +13,20 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 import attrs
 
-from ...formats import ANTHROPIC_API, CHAT_API, RESPONSES_API, ModelAPI, StreamedUsage, fields_of, items_of
-from ...stores import SessionStore
-from ...strategies import StrategyLike
-from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import CommonOptions, IntegrationOptions
-from ..requirements import LITELLM, framework_class, import_framework
+from ..formats import ANTHROPIC_API, CHAT_API, RESPONSES_API, ModelAPI, StreamedUsage, fields_of, items_of
+from ..stores import SessionStore
+from ..strategies import StrategyLike
+from .conversation import FrameworkConversations, FrameworkTurn
+from .options import CommonOptions, IntegrationOptions
+from .requirements import LITELLM, framework_class, import_framework
 
-if TYPE_CHECKING:
-    _CustomLogger = object
-else:
-    _CustomLogger = framework_class("litellm.integrations.custom_logger", "CustomLogger")
+__all__ = ["ProxyCompaction", "conversation_scope"]
 
-
+_CustomLogger: Any = framework_class("litellm.integrations.custom_logger", "CustomLogger")
 _APIS: Final[Mapping[str, ModelAPI]] = {
     "completion": CHAT_API,
     "acompletion": CHAT_API,
@@ -65,14 +64,11 @@ class ProxyCompaction(_CustomLogger):
         strategy: The strategy; its trigger decides when it runs. Its summarizer must not use this proxy with the same callback.
         store: Where to save the edits, if anywhere; a restarted proxy finds them by the messages.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If LiteLLM is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         LITELLM.check()
-        super().__init__()
+        _CustomLogger.__init__(self)
         given = IntegrationOptions(strategy=strategy, **options)
         formats = [api.format for api in (CHAT_API, ANTHROPIC_API, RESPONSES_API)]
         self.conversations = {each.name: FrameworkConversations(given, each, store=store) for each in formats}

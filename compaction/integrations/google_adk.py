@@ -1,7 +1,10 @@
-"""A plugin for Google ADK, whose callbacks also work for a single agent, and ADK's contents as a wire format.
+"""Google ADK: a plugin for an app, whose callbacks an agent takes too, and the contents it compacts as a wire format.
 
-ADK builds the contents of each request from the events of its session. The plugin compacts them on their way to the model, so
-the session stays whole. It also records the usage that the provider reports, and repeats a request that was too long.
+    app = App(name="shop", root_agent=agent, plugins=[CompactionPlugin(presets.context_window(32_000))])
+
+A whole program is ``examples/google_adk_shopping.py``. ADK builds the contents of each request from the events of its session.
+The plugin compacts them on their way to the model, so the session stays whole. It also records the usage that the provider
+reports, and repeats a request that was too long.
 
 The format is Gemini's, applied to the ``google-genai`` package's Content objects. Unchanged parts stay the same objects, and
 every edit produces a Content, because ADK and its plugins read attributes.
@@ -12,16 +15,21 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 import attrs
 
-from ...formats import Gemini, Repair
-from ...messages import Message, Part
-from ...strategies import StrategyLike
-from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import CommonOptions, IntegrationOptions
-from ..requirements import GOOGLE_ADK, framework_class, import_framework
+from ..formats import Gemini, Repair
+from ..messages import Message, Part
+from ..strategies import StrategyLike
+from .conversation import FrameworkConversations, FrameworkTurn
+from .options import CommonOptions, IntegrationOptions
+from .requirements import GOOGLE_ADK, framework_class, import_framework
+
+__all__ = ["AdkContents", "CompactionPlugin", "adk_contents"]
+
+_BasePlugin: Any = framework_class("google.adk.plugins.base_plugin", "BasePlugin")
+_UNDER_WAY: Final = 256  # the most calls remembered until their usage is reported; a cancelled call stays behind
 
 
 class AdkContents(Gemini):
@@ -67,18 +75,6 @@ def _content(raw: Any) -> Any:
     return import_framework("google.genai.types").Content.model_validate(raw)
 
 
-if TYPE_CHECKING:
-
-    class _BasePlugin:
-        def __init__(self, name: str) -> None: ...
-
-else:
-    _BasePlugin = framework_class("google.adk.plugins.base_plugin", "BasePlugin")
-
-
-_UNDER_WAY: Final = 256  # the most calls remembered until their usage is reported; a cancelled call stays behind
-
-
 class CompactionPlugin(_BasePlugin):
     """A plugin that compacts the requests of each agent of an app.
 
@@ -93,14 +89,11 @@ class CompactionPlugin(_BasePlugin):
         strategy: The strategy; its trigger decides when it runs.
         name: The plugin's name.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Unpack[CommonOptions]) -> None:
         GOOGLE_ADK.check()
-        super().__init__(name)
+        _BasePlugin.__init__(self, name)
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), adk_contents)
         self._under_way: OrderedDict[_Call, FrameworkTurn] = OrderedDict()
 
@@ -117,11 +110,9 @@ class CompactionPlugin(_BasePlugin):
         }
 
     def compact_next(self, tool_context: Any, focus: str = "") -> None:
-        """Compact before the next call of the agent that runs this tool, whatever the strategy's trigger says.
+        """Compact before the next call of the agent that runs a tool, with the context that ADK passes to the tool.
 
-        Args:
-            tool_context: The context that ADK passes to a tool.
-            focus: A topic that a summary should give most room to, if any.
+        Whatever the trigger says; a summary gives most room to ``focus``.
         """
         self.conversations.compact_next(focus, _call_of(tool_context))
 
@@ -130,7 +121,7 @@ class CompactionPlugin(_BasePlugin):
         if llm_request.previous_interaction_id:
             return
         call = _call_of(callback_context)
-        turn = await self.conversations.turn(
+        self._under_way[call] = turn = await self.conversations.turn(
             llm_request.contents,
             id=f"{call.session}/{call.agent}",
             saved=callback_context.state.get(call.state_key),
@@ -139,7 +130,6 @@ class CompactionPlugin(_BasePlugin):
             key=call,
             usages=_usages(callback_context.get_invocation_context(), llm_request.contents),
         )
-        self._under_way[call] = turn
         if len(self._under_way) > _UNDER_WAY:
             self._under_way.popitem(last=False)
         self._send(turn, callback_context, llm_request)
@@ -147,16 +137,14 @@ class CompactionPlugin(_BasePlugin):
     def _send(self, turn: FrameworkTurn, context: Any, request: Any) -> None:
         request.contents = turn.view
         name = _call_of(context).state_key
-        state = turn.state(context.state.get(name))
-        if state is not None:
+        if (state := turn.state(context.state.get(name))) is not None:
             context.state[name] = state
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         """Record the usage that a response reports; for a stream, that of its last response."""
-        if not llm_response.partial and llm_response.usage_metadata is not None:
-            turn = self._under_way.pop(_call_of(callback_context), None)
-            if turn is not None:
-                turn.record_usage(llm_response.usage_metadata)
+        usage = None if llm_response.partial else llm_response.usage_metadata
+        if usage is not None and (turn := self._under_way.pop(_call_of(callback_context), None)) is not None:
+            turn.record_usage(usage)
 
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> Any:
         """Compact a request that was too long further, and return its response; ``None`` for other errors.

@@ -1,4 +1,4 @@
-"""The events of sessions as OpenTelemetry spans, span events and metrics.
+"""OpenTelemetry: the events of sessions as spans, span events and metrics.
 
     session = CompactionSession(strategy, on_event=OpenTelemetryEvents())
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ...session import (
+from ..session import (
     CacheBroken,
     Compacted,
     ContextUsed,
@@ -23,7 +23,9 @@ from ...session import (
     SaveFailed,
     StepFailed,
 )
-from ..requirements import OPENTELEMETRY, import_framework
+from .requirements import OPENTELEMETRY, import_framework
+
+__all__ = ["OpenTelemetryEvents"]
 
 _SCOPE: Final = "compaction"
 
@@ -48,9 +50,6 @@ class OpenTelemetryEvents:
     Args:
         tracer_provider: Where spans go; by default the global provider.
         meter_provider: Where metrics go; by default the global provider.
-
-    Raises:
-        ConfigurationError: If ``opentelemetry-api`` is missing or too old.
     """
 
     def __init__(self, *, tracer_provider: Any = None, meter_provider: Any = None) -> None:

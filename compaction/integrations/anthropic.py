@@ -1,7 +1,11 @@
-"""Anthropic SDK: a middleware of the client, which compacts the messages of each request before it is sent.
+"""Anthropic SDK: a client whose requests are compacted, for its tool runner and for every other call of ``messages``.
 
-The SDK calls a middleware for each attempt of each request, so the middleware sees the requests of the tool runner and of a
-plain loop, streamed or not. The runner keeps the whole conversation; only its requests are shorter.
+    client = Anthropic(middleware=[RequestCompaction(presets.context_window(200_000))])
+    runner = client.beta.messages.tool_runner(model=model, max_tokens=1_000, tools=[look_up_price], messages=messages)
+
+A whole program is ``examples/anthropic_tool_runner.py``. The SDK calls a middleware for each attempt of each request, so the
+middleware sees the requests of the tool runner and of a plain loop, streamed or not. The runner keeps the whole conversation;
+only its requests are shorter.
 
 A message thread keeps the conversation at the server, and its requests contain only new messages, which leaves nothing to
 compact. The middleware answers such a request with the error of a server that does not support threads. The tool runner, which
@@ -13,21 +17,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import Any, Final, Unpack, cast
 
-from ...formats import StreamedUsage, anthropic, fields_of, same
-from ...session import unawaited_calls
-from ...stores import SessionStore
-from ...strategies import StrategyLike
-from ..conversation import FrameworkConversations, FrameworkTurn, as_async
-from ..options import CommonOptions, IntegrationOptions
-from ..requirements import ANTHROPIC, framework_class, import_framework
+from ..formats import StreamedUsage, anthropic, fields_of, same
+from ..session import unawaited_calls
+from ..stores import SessionStore
+from ..strategies import StrategyLike
+from .conversation import FrameworkConversations, FrameworkTurn, as_async
+from .options import CommonOptions, IntegrationOptions
+from .requirements import ANTHROPIC, framework_class, import_framework
 
-if TYPE_CHECKING:
-    _Middleware = object
-else:
-    _Middleware = framework_class("anthropic", "Middleware")
+__all__ = ["RequestCompaction"]
 
+_Middleware: Any = framework_class("anthropic", "Middleware")
 _PATH: Final = "/v1/messages"
 _asked: Final[ContextVar[Mapping[int, str]]] = ContextVar("compaction_asked", default={})  # noqa: B039 (never changed)
 """The requests of `RequestCompaction.compact_next` in this task or thread, by the middleware."""
@@ -50,9 +52,6 @@ class RequestCompaction(_Middleware):
         strategy: The strategy; its trigger decides when it runs.
         store: Where to save the edits, if anywhere; a new process finds them by the messages.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If the SDK is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
@@ -60,11 +59,7 @@ class RequestCompaction(_Middleware):
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), anthropic, store=store)
 
     def compact_next(self, focus: str = "") -> None:
-        """Compact before the next request of this task or thread, whatever the trigger says; a tool may call it.
-
-        Args:
-            focus: A topic that a summary should give most room to.
-        """
+        """Compact before the next request of this task or thread; a summary gives most room to ``focus``. Tools may call it."""
         _asked.set({**_asked.get(), id(self): focus})
 
     def handle(self, request: Any, call_next: Any) -> Any:
@@ -79,7 +74,13 @@ class RequestCompaction(_Middleware):
         body = _body(request)
         if body is None:
             return await call_next(request)
-        turn = await self.conversations.turn(body["messages"], sync=sync, **self._about(body))
+        overhead = self.conversations.count(body.get("system"), body.get("tools"))
+        asked = dict(_asked.get())
+        focus = asked.pop(id(self), None)
+        _asked.set(asked)
+        turn = await self.conversations.turn(
+            body["messages"], model=body.get("model"), overhead_tokens=overhead, focus=focus, sync=sync
+        )
         response = await call_next(_with(request, body, turn.view))
         http = getattr(response, "http_response", None)  # another middleware may answer with something else
         if http is not None and not http.is_success:
@@ -94,13 +95,6 @@ class RequestCompaction(_Middleware):
         else:
             turn.record_usage(_usage(response))
         return response
-
-    def _about(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        overhead = self.conversations.count(body.get("system"), body.get("tools"))
-        asked = dict(_asked.get())
-        focus = asked.pop(id(self), None)
-        _asked.set(asked)
-        return {"model": body.get("model"), "overhead_tokens": overhead, "focus": focus}
 
 
 def _body(request: Any) -> Mapping[str, Any] | None:

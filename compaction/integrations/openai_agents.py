@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK: a session that returns a compacted history, and a filter for the model's input inside a run.
+"""OpenAI Agents SDK: a session that returns a compacted history, a filter for the model's input, and models for both.
 
     session = CompactingSession(SQLiteSession("user-1", "chats.db"), strategy, store=SessionStore("compaction.db"))
     run_config = RunConfig(call_model_input_filter=session.filter, model_provider=CompactingModels())
@@ -14,23 +14,26 @@ items. It recognizes such a conversation by results whose calls are missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import AsyncGenerator, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, Unpack
 
-from ...errors import ConfigurationError
-from ...formats import fields_of, openai_responses
-from ...formats.openai_responses import call_of, result_of
-from ...stores import SessionStore
-from ...strategies import StrategyLike
-from ..conversation import KEPT_BY_SERVICE, FrameworkConversations
-from ..options import CommonOptions, IntegrationOptions
-from ..requirements import OPENAI_AGENTS, framework_class, import_framework
-from .models import current_turn
+from ..errors import ConfigurationError
+from ..formats import fields_of, openai_responses
+from ..formats.openai_responses import call_of, result_of
+from ..stores import SessionStore
+from ..strategies import StrategyLike
+from .conversation import KEPT_BY_SERVICE, FrameworkConversations, FrameworkTurn
+from .options import CommonOptions, IntegrationOptions
+from .requirements import OPENAI_AGENTS, framework_class, import_framework
 
-if TYPE_CHECKING:
-    _SessionABC = object
-else:
-    _SessionABC = framework_class("agents.memory", "SessionABC")
+__all__ = ["CompactingModel", "CompactingModels", "CompactingSession", "CompactionFilter"]
+
+_SessionABC: Any = framework_class("agents.memory", "SessionABC")
+_Model: Any = framework_class("agents", "Model")
+_ModelProvider: Any = framework_class("agents", "ModelProvider")
+_turn: Final[ContextVar[FrameworkTurn | None]] = ContextVar("compaction_turn", default=None)
+"""The turn whose view a filter returned last in this context, for the model, whose response and errors no filter sees."""
 
 
 class CompactingSession(_SessionABC):
@@ -48,8 +51,7 @@ class CompactingSession(_SessionABC):
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Raises:
-        ConfigurationError: If the framework is missing or too old, an option is out of range, or a service keeps or compacts
-            the items of the session.
+        ConfigurationError: If a service keeps or compacts the items of the session.
     """
 
     def __init__(
@@ -71,11 +73,7 @@ class CompactingSession(_SessionABC):
         return self._filter.skipped
 
     def compact_next(self, focus: str = "") -> None:
-        """Compact before the next request, whatever the strategy's trigger says.
-
-        Args:
-            focus: A topic that a summary should give most room to, if any.
-        """
+        """Compact before the next request, whatever the trigger says; a summary gives most room to ``focus``."""
         self.conversations.compact_next(focus)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
@@ -121,16 +119,12 @@ class CompactionFilter:
 
     Attributes:
         skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         OPENAI_AGENTS.check()
-        self.conversations = FrameworkConversations(
-            IntegrationOptions(strategy=strategy, **options), openai_responses, store=store
-        )
+        given = IntegrationOptions(strategy=strategy, **options)
+        self.conversations = FrameworkConversations(given, openai_responses, store=store)
         self.belongs_to: str | None = None  # the session whose only conversation it compacts
         self.skipped: str | None = None
 
@@ -143,8 +137,76 @@ class CompactionFilter:
         overhead = self.conversations.count(given.instructions, _tools(agent))
         model = _model_name(agent)
         turn = await self.conversations.turn(given.input, id=self.belongs_to, overhead_tokens=overhead, model=model)
-        current_turn.set(turn)
+        _turn.set(turn)
         return import_framework("agents.run_config").ModelInputData(input=turn.view, instructions=given.instructions)
+
+
+class CompactingModel(_Model):
+    """A wrapper for a model: it reports usage to the filter's turn, and sends a request that was too long once more.
+
+    Requests that no filter of this package prepared pass unchanged. Other methods and fields are those of the model.
+
+    Args:
+        model: The application's model.
+    """
+
+    def __init__(self, model: Any) -> None:
+        OPENAI_AGENTS.check()
+        self._model = model
+        for name in ("get_retry_advice", "close", "_cleanup_on_run_end"):  # the base class has these too
+            setattr(self, name, getattr(model, name))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_model":  # while it is copied or unpickled
+            raise AttributeError(name)
+        return getattr(self._model, name)
+
+    async def get_response(self, system_instructions: str | None, input: Any, *arguments: Any, **options: Any) -> Any:
+        """Return the model's response."""
+
+        async def call(items: Any) -> Any:
+            return await self._model.get_response(system_instructions, items, *arguments, **options)
+
+        turn = _turn_of(input)
+        if turn is None:
+            return await call(input)
+        response = await turn.send(call)
+        turn.record_usage(response.usage)
+        return response
+
+    async def stream_response(
+        self, system_instructions: str | None, input: Any, *arguments: Any, **options: Any
+    ) -> AsyncGenerator[Any]:
+        """Yield the events of the model's response; a request is repeated only if nothing was yielded."""
+
+        async def call(items: Any) -> Any:
+            return self._model.stream_response(system_instructions, items, *arguments, **options)
+
+        turn = _turn_of(input)
+        async for event in await call(input) if turn is None else turn.stream(call):
+            if turn is not None and getattr(event, "type", "") == "response.completed":
+                turn.record_usage(event.response.usage)
+            yield event
+
+
+class CompactingModels(_ModelProvider):
+    """A model provider whose models are `CompactingModel`, for agents that name their model.
+
+    Args:
+        provider: The application's provider; the framework's own by default.
+    """
+
+    def __init__(self, provider: Any = None) -> None:
+        OPENAI_AGENTS.check()
+        self._provider = import_framework("agents").MultiProvider() if provider is None else provider
+
+    def get_model(self, model_name: str | None) -> Any:
+        """Return the provider's model of this name as a `CompactingModel`."""
+        return CompactingModel(self._provider.get_model(model_name))
+
+    async def aclose(self) -> None:
+        """Close the provider."""
+        await self._provider.aclose()
 
 
 def _refuse_services(session: Any) -> None:
@@ -188,3 +250,11 @@ def _model_name(agent: Any) -> str | None:
 def _tools(agent: Any) -> list[dict[str, Any]]:
     names = {"name": "name", "description": "description", "parameters": "params_json_schema"}
     return [{each: getattr(tool, name, "") for each, name in names.items()} for tool in getattr(agent, "tools", None) or ()]
+
+
+def _turn_of(input: Any) -> FrameworkTurn | None:
+    """Return the turn whose view these items are; a run without a filter may be nested in a run with one."""
+    turn = _turn.get()
+    if turn is None or not isinstance(input, list) or not input or not turn.view:
+        return None
+    return turn if input[-1] is turn.view[-1] else None

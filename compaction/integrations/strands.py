@@ -1,37 +1,31 @@
-"""A conversation manager for Strands that compacts each request on its way to the model.
+"""Strands: a conversation manager that compacts what an agent sends and leaves its messages whole.
 
-Strands' own managers rewrite ``agent.messages``. This manager adds a middleware around the model call instead. The middleware
-gets a copy of the messages and sends a compacted view, so the agent's messages stay whole. The edits are saved with the agent,
-as the manager's state in its session.
+    agent = Agent(conversation_manager=CompactionConversationManager(presets.context_window(32_000)))
+
+A whole program is ``examples/strands_shopping.py``. Strands' own managers rewrite ``agent.messages``. This manager adds a
+middleware around the model call instead. The middleware gets a copy of the messages and sends a compacted view, so the agent's
+messages stay whole. The edits are saved with the agent, as the manager's state in its session.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import attrs
 
-from ...formats import bedrock, fields_of
-from ...messages import Message
-from ...strategies import StrategyLike
-from ...tokens import LengthRefusal, Usage
-from ..conversation import FrameworkConversations, FrameworkTurn
-from ..options import CommonOptions, IntegrationOptions
-from ..requirements import STRANDS, framework_class, import_framework
+from ..formats import bedrock, fields_of
+from ..messages import Message
+from ..strategies import StrategyLike
+from ..tokens import LengthRefusal, Usage
+from .conversation import FrameworkConversations, FrameworkTurn
+from .options import CommonOptions, IntegrationOptions
+from .requirements import STRANDS, framework_class, import_framework
 
-if TYPE_CHECKING:
+__all__ = ["CompactionConversationManager"]
 
-    class _ConversationManager:
-        def register_hooks(self, registry: Any, **kwargs: Any) -> None: ...
-
-        def get_state(self) -> dict[str, Any]: ...
-
-        def restore_from_session(self, state: dict[str, Any]) -> Any: ...
-
-else:
-    _ConversationManager = framework_class("strands.agent.conversation_manager", "ConversationManager")
+_ConversationManager: Any = framework_class("strands.agent.conversation_manager", "ConversationManager")
 
 
 class CompactionConversationManager(_ConversationManager):
@@ -46,29 +40,22 @@ class CompactionConversationManager(_ConversationManager):
     Args:
         strategy: The strategy; its trigger decides when it runs.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
         STRANDS.check()
-        super().__init__()
+        _ConversationManager.__init__(self)
         given = IntegrationOptions(strategy=strategy, **options)
         self.conversations = FrameworkConversations(attrs.evolve(given, pin=_Pinned(given.pin)), bedrock)
         self._saved: dict[str, Any] | None = None
 
     def compact_next(self, focus: str = "") -> None:
-        """Compact before the next model call, whatever the strategy's trigger says.
-
-        Args:
-            focus: A topic that a summary should give most room to, if any.
-        """
+        """Compact before the next request, whatever the trigger says; a summary gives most room to ``focus``."""
         self.conversations.compact_next(focus)
 
     def register_hooks(self, registry: Any, **kwargs: Any) -> None:
         """Register the hooks of the base class, and one that adds the middleware to the agent."""
-        super().register_hooks(registry, **kwargs)
+        _ConversationManager.register_hooks(self, registry, **kwargs)
         registry.add_callback(import_framework("strands.hooks").AgentInitializedEvent, self._attach)
 
     def _attach(self, event: Any) -> None:
@@ -78,12 +65,13 @@ class CompactionConversationManager(_ConversationManager):
         turn = await self._turn(context)
 
         async def open_stream(view: list[Any]) -> AsyncIterator[Any]:
-            self._save(turn)
+            self._saved = turn.state(self._saved) or self._saved
             return call(context.replace(messages=view))
 
         async with contextlib.aclosing(turn.stream(open_stream, as_length_error=_as_length_error)) as events:
             async for event in events:
-                _record(turn, event)
+                if isinstance(event, import_framework("strands.middleware").ModelStopReason):
+                    turn.record_usage(_usage(event["stop"][2]))
                 yield event
 
     async def _turn(self, context: Any) -> FrameworkTurn:
@@ -98,17 +86,13 @@ class CompactionConversationManager(_ConversationManager):
             usages=[_kept_usage(message) for message in messages],
         )
 
-    def _save(self, turn: FrameworkTurn) -> None:
-        state = turn.state(self._saved)
-        self._saved = self._saved if state is None else state
-
     def get_state(self) -> dict[str, Any]:
         """Return what a session manager saves: edits and fingerprints, without messages."""
-        return {**super().get_state(), "compaction": self._saved}
+        return {**_ConversationManager.get_state(self), "compaction": self._saved}
 
     def restore_from_session(self, state: dict[str, Any]) -> None:
         """Restore the edits; the agent's messages are whole in its session, so none are added."""
-        super().restore_from_session(state)
+        _ConversationManager.restore_from_session(self, state)
         self._saved = state.get("compaction")
 
     def apply_management(self, agent: Any, **kwargs: Any) -> None:
@@ -118,11 +102,6 @@ class CompactionConversationManager(_ConversationManager):
         """Raise the error: the middleware has already compacted the request and sent it once more."""
         if e is not None:
             raise e
-
-
-def _record(turn: FrameworkTurn, event: Any) -> None:
-    if isinstance(event, import_framework("strands.middleware").ModelStopReason):
-        turn.record_usage(_usage(event["stop"][2]))
 
 
 def _has_pin(message: Mapping[str, Any]) -> bool:

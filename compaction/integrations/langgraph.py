@@ -1,4 +1,4 @@
-"""A summarization node for LangGraph graphs, for any state, used as a node or as ``pre_model_hook``.
+"""LangGraph: a node that summarizes a graph's messages, for any state, used as a node or as ``pre_model_hook``.
 
 The node projects or rewrites. A projection leaves the messages unchanged and puts the view for the model under another key. The
 edits are in the state, so that nothing is summarized twice and another process resumes with the same view. A rewrite replaces
@@ -11,25 +11,23 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
+from typing import Any, Final, TypeVar, Unpack, cast
 
 import attrs
 
-from ...errors import ConfigurationError
-from ...index import GroupKind
-from ...session import unawaited_calls
-from ...strategies import StrategyLike, summary_words
-from ...tokens import LengthRefusal
-from ..conversation import FrameworkConversations, FrameworkTurn, as_async
-from ..langchain import conversation_id, langchain, model_name, rewritten
-from ..options import CommonOptions, IntegrationOptions
-from ..requirements import LANGGRAPH, framework_class, import_framework
+from ..errors import ConfigurationError
+from ..index import GroupKind
+from ..session import unawaited_calls
+from ..strategies import StrategyLike, summary_words
+from ..tokens import LengthRefusal
+from .conversation import FrameworkConversations, FrameworkTurn, as_async
+from .langchain import conversation_id, langchain, model_name, rewritten
+from .options import CommonOptions, IntegrationOptions
+from .requirements import LANGGRAPH, framework_class, import_framework
 
-if TYPE_CHECKING:
-    _Runnable = object
-else:
-    _Runnable = framework_class("langchain_core.runnables", "Runnable")
+__all__ = ["StateKeys", "SummarizationNode"]
 
+_Runnable: Any = framework_class("langchain_core.runnables", "Runnable")
 _Node = TypeVar("_Node", bound=Callable[..., Any])
 
 _logger: Final = logging.getLogger("compaction.langgraph")
@@ -108,9 +106,6 @@ class SummarizationNode(_Runnable):
         token_counter: A function that counts the tokens of a list of messages, such as LangChain's
             ``count_tokens_approximately``; in place of ``counter``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
-
-    Raises:
-        ConfigurationError: If LangGraph is missing or too old, or an option is out of range.
     """
 
     def __init__(
@@ -130,9 +125,8 @@ class SummarizationNode(_Runnable):
             if "counter" in options:
                 raise ConfigurationError("SummarizationNode: pass counter= or token_counter=, not both")
             options["counter"] = _MessageListCounter(token_counter)
-        self.options = IntegrationOptions(strategy=strategy, **options)
         self._model = model_name(model)
-        self.conversations = FrameworkConversations(self.options, langchain)
+        self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), langchain)
 
     def invoke(self, input: Mapping[str, Any], config: Any = None, **kwargs: Any) -> dict[str, Any]:
         """Return the update for this state; for strategies that await nothing."""
@@ -190,11 +184,9 @@ class SummarizationNode(_Runnable):
         return await self.conversations.turn(self._messages(state), id=id, saved=saved, model=self._model, sync=sync)
 
     def _messages(self, state: Mapping[str, Any]) -> list[Any]:
-        messages = _at(state, self.keys.messages)
-        if messages is None:
-            raise ConfigurationError(
-                f"SummarizationNode: the state has no {self.keys.messages!r}; name the key with keys=StateKeys(messages=...)"
-            )
+        key = self.keys.messages
+        if (messages := _at(state, key)) is None:
+            raise ConfigurationError(f"SummarizationNode: the state has no {key!r}; pass keys=StateKeys(messages=...)")
         return list(messages)
 
     def _saved(self, state: Mapping[str, Any]) -> Any:
@@ -242,15 +234,13 @@ def _log(turn: FrameworkTurn) -> None:
     """Log the run under the event names that the graph's users know."""
     result = turn.result
     for failed in result.failures:
-        from ...summarizers import redact  # its patterns take long to compile
+        from ..summarizers import redact  # its patterns take long to compile
 
-        _logger.warning(
-            "summarization_failed", extra={"error": redact(str(failed.error)), "error_type": type(failed.error).__name__}
-        )
+        about = {"error": redact(str(failed.error)), "error_type": type(failed.error).__name__}
+        _logger.warning("summarization_failed", extra=about)
     if not result.edits:
         return
-    summary = _summary_text(turn)
-    if summary:
+    if summary := _summary_text(turn):
         replaced = result.before.messages - result.after.messages + 1
         _logger.info("conversation_summarized", extra={"input_messages": replaced, "summary_length": len(summary)})
     before, after = result.before.tokens, result.after.tokens

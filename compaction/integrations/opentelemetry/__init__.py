@@ -1,5 +1,0 @@
-"""OpenTelemetry: the events of sessions as spans and metrics."""
-
-from .telemetry import OpenTelemetryEvents
-
-__all__ = ["OpenTelemetryEvents"]
