@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from itertools import chain, starmap
 from typing import Final
 
@@ -187,7 +187,7 @@ def _placement_problem(columns: Columns, ids: Sequence[int]) -> str | None:
     return None
 
 
-def _beside(columns: Columns, id: int, gone: Set[int]) -> Iterator[int]:
+def _beside(columns: Columns, id: int, gone: set[int]) -> Iterator[int]:
     """Yield the groups that remain next to one on each side, without results of no call; -1 for a summary."""
     for step in (columns.visibility.before, columns.visibility.after):
         node: Node | None = id
