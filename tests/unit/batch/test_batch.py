@@ -99,19 +99,17 @@ def test_several_inputs_become_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_empty_files_stay_empty(kind: str, tmp_path: Path) -> None:
-    source = tmp_path / f"in.{kind}"
+    """The output of any kind can be read; its folder is made."""
+    source, outputs = tmp_path / f"in.{kind}", tmp_path / "new" / "folder"
     if kind == "parquet":
         pq.ParquetWriter(source, pa.schema({"id": pa.int32(), "messages": pa.string()})).close()  # without row groups
     else:
         store(source, kind, [])
-    assert run(source, tmp_path / "new" / "folder" / f"out.{kind}").tally.conversations == 0
-    assert kind != "parquet" or pq.read_schema(tmp_path / "new" / "folder" / "out.parquet").equals(pq.read_schema(source))
-    output = tmp_path / "new" / "folder" / f"out.{kind}"
-    assert read_rows(output, kind) == []
     for to in KINDS:
-        run(source, tmp_path / f"to.{to}")
-        assert read_rows(tmp_path / f"to.{to}", to) == []
-        assert ((tmp_path / f"to.{to}").stat().st_size > 0) is (to != "jsonl"), "an empty file of any other kind is damaged"
+        assert run(source, outputs / f"out.{to}").tally.conversations == 0
+        assert read_rows(outputs / f"out.{to}", to) == []
+        assert ((outputs / f"out.{to}").stat().st_size > 0) is (to != "jsonl"), "an empty file of any other kind is damaged"
+    assert kind != "parquet" or pq.read_schema(outputs / "out.parquet").equals(pq.read_schema(source))
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
@@ -302,17 +300,13 @@ def test_a_conversation_that_is_too_long_is_not_read(packed: bool, tmp_path: Pat
     assert (report.tally.conversations, report.tally.bad, report.tally.lines) == (3, 1, 3)
 
 
-@pytest.mark.parametrize(("kind", "end"), [("jsonl", "\n"), ("jsonl", ""), ("parquet", "")])
-def test_the_longest_conversation_that_is_read(kind: str, end: str, tmp_path: Path) -> None:
-    """It has as many bytes of text as the bound, whether or not its line has an end."""
+def test_the_longest_row_that_is_read(tmp_path: Path) -> None:
+    """It has as many bytes of text as the bound."""
     text = json.dumps(turns(1))
-    if kind == "parquet":
-        pq.write_table(pa.table({"messages": [text]}), tmp_path / "in.parquet")
-    else:
-        (tmp_path / "in.jsonl").write_text(text + end)
-    for name, bound, bad in (("a", len(text), []), ("b", len(text) - 1, ["Oversized"])):
-        report = run(tmp_path / f"in.{kind}", tmp_path / f"{name}.{kind}", max_bytes=bound)
-        assert [entry["error"] for entry in (errors_of(report) if report.errors else [])] == bad
+    pq.write_table(pa.table({"messages": [text]}), tmp_path / "in.parquet")
+    assert run(tmp_path / "in.parquet", tmp_path / "a.parquet", max_bytes=len(text)).errors is None
+    [entry] = errors_of(run(tmp_path / "in.parquet", tmp_path / "b.parquet", max_bytes=len(text) - 1))
+    assert entry["error"] == "Oversized"
 
 
 @pytest.mark.parametrize("most", [0, 3])
@@ -463,9 +457,6 @@ def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert seen[0].tally.lines < tally.lines, "a progress is not changed later"
     assert (tally.lines, tally.bytes_read, tally.seconds) == (len(CHATS), source.stat().st_size, slices)
     assert report.outputs == {str(tmp_path / "out.jsonl"): tally.bytes_written}
-    assert seen[0].seconds_left == 0.0
-    assert seen[1].seconds_left is not None
-    assert seen[1].seconds_left > 0 == seen[-1].seconds_left
 
 
 def test_what_is_counted() -> None:
@@ -481,22 +472,16 @@ def test_what_is_counted() -> None:
     assert before.messages > after.messages > 0
 
 
-def test_the_usual_workers_and_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is a worker for each processor. A slice has a million bytes of text, or eight million with a summarizer."""
+def test_a_batch_may_leave_workers_and_slices_to_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker where the processors are not known; the conversations of a summarizer wait together, in larger slices."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     asking = Summarization(FirstOf(OpenAISummarizer("m", api_key="none")))
-    for name, strategy, size in (("a", STRATEGY, 1_000_000), ("b", asking, 8_000_000)):
-        report = run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None, stop=lambda: True)
-        manifest = Path(report.manifest).read_bytes()
-        assert manifest.startswith(b'{"compaction batch":3,')
-        assert json.loads(manifest)["slice_bytes"] == size
-        assert report.workers == (1 if name == "a" else 16)
-        Path(report.manifest).write_bytes(manifest.replace(b":3,", b":4,", 1))
-        with pytest.raises(StateError, match="not a manifest of this version"):
-            run(source, tmp_path / f"{name}.jsonl", strategy=strategy, workers=None, slice_bytes=None)
-    least: dict[str, Any] = {"workers": 1, "slice_bytes": 1, "max_errors": 0}
-    assert run(source, tmp_path / "c.jsonl", **least, stop=lambda: True).outcome == "interrupted"
+    usual: dict[str, Any] = {"workers": None, "slice_bytes": None, "stop": lambda: True}
+    plain, waiting = (run(source, tmp_path / f"{each!r:.3}", strategy=each, **usual) for each in (STRATEGY, asking))
+    sizes = [json.loads(Path(report.manifest).read_bytes())["slice_bytes"] for report in (plain, waiting)]
+    assert plain.workers == 1 < waiting.workers
+    assert sizes[0] < sizes[1]
 
 
 class AwaitedList:

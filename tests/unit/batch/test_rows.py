@@ -81,7 +81,7 @@ def test_values_that_orjson_does_not_write(value: Any, text: str) -> None:
 
 
 def test_a_column_without_a_field_is_no_place_for_it() -> None:
-    """A new message with a field that the column's structs lack is an error."""
+    """A new message with a field that the column's structs lack, or of another type, is an error."""
     import pyarrow as pa
 
     type_ = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
@@ -93,6 +93,8 @@ def test_a_column_without_a_field_is_no_place_for_it() -> None:
     ]
     with pytest.raises(InputError, match="its column lacks a field of a changed message"):
         row.write(read, [{"role": "user", "content": "b", "name": "bo"}])
+    with pytest.raises(InputError, match="its column cannot store a changed message .*; store messages as JSON"):
+        row.write(read, [{"role": "user", "content": [{"type": "text"}]}])
 
 
 @given(st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"")), max_size=6), st.integers(1, 8))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from compaction import last
@@ -16,7 +15,7 @@ from compaction.errors import ConfigurationError, InputError
 from compaction.strategies import Summarization
 from compaction.triggers import messages_exceed
 from tests.support.chats import turns, user
-from tests.support.corpora import BUDGET, CHATS, STRATEGY, expected, store
+from tests.support.corpora import BUDGET, CHATS, STRATEGY, expected
 from tests.support.scripted import Awaited
 
 JOB = Job(STRATEGY, counter="chars/4", budget=BUDGET)
@@ -69,17 +68,6 @@ def test_a_bad_nested_row_is_marked(tmp_path: Path) -> None:
     marked = compact_table(table, JOB, on_error="mark")
     assert marked.column("messages").equals(table.column("messages"))
     assert marked.column("compaction_error").to_pylist() == ["its messages are null; a conversation is a list", None]
-
-
-def test_a_nested_message_that_was_changed_is_held_or_told(tmp_path: Path) -> None:
-    """A changed message keeps the fields of its struct; a field that the struct lacks is an error, not a loss."""
-    table = pq.read_table(store(tmp_path / "in.parquet", "parquet", nested=True))
-    made = compact_table(table, JOB)
-    assert made.schema == table.schema
-    assert made.column("messages").to_pylist() != table.column("messages").to_pylist()
-    narrow = pa.table({"messages": [[{"role": "user", "content": [{"type": "text", "text": "word " * 300}]}] * 9]})
-    with pytest.raises(InputError, match="store messages as JSON"):
-        compact_table(narrow, Summarization(trigger=messages_exceed(2), keep=last(messages=1)))
 
 
 def test_a_strategy_may_await() -> None:
