@@ -364,7 +364,8 @@ def test_depth_within_what_python_reads_is_kept(tmp_path: Path) -> None:
         (["compact", "CHAT", "--window", "8q"], "'--window': '8q' is not a number of tokens"),
         (["compact", "CHAT", "--budget", "8q"], "'--budget': '8q' is not a number of tokens"),
         (["compact", "CHAT", "--window", "8k", "--counter", "nobody"], "nobody"),
-        (["compact", "CHAT", "--window", "8k", "--config", "missing.toml"], "missing.toml: No such file or directory"),
+        (["compact", "MISSING", "--window", "8k", "--config", "missing.toml"], "missing.toml: No such file or directory"),
+        (["compact", "MISSING", "--config", "missing.toml", "--reserve-output", "1k"], "--reserve-output"),
         (["compact", "CHAT", "--budget", "8k", "--preset", "token_budget", "--config", "x.toml"], "--preset and --config"),
         (["config", "check", "missing.toml"], "missing.toml: No such file or directory"),
         (

@@ -326,7 +326,6 @@ def test_unknown_names_and_keys(text: str, told: list[str]) -> None:
         ({"use": "Truncation", "trigger": "tokens_exceed(*[1])"}, "without *"),
         ({"use": "Truncation", "trigger": ""}, "is not an expression"),
         ({"use": "Truncation", "trigger": "a\0b"}, "is not an expression"),
-        ({"use": "Truncation", "trigger": "~" * 100_000 + "always"}, "more than 4,096 characters"),
         ({"use": "Truncation", "keep": "kinds('user')"}, "a kind is a member of GroupKind"),
         ({"use": "ToolResult", "style": 3}, "style: 3 is a whole number; a table belongs here"),
         ({"use": "Summarization", "text": "short"}, "text: 'short' is a text; a table belongs here"),
@@ -384,23 +383,45 @@ def test_what_is_no_pipeline_file(tmp_path: Path) -> None:
             load(tmp_path / name)
 
 
+MODEL = {"use": "OpenAISummarizer", "model": "m"}
+KEY = "sk-abcdefgh12345678"
+
+
 class TestKeys:
     """API keys come from the environment only."""
 
-    def test_no_key_is_read_from_a_file(self) -> None:
-        for options in (
-            {"api_key": "sk-abcdefgh12345678"},
-            {"options": {"extra_headers": {"Authorization": "Bearer abc123def4ghi7jkl0mn"}}},
-        ):
-            with pytest.raises(ConfigurationError, match="belong in a file") as caught:
-                from_data({"use": "Summarization", "summarizer": {"use": "OpenAISummarizer", "model": "m", **options}})
-            assert "abc" not in str(caught.value)
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            ({"summarizer": {**MODEL, "api_key": KEY}}, "belong in a file"),
+            ({"summarizer": {**MODEL, "options": {"extra_headers": {"Authorization": f"Bearer {KEY}"}}}}, "belong in a file"),
+            (
+                {
+                    "summarizer": {
+                        "use": "CachedSummarizer",
+                        "path": "a.db",
+                        "inner": {"use": "DigestSummarizer", "api_key": KEY},
+                    }
+                },
+                "'api_key' does not belong in a file",
+            ),
+            (
+                {"use": "Offload", "store": {"use": "SQLiteStore", "path": f"postgres://kim:{KEY}@127.0.0.1/db"}},
+                "'path' contains what looks like a key or password",
+            ),
+        ],
+        ids=["key", "header", "key of a nested summarizer", "password of a store"],
+    )
+    def test_no_key_is_read_from_a_file(self, options: dict[str, Any], says: str) -> None:
+        with pytest.raises(ConfigurationError, match=says) as caught:
+            from_data({"use": "Summarization", **options})
+        assert KEY not in str(caught.value)
 
     @pytest.mark.parametrize(
         "summarizer",
         [
-            OpenAISummarizer("m", api_key="sk-abcdefgh12345678"),
-            OpenAISummarizer("m", base_url="http://kim:hunter2@127.0.0.1/v1"),
+            OpenAISummarizer("m", api_key=KEY),
+            OpenAISummarizer("m", base_url=f"http://kim:{KEY}@127.0.0.1/v1"),
             OpenAISummarizer("m", on_usage=print),
         ],
         ids=["key", "password", "function"],
@@ -408,27 +429,14 @@ class TestKeys:
     def test_no_key_is_written_to_a_file(self, summarizer: OpenAISummarizer) -> None:
         with pytest.raises(ConfigurationError, match="file") as caught:
             dumps(Summarization(summarizer))
-        assert "hunter2" not in str(caught.value)
-        assert "abcdefgh" not in str(caught.value)
-
-    def test_nor_one_of_another_summarizer_or_a_store(self) -> None:
-        """API keys and passwords in other summarizers and in stores raise a `ConfigurationError` as well."""
-        wrong = {
-            "use": "CachedSummarizer",
-            "path": "a.db",
-            "inner": {"use": "DigestSummarizer", "api_key": "sk-abcdefgh12345678"},
-        }
-        with pytest.raises(ConfigurationError, match="'api_key' does not belong in a file"):
-            from_data({"use": "Summarization", "summarizer": wrong})
-        with pytest.raises(ConfigurationError, match="'path' contains what looks like a key or password"):
-            from_data({"use": "Offload", "store": {"use": "SQLiteStore", "path": "postgres://kim:hunter2@127.0.0.1/db"}})
+        assert KEY not in str(caught.value)
 
     def test_the_variable_is_named_and_not_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A strategy contains only the name of the variable, so that neither a file nor a pickle contains the key."""
-        monkeypatch.setenv("SUMMARY_API_KEY", "sk-abcdefgh12345678")
+        monkeypatch.setenv("SUMMARY_API_KEY", KEY)
         strategy = Summarization(OpenAISummarizer("m", api_key_env="SUMMARY_API_KEY"))
         assert 'api_key_env = "SUMMARY_API_KEY"' in dumps(strategy)
-        assert b"abcdefgh" not in pickle.dumps(strategy)
+        assert KEY.encode() not in pickle.dumps(strategy)
 
     def test_a_variable_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("SUMMARY_API_KEY", raising=False)
