@@ -93,6 +93,14 @@ async def in_process(upstream: ScriptedUpstream, **options: Any) -> AsyncGenerat
         yield client
 
 
+@contextlib.asynccontextmanager
+async def gateway(*script: Answer, **options: Any) -> AsyncGenerator[tuple[ScriptedUpstream, httpx.AsyncClient]]:
+    """An upstream with this script, and a client of a gateway in front of it, in this event loop."""
+    with ScriptedUpstream(*script) as upstream:
+        async with in_process(upstream, **options) as client:
+            yield upstream, client
+
+
 @attrs.frozen
 class Served:
     """The outcome of some requests: the answers, what the upstream got, and the data of the page."""
@@ -115,10 +123,9 @@ async def served(
     script: list[Answer], *bodies: bytes, path: str = CHAT, headers: dict[str, str] | None = None, **options: Any
 ) -> Served:
     """Send these bodies through a gateway in this event loop, one after the other."""
-    with ScriptedUpstream(*script) as upstream:
-        async with in_process(upstream, **options) as client:
-            replies = [await client.post(path, content=body, headers=headers) for body in bodies]
-            status = (await client.get("/status.json", headers=headers)).json()
+    async with gateway(*script, **options) as (upstream, client):
+        replies = [await client.post(path, content=body, headers=headers) for body in bodies]
+        status = (await client.get("/status.json", headers=headers)).json()
     return Served(replies, upstream.got, status)
 
 

@@ -27,6 +27,7 @@ from tests.support.gateways import (
     ScriptedUpstream,
     body_of,
     chat_reply,
+    gateway,
     in_process,
     request_of,
     settings_of,
@@ -65,13 +66,12 @@ async def test_a_conversation_is_forgotten_after_its_time(tmp_path: Path) -> Non
 async def test_a_conversation_is_deleted_on_request(tmp_path: Path) -> None:
     """``DELETE /conversations/ID`` deletes one conversation from memory, page and every file, and no other one."""
     store, recall, record = tmp_path / "gateway.db", tmp_path / "recall.db", tmp_path / "sessions"
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, store=store, recall=recall, record=record) as client:
-            for name in ("old", "new"):
-                assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20, name=name)})).status_code == 200
-            ids = [each["id"] for each in (await client.get("/status.json")).json()["conversations"]]
-            found = [(await client.delete(f"/conversations/{ids[1]}")).status_code for _ in range(2)]
-            health = (await client.get("/healthz")).json()
+    async with gateway(chat_reply(), store=store, recall=recall, record=record) as (upstream, client):
+        for name in ("old", "new"):
+            assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20, name=name)})).status_code == 200
+        ids = [each["id"] for each in (await client.get("/status.json")).json()["conversations"]]
+        found = [(await client.delete(f"/conversations/{ids[1]}")).status_code for _ in range(2)]
+        health = (await client.get("/healthz")).json()
     assert found == [204, 404]
     assert (health["conversations"], health["in_memory"], len(upstream.got)) == (1, 1, 2)
     (recording,) = record.iterdir()
@@ -138,9 +138,8 @@ async def test_a_second_deletion_removes_the_bytes_that_the_first_had_to_leave(t
 async def test_what_left_is_forgotten_although_another_process_reads_the_file_of_decisions(tmp_path: Path) -> None:
     """Its bytes stay in that file until the next time, which fails no more; what left is deleted at once."""
     now, path, recall = [1_000.0], tmp_path / "s.db", tmp_path / "recall.db"
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, store=path, recall=recall, forget_after=1e6, clock=lambda: now[0]) as client:
-            assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)})).status_code == 200
+    async with gateway(chat_reply(), store=path, recall=recall, forget_after=1e6, clock=lambda: now[0]) as (_, client):
+        assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)})).status_code == 200
     assert rows_of(recall, "records") != [[]]
     now[0] += 2_000.0
     conversations, deletion = deletion_of(now, store=path, recall=recall, forget_after=9.0)

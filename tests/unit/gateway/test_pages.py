@@ -11,14 +11,13 @@ from starlette.routing import Mount
 from compaction.gateway.pages import PAGE_PATHS, prometheus_text
 from compaction.gateway.status import GatewaySnapshot
 from compaction.gateway.windows import known_prices, known_window
-from tests.support.gateways import CHAT, ScriptedUpstream, chat_reply, client_of, in_process, lifespan, settings_of, tool_chat
+from tests.support.gateways import CHAT, chat_reply, client_of, gateway, lifespan, settings_of, tool_chat
 
 
 async def test_the_page_may_run_its_own_script_and_nothing_else() -> None:
     """The status page's content policy allows only its own script and style, by hash, and requests to the gateway."""
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream) as client:
-            page = await client.get("/")
+    async with gateway(chat_reply()) as (_, client):
+        page = await client.get("/")
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "connect-src 'self'" in policy
@@ -32,10 +31,9 @@ async def test_the_page_may_run_its_own_script_and_nothing_else() -> None:
 async def test_the_page_says_what_was_sent_instead(token: str | None) -> None:
     """For each cut the page shows what left, and the summary, unless others may see the page."""
     headers = {"x-compaction-token": token or ""}
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, token=token) as client:
-            await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)}, headers=headers)
-            data = (await client.get("/status.json", headers=headers)).json()
+    async with gateway(chat_reply(), token=token) as (upstream, client):
+        await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)}, headers=headers)
+        data = (await client.get("/status.json", headers=headers)).json()
     (cut,) = data["conversations"][0]["cuts"]
     sent = [message["content"] for message in upstream.got[0].json["messages"]]
     assert cut["left"]["messages"] > 0
@@ -85,10 +83,9 @@ def test_metrics_are_exact() -> None:
 async def test_health_says_how_long_the_gateway_runs() -> None:
     """The time is in seconds, to the millisecond. The answer also says whether requests are sent unchanged."""
     now = [1_000.0]
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, clock=lambda: now[0], shadow=True) as client:
-            now[0] += 2.34567
-            health = (await client.get("/healthz")).json()
+    async with gateway(chat_reply(), clock=lambda: now[0], shadow=True) as (_, client):
+        now[0] += 2.34567
+        health = (await client.get("/healthz")).json()
     assert (health["status"], health["seconds"], health["shadow"]) == ("ok", 2.346, True)
 
 

@@ -299,8 +299,9 @@ async def test_failures_after_the_answer_are_counted(caplog: pytest.LogCaptureFi
     assert found.counts == {"failures": {"recording: FileNotFoundError": 2}, "passed_through": {"usage not believed": 1}}
 
 
-async def test_a_failure_of_the_strategy_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """The counts name the kind of the failure, and the log also says what was done instead. One that raises changes nothing."""
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+async def test_a_failure_of_the_strategy_is_described(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Log and counts name its kind, and quote nothing. A strategy that raises changes nothing."""
 
     def failing(index: MessageIndex) -> Iterator[Any]:
         yield Failed("Summarization", TimeoutError("a secret"), "dropped")
@@ -310,10 +311,12 @@ async def test_a_failure_of_the_strategy_is_described(caplog: pytest.LogCaptureF
 
     for strategy, says in ((failing, "Summarization: TimeoutError; dropped"), (broken, "the strategy: ZeroDivisionError")):
         caplog.clear()
-        found = await told(caplog, [chat_reply()], LONG, strategy=lambda window, made=strategy: made)
+        body = body_of(CLAUDE)
+        found = await told(caplog, [answer(200, {})], body, path=path, strategy=lambda window, made=strategy: made)
         assert found.log[0]["failures"][0] == says
-        assert found.status["failures"] == {says.partition(";")[0]: len(found.log[0]["failures"])}
-        assert strategy is failing or found.got[0].body == LONG
+        is_counted = strategy is broken or path == "/v1/messages"
+        assert found.status["failures"] == ({says.partition(";")[0]: len(found.log[0]["failures"])} if is_counted else {})
+        assert (found.got[0].body == body) is (strategy is broken)
         assert "secret" not in str(found.status)
 
 
