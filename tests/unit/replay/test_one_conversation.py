@@ -26,9 +26,8 @@ PRICES = ModelPrices(model="m", input=1.0, cached=0.1, write=1.0, output=8.0, mi
 
 def setting(window: int = 200, **options: Any) -> ReplaySetting:
     """Return the settings of a replay that counts a token per four characters."""
-    return ReplaySetting(
-        **{"window": window, "prices": PRICES, "counter": counter("chars/4"), "format": openai_chat, **options}
-    )
+    usual = {"window": window, "prices": PRICES, "counter": counter("chars/4"), "format": openai_chat}
+    return ReplaySetting(**{**usual, **options})
 
 
 def replayed(messages: Chat, strategy: Any, *, times: Any = (), **options: Any) -> ReplayedConversation:
@@ -247,14 +246,10 @@ def test_a_candidate_that_cannot_start_is_named() -> None:
     def start(_: Any) -> Callable[[list[Any]], list[Any]]:
         raise RuntimeError("no license")
 
-    record = replay_conversation(
-        Recording(id="1", messages=turns(2), format=openai_chat), candidates_of([Candidate("x", start)]), setting()
-    )
-    assert (record.runs["x"].calls, record.runs["x"].failures) == (
-        (),
-        ("RuntimeError: no license, 1 times, first at message 0",),
-    )
-    assert len(record.runs["none"].calls) == 2
+    recording = Recording(id="1", messages=turns(2), format=openai_chat)
+    runs = replay_conversation(recording, candidates_of([Candidate("x", start)]), setting()).runs
+    assert (runs["x"].calls, len(runs["none"].calls)) == ((), 2)
+    assert runs["x"].failures == ("RuntimeError: no license, 1 times, first at message 0",)
 
 
 def test_a_request_is_bad_for_what_the_log_is_not() -> None:

@@ -98,10 +98,9 @@ def test_scores_add_up() -> None:
 
 def test_cost_is_a_share_of_sending_everything() -> None:
     """The cost of a candidate is divided by the cost of sending the whole history."""
-    summary = replayed(chat(60)).summary("hysteresis")
-    assert summary.macro["cost"].value == pytest.approx(
-        summary.score.dollars / replayed(chat(60)).summary("none").score.dollars
-    )
+    found = replayed(chat(60))
+    summary, whole = found.summary("hysteresis"), found.summary("none")
+    assert summary.macro["cost"].value == pytest.approx(summary.score.dollars / whole.score.dollars)
 
 
 def test_summaries_are_charged_if_asked() -> None:

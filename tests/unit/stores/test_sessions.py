@@ -25,23 +25,11 @@ def store_with(path: Path, row: object) -> SessionStore:
     return store
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        *(
-            "[]",
-            "null",
-            "NaN",
-            '{"a": NaN}',
-            '{"a": -Infinity}',
-            '{"a": 1e999}',
-            "[" * 100_000,
-            '{"a":' * 300 + "1" + "}" * 300,
-        ),
-        *("", "{", "7", '"x"', b"\xff\xfe", 7, 1.5, "1" * 5_000),
-    ],
-    ids=repr,
-)
+ROWS = ["[]", "null", "NaN", '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', "[" * 100_000, '{"a":' * 300 + "1" + "}" * 300]
+ROWS += ["", "{", "7", '"x"', b"\xff\xfe", 7, 1.5, "1" * 5_000]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=repr)
 def test_a_row_that_is_not_a_state(tmp_path: Path, row: object) -> None:
     """A row that is not a valid state raises a `StateError` that names the file, also when it is read again."""
     store = store_with(tmp_path, row)

@@ -22,6 +22,8 @@ from compaction.stores import ForgettingStore, NotStored, SessionStore, SQLiteSt
 from compaction.stores.base import RANKED
 from compaction.summarizers import redact
 
+ROOT = Path(__file__).parents[3]
+
 
 def note(text: str, **about: Any) -> StoredRecord:
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
@@ -242,10 +244,8 @@ except StateError as error:
 
 
 def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(store.path)], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
-    )
-    kept, _, error = done.stdout.partition(" ")
+    said = subprocess.check_output([sys.executable, "-c", FULL, str(store.path)], cwd=ROOT, text=True)
+    kept, _, error = said.partition(" ")
     assert "free some space" in error
     assert len(store.range("s", 1, 100_000)) == int(kept) > 0
 
@@ -309,10 +309,8 @@ for n in range(60):
 
 def test_two_processes_share_a_store(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], cwd=Path(__file__).parents[3], stderr=subprocess.PIPE)
-        for name in ("ann", "bob")
-    ]
+    commands = [[sys.executable, "-c", WRITER, str(path), name] for name in ("ann", "bob")]
+    writers = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) for command in commands]
     errors = [writer.communicate()[1] for writer in writers]
     assert errors == [b"", b""]
     told = [record.text for record in SQLiteStore(path).range("s", 1, 1_000)]
@@ -405,11 +403,8 @@ def test_another_process_may_read_while_nothing_is_forgotten(tmp_path: Path) -> 
 
 def test_a_store_that_redacts_holds_no_secret_and_forgets_all_the_same(tmp_path: Path) -> None:
     """A secret is in no byte of the file, the ids stay, the message can be found, read and forgotten; by default it is kept."""
-    wire = {
-        "role": "user",
-        "content": "log in",
-        "input": {"password": "hunter22x", "deep": [{"api_key": "sk-proj-Ab3dEf6hIj9kLm2nOp5q"}]},
-    }
+    secrets = {"password": "hunter22x", "deep": [{"api_key": "sk-proj-Ab3dEf6hIj9kLm2nOp5q"}]}
+    wire = {"role": "user", "content": "log in", "input": secrets}
     record = StoredRecord.of_message(wire, role="user", text="log in with password=hunter22x", salt="s")
     store = SQLiteStore(tmp_path / "redacted.db", redact=redact)
     store.put("s", [record])
