@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import pytest
 from playwright.sync_api import Page
 
 from compaction.replay import Candidate, replay, report_html
 
-Show: TypeAlias = Callable[[str], None]
+from .conftest import Show, orders
+
 Scheme: TypeAlias = Literal["light", "dark"]
 
-WIDTHS = [390, 900, 1440]
+WIDTHS = [360, 390, 900, 1440]
 HOSTILE_NAME = "<img src=x onerror='window.broken = 3'>"
 
 CONTRASTS = """() => {
@@ -63,17 +63,6 @@ HIDDEN = """() => [...document.querySelectorAll("body *")].filter((each) => {
 }).map((each) => each.outerHTML.slice(0, 120))"""
 
 
-def chat(orders: int) -> list[dict[str, Any]]:
-    """Return a conversation about orders in which each answer names a much older order."""
-    messages = [{"role": "system", "content": "You keep the orders. Never ship a parcel on a Sunday."}]
-    for number in range(orders):
-        messages += [
-            {"role": "user", "content": f"Order BX-{1000 + number} came for shelf {number}; see stock/{number}.csv"},
-            {"role": "assistant", "content": f"Noted BX-{1000 + number}; before it came BX-{1000 + number // 3}."},
-        ]
-    return messages
-
-
 def newest(count: int) -> Candidate:
     """Return a candidate that keeps the newest messages; several of them lie close together in the chart."""
     name = HOSTILE_NAME if count == 5 else f"the_newest_{count}_messages_and_nothing_else_of_the_conversation"
@@ -83,7 +72,7 @@ def newest(count: int) -> Candidate:
 @pytest.fixture(scope="module")
 def many() -> str:
     """Return the report of six conversations under twelve strategies, with intervals and a recommendation."""
-    chats = [chat(110 + 5 * number) for number in range(6)]
+    chats = [orders(110 + 5 * number) for number in range(6)]
     strategies = ["adaptive", "context_window", "hermes", "token_budget", *(newest(count) for count in (5, 7, 9, 11, 13))]
     return report_html(replay(chats, strategies, window=2_400, counter="chars/4"), minimum_recall=0.2, calls_per_month=10_000)
 
