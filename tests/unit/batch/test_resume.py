@@ -364,9 +364,7 @@ def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
     run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", stop=lambda: True)
     blocked = tmp_path / "out.jsonl.parts" / f"000000-00000000.{suffix}"
     blocked.mkdir(parents=True)
-    with pytest.raises(
-        UnwritableFile, match=rf"0\.{suffix}: it cannot be written \([A-Z][a-z ]+\); free some space .* is kept"
-    ):
+    with pytest.raises(UnwritableFile, match=rf"0\.{suffix}: it cannot be written \(.+\); free some space .* is kept"):
         run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     blocked.rmdir()
     assert run(tmp_path / "in.jsonl", tmp_path / "out.jsonl").resumed

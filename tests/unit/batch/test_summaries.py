@@ -91,9 +91,7 @@ def test_what_was_paid_for_is_not_paid_for_again(tmp_path: Path) -> None:
     source = store(tmp_path / "in.jsonl", "jsonl", LONG)
     first, second = Slow(down_from=10), Slow()
     limits = Limits(concurrency=2, give_up_after=3)
-    with pytest.raises(
-        SummarizerDown, match="failed 3 times in a row, at last: nobody there; when it works again, run the same command again"
-    ):
+    with pytest.raises(SummarizerDown, match=r"failed 3 times in a row, at last: nobody there; .* run the same command again"):
         run(source, tmp_path / "out.jsonl", strategy=summarizing(first), limits=limits, slice_bytes=100_000)
     assert not (tmp_path / "out.jsonl").exists()
     report = run(source, tmp_path / "out.jsonl", strategy=summarizing(second), limits=limits, slice_bytes=100_000)
@@ -131,9 +129,8 @@ def test_a_summarizer_that_fails_now_and_then(tmp_path: Path) -> None:
     raised = run(source, tmp_path / "raised.jsonl", strategy=summarizing(Moody(), on_failure="raise"), limits=limits)
     assert (kept.tally.degraded, kept.tally.bad) == (6, 0)
     assert [entry["reason"] for entry in errors_of(raised)] == ["SummaryFailed: not now"] * 6
-    strict = run(
-        source, tmp_path / "strict.jsonl", strategy=summarizing(Moody()), limits=limits, budget=None, strict=True, max_errors=9
-    )
+    options: dict[str, Any] = {"strategy": summarizing(Moody()), "budget": None, "strict": True, "max_errors": 9}
+    strict = run(source, tmp_path / "strict.jsonl", limits=limits, **options)
     assert [entry["reason"] for entry in errors_of(strict)] == ["degraded: not now"] * 6
 
 

@@ -1,4 +1,4 @@
-"""``compaction run -- AGENT``: the agent's environment, its exit code, and signals, with small programs as agents."""
+"""``compaction run -- AGENT``, with small programs as agents, and the options of ``compaction serve``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,9 @@ import uvicorn
 from typer.testing import CliRunner
 
 from compaction.cli.app import app
-from compaction.cli.run import _upstream, agent_environment, agent_options
+from compaction.cli.options import parse_seconds
+from compaction.cli.run import agent_environment, agent_options
+from compaction.cli.server import listening_socket, reserved_socket
 from compaction.errors import ConfigurationError
 from tests.support.gateways import ScriptedUpstream, chat_reply, tool_chat
 
@@ -84,22 +87,6 @@ def test_different_servers_in_the_variables_are_a_warning() -> None:
     assert with_warning.startswith(
         f"compaction: {' and '.join(OPENAI_BASES)} name different servers; requests are sent to that of OPENAI_BASE_URL\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("variables", "given", "found"),
-    [
-        ({}, None, None),
-        ({"B": "https://b", "A": "https://a"}, None, "https://a"),
-        ({"A": "", "B": "https://b"}, None, "https://b"),
-        ({"A": "https://a"}, "https://usual", "https://usual"),
-    ],
-)
-def test_the_upstream(variables: dict[str, str], given: str | None, found: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The option comes first, also if it names the usual server; then the variables in their order."""
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert _upstream(("A", "B"), given) == found
 
 
 @pytest.mark.parametrize(("ends", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 15)", 143)])
@@ -172,3 +159,70 @@ def test_codex_gets_options() -> None:
     options = agent_options("codex", "http://127.0.0.1:9")
     assert 'model_providers.gateway.base_url="http://127.0.0.1:9/v1"' in options
     assert agent_options("opencode", "http://127.0.0.1:9") == []
+
+
+# ------------------------------------------------------------------------ serve
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--host", "0.0.0.0"], "pass --token"),
+        (["--host", "0.0.0.0", "--token", ""], "pass --token"),
+        (["--host", "0.0.0.0", "--token", " "], "pass --token"),
+        (["--token", ""], "empty 'token'"),
+        (["--preset", "magic"], "there is no such preset"),
+        (["--window", "none"], "--window none"),
+        (["--window", "12q"], "not a number of tokens"),
+        (["--openai-url", "ftp://x"], "--openai-url must be an address with https:// or http://"),
+        (["--name", "gw.local:8484"], "--name must be host names"),
+        (["--preset", "hermes", "--config", "missing.toml"], "--preset and --config: give one of them"),
+        (["--forget-after", "soon"], "not a time"),
+        (["--config", "missing.toml"], "missing.toml"),
+    ],
+)
+def test_what_cannot_be_served_is_an_error(
+    arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One line says what to do, and no server is started."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["serve", *arguments])
+    assert result.exit_code == 2
+    assert says in result.output
+
+
+def test_times() -> None:
+    """A time is a number of seconds, minutes, hours or days."""
+    assert [parse_seconds(text) for text in ("45", "45s", "1.5m", "2h", "30D")] == [45, 45, 90, 7_200, 2_592_000]
+
+
+def test_chunks_are_sent_at_once() -> None:
+    """Connections have TCP_NODELAY, so that no chunk of a stream waits for the acknowledgement of the one before."""
+    with listening_socket("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        accepted.close()
+
+
+def test_a_port_in_use_is_an_error_that_names_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("compaction", "compaction.gateway", "uvicorn"):  # their handlers write to a stream that is closed
+        for attribute, value in {"handlers": [], "level": logging.NOTSET, "propagate": True}.items():
+            monkeypatch.setattr(logging.getLogger(name), attribute, value)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(app, ["serve", "--port", str(port), "--window", "8k"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"compaction: --port {port}: 127.0.0.1 cannot be used (Address already in use)")
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_REUSEPORT"), reason="workers need a system on which processes can share a port")
+def test_workers_take_a_port_of_a_process_that_ended_but_of_none_that_serves() -> None:
+    """Connections that the last process closed linger for a minute; two gateways at one port would share its clients."""
+    with listening_socket("127.0.0.1", 0) as listening:
+        port = listening.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            listening.accept()[0].close()  # this end closes first, so the port lingers
+    with reserved_socket("127.0.0.1", port) as reserved, listening_socket("127.0.0.1", port, shared=True):
+        assert reserved.getsockname()[1] == port
+        with pytest.raises(ConfigurationError, match="cannot be used"):
+            reserved_socket("127.0.0.1", port)

@@ -19,6 +19,7 @@ from compaction.session import Compacted, Event
 from compaction.strategies import Pipeline, Summarization
 from compaction.tokens import LengthRefusal, Usage, counter
 from compaction.triggers import tokens_exceed
+from tests.support.chats import user
 from tests.support.gateways import (
     CHAT,
     ScriptedUpstream,
@@ -58,12 +59,7 @@ async def test_memory_is_bounded_in_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"model": "another"},
-        {"tools": [{"type": "function", "function": {"name": "look"}}]},
-        {"messages": [{"role": "user", "content": "Give this a title."}]},
-    ],
+    "other", [{"model": "another"}, {"tools": [{"name": "look"}]}, {"messages": [user("Give this a title.")]}]
 )
 async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, Any]) -> None:
     """Requests with another model, other tools or other messages in the same session do not affect the conversation."""

@@ -25,7 +25,6 @@ from tests.support.gateways import (
     Got,
     Handler,
     ScriptedUpstream,
-    body_of,
     chat_reply,
     gateway,
     in_process,
@@ -44,23 +43,6 @@ def rows_of(path: Path, *tables: str) -> list[list[Any]]:
     rows = [database.execute(f"SELECT DISTINCT id FROM {table}").fetchall() for table in tables]
     database.close()
     return rows
-
-
-async def test_a_conversation_is_forgotten_after_its_time(tmp_path: Path) -> None:
-    """A conversation that was not used for ``forget_after`` is deleted from memory and file, and the used one is kept."""
-    now, path = [1_000.0], tmp_path / "gateway.db"
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, store=path, forget_after=0.2, clock=lambda: now[0]) as client:
-            for name in ("old", "new"):
-                assert (await client.post(CHAT, content=body_of(tool_chat(20, name=name)))).status_code == 200
-                now[0] += 0.15
-            left = 2
-            while left != 1:
-                await anyio.sleep(0.01)
-                left = (await client.get("/healthz")).json()["conversations"]
-        rows = rows_of(path, *TABLES)
-    assert len(rows[0]) == 1
-    assert rows == rows[:1] * 3
 
 
 async def test_a_conversation_is_deleted_on_request(tmp_path: Path) -> None:
@@ -122,9 +104,7 @@ async def test_a_second_deletion_removes_the_bytes_that_the_first_had_to_leave(t
     path = tmp_path / "recall.db"
     conversations, deletion = deletion_of([1_000.0], recall=path)
     async with conversations:
-        conversations.recalled.put(
-            "a", [StoredRecord.of_message({"role": "user"}, role="user", text="swordfish " * 900, salt="a")]
-        )
+        conversations.recalled.put("a", [StoredRecord.of_message({}, role="user", text="swordfish " * 900, salt="a")])
         with contextlib.closing(sqlite3.connect(path)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM records").fetchone()
@@ -293,9 +273,8 @@ async def test_one_that_was_used_during_its_deletion_is_found_again(tmp_path: Pa
 async def test_all_names_are_asked_about_at_once(tmp_path: Path) -> None:
     """Each other worker gets one question, however many conversations were unused. One that fails to answer may use them."""
     now, asked = [100.0], list[Any]()
-    conversations, deletion = deletion_of(
-        now, recall=tmp_path / "recall.db", forget_after=10.0, workers=Workers(tmp_path, 2, 1)
-    )
+    options: dict[str, Any] = {"recall": tmp_path / "recall.db", "forget_after": 10.0}
+    conversations, deletion = deletion_of(now, workers=Workers(tmp_path, 2, 1), **options)
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError(scope)
