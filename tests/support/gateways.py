@@ -37,6 +37,11 @@ CHAT = "/v1/chat/completions"
 TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
 
 
+async def never(*_: Any) -> None:
+    """An application, or a way to send, that must not be used."""
+    raise AssertionError
+
+
 def events(*pieces: bytes, ends: bool = True, seconds: float = 0.0) -> Answer:
     """A stream of events, one chunk each; with ``ends=False`` the connection breaks after the last."""
 

@@ -335,7 +335,6 @@ def test_strict_ends_at_the_first(tmp_path: Path) -> None:
     ids=repr,
 )
 def test_a_strategy_that_raises_spoils_its_conversation_alone(error: Exception, reason: str, tmp_path: Path) -> None:
-    """An exception that a user's strategy raises for one conversation is that conversation's error."""
 
     def picky(index: Any) -> Any:
         if index.included.messages > 20:
@@ -413,7 +412,6 @@ def test_a_table_with_two_columns_of_that_name_is_not_written(tmp_path: Path) ->
     "options", [{"workers": 0}, {"slice_bytes": 0}, {"max_errors": -1}, {"to": "csv"}, {"max_bytes": 0}, {"window": 0}], ids=str
 )
 def test_arguments_out_of_range(options: dict[str, Any], tmp_path: Path) -> None:
-    """An argument out of range is refused before anything is written."""
     with pytest.raises(ConfigurationError):
         run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", **options)
     assert not (tmp_path / "out.jsonl").exists()

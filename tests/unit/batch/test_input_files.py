@@ -68,7 +68,6 @@ def test_outputs_are_called_as_the_inputs(name: str, to: str | None, output: str
 
 
 def test_two_inputs_cannot_become_one_output(tmp_path: Path) -> None:
-    """Files of the same name from two directories would overwrite one another."""
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.jsonl").touch()

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -33,28 +32,7 @@ from compaction.strategies import Strategy
 from tests.support.chats import turns, user
 from tests.support.corpora import BAD, CHATS, KINDS, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-@contextlib.contextmanager
-def started(*arguments: str | Path, program: str, stderr: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program in a new process group, and kill it at the end of the test."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    with subprocess.Popen(
-        command,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        start_new_session=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
+from tests.support.programs import ended, started
 
 FEW = [{"id": number, "messages": turns(1)} for number in range(6)]
 MESSAGES = [chat["messages"] for chat in FEW]
@@ -135,7 +113,6 @@ def test_what_is_done_is_not_done_again(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
-    """A part or a record that was lost or truncated is written again; the outputs are those of one run."""
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(BAD[0] + BAD[1] + lines(FEW))
     once = quick(source, tmp_path / "once.jsonl")
@@ -271,7 +248,6 @@ def test_a_changed_input_is_read_again(tmp_path: Path) -> None:
 
 
 def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
-    """An output of a finished batch that was changed or removed since is an error."""
     source, output = store(tmp_path / "in.jsonl", "jsonl", FEW), tmp_path / "out.jsonl"
     quick(source, output)
     for spoil in (lambda: output.write_text("cut"), output.unlink):
@@ -334,18 +310,15 @@ def test_a_disk_that_is_full(workers: int, limit: int, tmp_path: Path) -> None:
         f"    try:\n        run(Path(sys.argv[1]), Path(sys.argv[2]), workers={workers})\n"
         "    except UnwritableFile as error:\n        sys.exit(str(error))\n"
     )
-    with started(source, tmp_path / "out.jsonl", program=program) as process:
-        _, said = process.communicate(timeout=WAIT_SECONDS)
-    assert process.returncode == 1
-    assert "cannot be written (File too large); free some space" in said.decode()
-    assert str(source) not in said.decode()
+    code, _, said = ended(source, tmp_path / "out.jsonl", program=program)
+    assert (code, str(source) in said) == (1, False)
+    assert "cannot be written (File too large); free some space" in said
     assert not (tmp_path / "out.jsonl").exists()
     assert run(source, tmp_path / "out.jsonl").resumed
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected() * 5
 
 
 def test_what_is_in_the_way_is_kept(tmp_path: Path) -> None:
-    """Other files at the paths of the parts or the errors are not changed."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     (tmp_path / "a.jsonl.parts").mkdir()
     (tmp_path / "a.jsonl.parts" / "mine.txt").write_text("mine")
@@ -601,13 +574,10 @@ def test_an_interrupt_while_the_workers_start(tmp_path: Path) -> None:
     """The workers that were started already end, too, so that the command does not wait for them."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     options = ("-o", tmp_path / "out.jsonl", "--budget", "300", "--counter", "chars/4", "--workers", "2")
-    with started("batch", source, *options, program=HALF_STARTED) as process:
-        process.communicate(timeout=WAIT_SECONDS)
-    assert process.returncode == 130
+    assert ended("batch", source, *options, program=HALF_STARTED)[0] == 130
 
 
 def test_the_time_left_falls_between_two_slices(tmp_path: Path) -> None:
-    """Until the next slice is finished, the time left is counted down."""
     seen: list[BatchProgress] = []
     run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", on_progress=seen.append)
     some = attrs.evolve(seen[0], bytes_done=100, bytes_total=400, bytes_before=0, seconds_counted=10.0)

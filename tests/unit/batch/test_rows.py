@@ -74,12 +74,10 @@ def test_a_line_is_read_as_the_other_commands_read_it(text: bytes) -> None:
     ("value", "text"), [({"\u00e9": 1 << 70}, '{"\u00e9":1180591620717411303424}'), (["\ud800"], '["\\ud800"]')], ids=repr
 )
 def test_values_that_orjson_does_not_write(value: Any, text: str) -> None:
-    """Large numbers and lone surrogates are written as well."""
     assert dump_json(value).decode() == text
 
 
 def test_a_column_without_a_field_is_no_place_for_it() -> None:
-    """A new message with a field that the column's structs lack, or of another type, is an error."""
     import pyarrow as pa
 
     type_ = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))

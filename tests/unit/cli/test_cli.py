@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import os
@@ -11,9 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 import typer
@@ -26,10 +25,8 @@ from compaction.files import read_conversations
 from compaction.formats.validity import validate
 from compaction.run import compact_sync
 from tests.support.chats import call, result, tool_turns, turns, user
-from tests.support.limits import WAIT_SECONDS
+from tests.support.programs import PROGRAM, ROOT, ended, started
 
-ROOT = Path(__file__).resolve().parents[3]
-PROGRAM = "import sys; from compaction.cli import main; sys.argv[0] = 'compaction'; main()"
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x1b[31m\u202e\x9b1m[bold red]a[/nothing]\ud800"
 CHAT = tool_turns(6)
 CHATS = str(ROOT / "examples" / "service_chats.jsonl")
@@ -37,25 +34,6 @@ CHATS = str(ROOT / "examples" / "service_chats.jsonl")
 
 def run(*arguments: str | Path, given: bytes | None = None) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments], input=given)
-
-
-@contextlib.contextmanager
-def started(*arguments: str | Path, program: str = PROGRAM, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command in a new process, which does not outlive the test."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    with subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], env=environment, **streams) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def ended(*arguments: str | Path, **options: Any) -> tuple[int, str, str]:
-    """Run a command in a new process; return its exit code, standard output and standard error."""
-    with started(*arguments, **options) as process:
-        output, complaints = process.communicate(timeout=WAIT_SECONDS)
-        return process.returncode, (output or b"").decode(), complaints.decode()
 
 
 @pytest.fixture
@@ -101,7 +79,6 @@ def test_compact_reaches_a_budget(chat: Path, tmp_path: Path, budget: int, deeds
 
 
 def test_untouched_messages_stay_byte_for_byte(tmp_path: Path) -> None:
-    """A kept message is the same text in the output as in the input, however it was written."""
     deep = "[" * 400 + "]" * 400  # within the depth that Python reads
     odd = f'{{ "role":"user" ,"content":"caf\\u00e9 \\/ \\ud83d\\ude00", "n": [1.0, 1E5, 1.50, {deep}] }}'
     path, out = tmp_path / "chat.jsonl", tmp_path / "out.jsonl"
@@ -142,7 +119,6 @@ def test_the_report_on_one_conversation(chat: Path, tmp_path: Path) -> None:
 
 
 def test_the_report_says_how_much_of_the_words_is_quoted(tmp_path: Path) -> None:
-    """If a summary quotes only a part of what the user said, the report says so, also without -v."""
     chat = tmp_path / "chat.json"
     chat.write_text(json.dumps([user(f"Shelf {n} is for {n} boxes, the red ones.") for n in range(99)]))
     done = run("compact", chat, "-o", tmp_path / "out.json", "--budget", "600", "--counter", "chars/4")
@@ -308,23 +284,18 @@ def test_repair_says_what_remains(tmp_path: Path) -> None:
 # -------------------------------------------------------------------- what cannot be used
 
 
-def bad_inputs() -> Iterator[tuple[str, bytes, str]]:
-    """Yield a name, a content, and words that the error must contain."""
-    chat = json.dumps(turns(1)).encode()
-    yield "a broken line", chat + b'\n{"messages": [\n' + chat, "line 2"
-    yield "a message without role", chat + b'\n[{"role": "user", "content": "a"}, {"content": "b"}]', "line 2: messages[1].role"
-    yield "depth", b'[{"role": "user", "content": ' + b"[" * 99_999 + b"]" * 99_999 + b"}]", "nested"
-
-
-@pytest.mark.parametrize(("content", "said"), [pytest.param(content, said, id=name) for name, content, said in bad_inputs()])
-def test_bad_input_is_one_line(tmp_path: Path, content: bytes, said: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [('{"messages": [', "line 2: it is not JSON"), ('[{"role": "user"}, {"content": "b"}]', "line 2: messages[1].role")],
+    ids=["a broken line", "a message without role"],
+)
+def test_bad_input_is_one_line(tmp_path: Path, line: str, said: str) -> None:
     """Unreadable input gives one line with the place and the reason, exit code 2, and no output."""
-    path, out = tmp_path / "in.json", tmp_path / "out.json"
-    path.write_bytes(content)
-    done = run("compact", path, "-o", out, "--window", "1k")
+    path, chat = tmp_path / "in.json", json.dumps(turns(1))
+    path.write_text(f"{chat}\n{line}\n{chat}\n")
+    done = run("compact", path, "-o", tmp_path / "out.json", "--window", "1k")
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(f"compaction: {path}")
-    assert said in done.stderr
+    assert done.stderr.startswith(f"compaction: {path}, {said}")
     assert [entry.name for entry in tmp_path.iterdir()] == ["in.json"]
 
 
@@ -411,7 +382,6 @@ def test_a_terminal_without_blocks_gets_plain_bars(chat: Path) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    """The help and the version load no tokenizer and no client."""
     loaded = "sorted({'openai', 'tiktoken', 'toktok', 'numpy'} & set(sys.modules))"
     program = f"import atexit, sys; atexit.register(lambda: print({loaded})); {PROGRAM}"
     for option in ("-h", "-V"):

@@ -142,7 +142,6 @@ formats = pytest.mark.parametrize("format", ["toml", "yaml"])
 
 @formats
 def test_every_strategy_there_and_back(format: Any, tmp_path: Path) -> None:
-    """A written strategy is read as an equal one with the same ``repr``, and written again as the same text."""
     for strategy in strategies(tmp_path):
         text = dumps(strategy, format=format)
         back = loads(text, format=format)
@@ -225,7 +224,6 @@ def read_or_none(option: str, expression: str) -> Strategy | None:
 
 
 def test_a_preset_by_name() -> None:
-    """A preset may be named in a file, with its arguments as options."""
     text = 'use = "hermes"\ncontext_length = 64_000\ntrigger = "always"\nsummarizer = { use = "DigestSummarizer", growth = 1 }'
     assert loads(text) == presets.hermes(64_000, DigestSummarizer(growth=1.0), trigger=always)
 
@@ -351,7 +349,6 @@ def test_right_keys_with_wrong_values(options: dict[str, Any], rule: str) -> Non
     ids=range(6),
 )
 def test_what_is_no_file_of_a_pipeline(text: str, format: Any, rule: str) -> None:
-    """Bad syntax, Python objects and repeated keys raise a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=rule):
         loads(text, format=format)
 
@@ -504,7 +501,6 @@ class TestThirdParties:
         ids=["function", "class", "style", "pipeline"],
     )
     def test_there_and_back(self, data: dict[str, Any]) -> None:
-        """Data that names registered components is read and written again unchanged."""
         assert to_data(from_data(data)) == data
 
     def test_what_makes_built_in_values(self) -> None:
@@ -514,7 +510,6 @@ class TestThirdParties:
         assert to_data(from_data({"use": "Truncation", "trigger": "tokens_reach(9)"}))["trigger"] == "tokens_exceed(8)"
 
     def test_mistakes(self, acme: Callable[[str], None]) -> None:
-        """A failed import, options of a function without options, and a duplicate name raise a `ConfigurationError`."""
         with pytest.raises(ConfigurationError, match="acme_compaction:nothing_there cannot be imported"):
             from_data({"use": "broken"})
         with pytest.raises(ConfigurationError, match="drop_small_talk takes no options"):
@@ -541,6 +536,5 @@ class TestThirdParties:
     ids=["trigger", "selector", "strategy", "function"],
 )
 def test_what_no_file_can_hold(strategy: Strategy) -> None:
-    """A function that is not registered cannot be written to a file and raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=r"function|entry point"):
         dumps(strategy)

@@ -152,7 +152,6 @@ def test_what_is_allowed(
 def test_what_is_not_allowed(
     options: dict[str, Any], allow_env: Collection[str] | None, allow_hosts: Collection[str] | None, says: str
 ) -> None:
-    """Variables and hosts outside the given lists, ambiguous URLs, and keys sent in the clear raise an error."""
     with pytest.raises(ConfigurationError) as caught:
         from_data(pipeline(**options), allow_env=allow_env, allow_hosts=allow_hosts)
     assert says in str(caught.value)
@@ -160,7 +159,6 @@ def test_what_is_not_allowed(
 
 
 def test_files_and_texts_are_restricted_too(tmp_path: Path) -> None:
-    """The restrictions apply to files, texts and nested components."""
     text = dumps(Summarization(OpenAISummarizer("m", api_key_env="A_API_KEY", base_url="https://h.example/v1")))
     file = tmp_path / "a.toml"
     file.write_text(text, encoding="utf-8")

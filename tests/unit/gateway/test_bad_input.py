@@ -174,7 +174,6 @@ async def test_an_upstream_that_hangs_or_breaks_off(upstream: Answer, status: in
 
 @pytest.mark.parametrize("second", [answer(400, TOO_LONG), resets], ids=["too long again", "no answer"])
 async def test_the_first_answer_counts_if_the_second_request_fails(second: Answer) -> None:
-    """Two requests are the most. The client gets the length error."""
     found = await served([answer(400, TOO_LONG), second], LONG, window=50_000)
     assert (found.replies[0].status_code, found.replies[0].json(), len(found.got)) == (400, TOO_LONG, 2)
 
@@ -197,7 +196,6 @@ async def test_an_odd_answer_is_passed_on(given: Answer, status: int, body: byte
 
 
 def test_half_an_event() -> None:
-    """If the upstream breaks off a stream, the received bytes are passed on and the client's connection breaks too."""
     half = events(b'data: {"choices": []}\n\n', b'data: {"cho', ends=False)
     with ScriptedUpstream(half) as upstream, serving(upstream) as url:
         pieces: list[bytes] = []

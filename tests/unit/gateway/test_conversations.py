@@ -62,7 +62,6 @@ async def test_memory_is_bounded_in_bytes() -> None:
     "other", [{"model": "another"}, {"tools": [{"name": "look"}]}, {"messages": [user("Give this a title.")]}]
 )
 async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, Any]) -> None:
-    """Requests with another model, other tools or other messages in the same session do not affect the conversation."""
     messages = tool_chat(20)
     bodies = (body_of(messages), body_of(**{"messages": messages[:3], **other}), body_of([*messages, *messages[:1]]))
     found = await served([chat_reply()], *bodies, headers={"x-session-id": "s"})
@@ -191,7 +190,6 @@ async def test_a_window_that_is_learned_begins_the_conversation_again() -> None:
 
 
 async def test_events_are_told_to_the_host_too() -> None:
-    """A function such as the one for telemetry gets the events, and the page shows them as well."""
     told: list[Event] = []
     with ScriptedUpstream(chat_reply()) as upstream:
         async with lifespan(settings_of(upstream.url), on_event=told.append) as app, client_of(app) as client:

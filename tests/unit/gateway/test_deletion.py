@@ -28,6 +28,7 @@ from tests.support.gateways import (
     chat_reply,
     gateway,
     in_process,
+    never,
     request_of,
     settings_of,
     tool_chat,
@@ -46,7 +47,6 @@ def rows_of(path: Path, *tables: str) -> list[list[Any]]:
 
 
 async def test_a_conversation_is_deleted_on_request(tmp_path: Path) -> None:
-    """``DELETE /conversations/ID`` deletes one conversation from memory, page and every file, and no other one."""
     store, recall, record = tmp_path / "gateway.db", tmp_path / "recall.db", tmp_path / "sessions"
     async with gateway(chat_reply(), store=store, recall=recall, record=record) as (upstream, client):
         for name in ("old", "new"):
@@ -276,16 +276,13 @@ async def test_all_names_are_asked_about_at_once(tmp_path: Path) -> None:
     options: dict[str, Any] = {"recall": tmp_path / "recall.db", "forget_after": 10.0}
     conversations, deletion = deletion_of(now, workers=Workers(tmp_path, 2, 1), **options)
 
-    async def serve(scope: Any, receive: Any, send: Any) -> None:
-        raise AssertionError(scope)
-
     def answer(about: Any) -> dict[str, str]:
         asked.append(about)
         if len(asked) == 1:
             raise OSError("disk full")
         return dict.fromkeys(about[0], "unknown")
 
-    async with conversations, Workers(tmp_path, 2, 0).listening(serve, {"forget": answer}):
+    async with conversations, Workers(tmp_path, 2, 0).listening(never, {"forget": answer}):
         for name in "abc":
             await deletion.note_use(turn_of(name))
         now[0] += 10.5
@@ -302,11 +299,8 @@ async def test_a_conversation_that_another_worker_uses_stays(is_compacting: bool
     owner, owning = deletion_of(now, workers=Workers(tmp_path, 2, 0), **options)
     other, asking = deletion_of(now, workers=Workers(tmp_path, 2, 1), **options)
 
-    async def serve(scope: Any, receive: Any, send: Any) -> None:
-        raise AssertionError(scope)
-
     answers = {"forget": lambda about: owning.in_own_memory(*about)}
-    async with owner, other, Workers(tmp_path, 2, 0).listening(serve, answers):
+    async with owner, other, Workers(tmp_path, 2, 0).listening(never, answers):
         turn = await owner.turn(request_of(tool_chat(20)))
         name = turn.session.id
         assert owner.recalled is not None

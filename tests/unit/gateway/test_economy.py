@@ -21,7 +21,6 @@ EARLY = Truncation(trigger=tokens_exceed(1_000), target=tokens_below(800), keep=
 
 
 def test_what_does_not_fit_is_cut_whatever_the_strategy_does() -> None:
-    """Requests stay within the window even if the strategy makes no edits."""
 
     def idle(index: MessageIndex) -> Iterator[Drop]:
         yield from ()
@@ -58,7 +57,6 @@ def test_after_a_pause_there_is_no_cache_to_break(seconds: float) -> None:
 
 @pytest.mark.parametrize("is_necessary", [False, True])
 def test_a_model_is_asked_only_when_its_summary_is_used(is_necessary: bool) -> None:
-    """A summarizing model is called only if its summary is needed, and not for a trial."""
     summarizer = Scripted("A summary.")
     strategy = Summarization(summarizer, trigger=tokens_exceed(1_000), keep=last(groups=2))
     session = CompactionSession(never_dearer(strategy, WINDOW), counter="chars/4", clock=None, window=WINDOW)

@@ -177,7 +177,6 @@ def test_no_chunk_waits_for_the_next() -> None:
     [("HTTP_PROXY", "", 1), ("ALL_PROXY", "", 1), ("HTTP_PROXY", "*", 0), ("HTTP_PROXY", "127.0.0.1", 0)],
 )
 async def test_the_proxy_of_the_environment(variable: str, excluded: str, passes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests go through the proxy that the environment names, unless it excludes the upstream."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)

@@ -15,7 +15,7 @@ from compaction.cli.serve import serve_command, settings_of
 from compaction.errors import ConfigurationError
 from compaction.gateway import GatewaySettings
 from compaction.gateway.guard import Guard
-from tests.support.gateways import ScriptedUpstream, answer, gateway, serving
+from tests.support.gateways import ScriptedUpstream, answer, gateway, never, serving
 from tests.support.limits import WAIT_SECONDS
 
 PAGES = ("/", "/status.json", "/healthz", "/metrics")
@@ -183,13 +183,10 @@ async def test_what_a_server_would_not_pass_on_is_refused_too() -> None:
     """Connections that are not HTTP get no answer, and an ambiguous length is refused whatever else is missing."""
     sent: list[dict[str, Any]] = []
 
-    async def app(*_: Any) -> None:
-        raise AssertionError
-
     async def send(message: Any) -> None:
         sent.append(message)
 
-    guard: Any = Guard(app, GatewaySettings(strategy=presets.adaptive))
+    guard: Any = Guard(never, GatewaySettings(strategy=presets.adaptive))
     headers = [(b"content-length", b"1"), (b"transfer-encoding", b"chunked")]
     for kind in ("websocket", "http"):
         await guard({"type": kind, "path": "/", "headers": headers}, None, send)

@@ -52,7 +52,6 @@ async def test_a_gateway_records_what_agents_send(tmp_path: Path) -> None:
 
 
 def test_a_recording_holds_no_secrets(tmp_path: Path) -> None:
-    """The words of a person or a tool are recorded without secrets."""
     content = 'log in with {"password": "hunter22x"} and ghp_' + "a1B2" * 9
     SessionRecorder(tmp_path, lambda: 0.0).record("one", openai_chat, [{"role": "user", "content": content}])
     recording, text = recorded(tmp_path)

@@ -177,17 +177,13 @@ def test_a_conversation_may_be_left_alone_for_a_while() -> None:
 
 
 def test_nothing_is_counted_before_the_first_request() -> None:
-    """All counts are zero, and no texts are shown unless that is asked for."""
+    """All counts are zero."""
     status = status_of(lambda: 0.0)
     assert not any(value for name, value in snapshot_of(status).to_dict().items() if name != "totals")
     assert set(snapshot_of(status).totals.values()) == {0}
     empty = GatewaySnapshot(started_at=0.0, at=0.0, conversations=(ConversationStatus(id=""),)).to_dict()
     assert not any(empty["conversations"][0].values())
     assert not any(value for name, value in empty.items() if name != "conversations")
-    status.note_event(Compacted(session="s", result=cut(summary("One.", 0, 1))))
-    report(status, "s")
-    (found,) = snapshot_of(status).conversations[0].cuts
-    assert (found.summary, found.left) == ("", {"messages": 1, "turns": 1})
 
 
 def test_several_workers_are_shown_as_one() -> None:

@@ -40,6 +40,7 @@ from tests.support.gateways import (
     client_of,
     events,
     lifespan,
+    never,
     request_of,
     serving_app,
     settings_of,
@@ -370,11 +371,8 @@ async def test_a_worker_that_ends_before_it_has_the_request_is_replaced(tmp_path
         await reader.readexactly(1)
         writer.close()
 
-    async def send(message: Any) -> None:
-        raise AssertionError(message)
-
     async with await asyncio.start_unix_server(close, tmp_path / "1.sock"):
-        assert await Workers(tmp_path, 2, 0).hand_over(1, SCOPE, b"{}", send) is None
+        assert await Workers(tmp_path, 2, 0).hand_over(1, SCOPE, b"{}", never) is None
 
 
 async def test_a_fault_of_one_request_is_logged_and_ends_no_worker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -383,15 +381,12 @@ async def test_a_fault_of_one_request_is_logged_and_ends_no_worker(tmp_path: Pat
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise ZeroDivisionError
 
-    async def send(message: Any) -> None:
-        raise AssertionError(message)
-
     asking, asked = Workers(tmp_path, 3, 0), Workers(tmp_path, 3, 1)
     async with asked.listening(broken, {}):
         with pytest.raises(NoAnswer):
-            await asking.hand_over(1, SCOPE, b"{}", send)
+            await asking.hand_over(1, SCOPE, b"{}", never)
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError]
-    assert await asking.hand_over(1, SCOPE, b"{}", send) is None
+    assert await asking.hand_over(1, SCOPE, b"{}", never) is None
 
 
 def test_a_client_that_leaves_ends_its_request_at_another_worker(tmp_path: Path) -> None:

@@ -81,7 +81,6 @@ def test_rules_of_thumb_stay_in_the_window_and_valid(name: str) -> None:
 
 
 def test_a_group_that_does_not_fit_is_dropped_though_it_is_the_newest() -> None:
-    """The number of newest groups that fit may be zero."""
     chat = [system(), user("short"), call("c1"), result("c1", "x" * 4_000), assistant("done")]
     assert views_of(chat, candidate_of("truncate"))[-1] == chat[:2]
 
@@ -165,7 +164,6 @@ def test_summaries_are_counted() -> None:
 
 
 def test_a_collapsed_tool_call_is_not_a_summary() -> None:
-    """A collapsed call is reported as a collapse, and costs nothing."""
     run = run_of(tool_turns(4), Pipeline(ToolResult(keep=last(groups=1))), window=1_000)
     actions = [action for each in run.calls for action in each.actions]
     assert {action.kind for action in actions} == {"collapse"}
@@ -173,7 +171,6 @@ def test_a_collapsed_tool_call_is_not_a_summary() -> None:
 
 
 def test_what_is_nested_too_deeply_is_skipped() -> None:
-    """A hostile message is noted, and the rest is replayed."""
     nested: list[Any] = []
     for _ in range(100_000):
         nested = [nested]
@@ -183,7 +180,6 @@ def test_what_is_nested_too_deeply_is_skipped() -> None:
 
 
 def test_missing_facts_are_named_by_place() -> None:
-    """A fact that the request does not contain is missing at the call that needs it, and only there."""
     chat = [user("order A-170 and B-280"), *turns(4, words=20), user("B-280"), *turns(3), assistant("A-170, B-280")]
     record = replayed(chat, SlidingWindow(keep=last(turns=4)), window=1_000)
     [run] = record.runs.values()
@@ -241,7 +237,6 @@ def test_a_function_that_raises_continues_with_its_last_view() -> None:
 
 
 def test_a_candidate_that_cannot_start_is_named() -> None:
-    """Its run has no calls; the other candidates are replayed."""
 
     def start(_: Any) -> Callable[[list[Any]], list[Any]]:
         raise RuntimeError("no license")

@@ -62,7 +62,6 @@ def six(*strategies: Any, **options: Any) -> ReplayResult:
 
 
 def test_the_cheapest_that_keeps_enough_is_recommended() -> None:
-    """A cheaper strategy below the minimum recall is not recommended, and the reason says so."""
     found = recommend(six(FORGETS, KEEPS))
     assert (found.names, found.lead) == (("keeps",), "keeps")
     assert found.headline.startswith("Use keeps: it costs 0.")
@@ -147,7 +146,6 @@ def test_below_the_window_what_would_be_cheaper_is_named() -> None:
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, "0.5"])
 def test_a_minimum_out_of_range(share: Any) -> None:
-    """The minimum recall is a share."""
     with pytest.raises(ConfigurationError, match="'minimum_recall' must be from 0 to 1"):
         recommend(replayed(), minimum_recall=share)
 

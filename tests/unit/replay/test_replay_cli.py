@@ -78,12 +78,10 @@ def test_recommendation(sessions: Path) -> None:
 
 
 def test_without_prices_there_is_no_money(sessions: Path) -> None:
-    """A model without prices has relative costs, and no dollars."""
     assert "$" not in run(sessions, "--window", "200", "--recommend", "--min-recall", 0, "--model", "gpt-0", code=1)
 
 
 def test_json(sessions: Path) -> None:
-    """With --json, standard output is one JSON object and nothing else."""
     data: dict[str, Any] = json.loads(run(sessions, *RECOMMENDED, "--json"))
     assert (data["window"], data["short"]) == (200, ["b"])
     assert (data["recommendation"]["names"], data["recommendation"]["lead"]) == ([], "context_window")
@@ -101,7 +99,6 @@ def test_what_is_wrong_is_named_and_the_rest_is_replayed(sessions: Path, tmp_pat
 
 
 def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
-    """If no file can be read, there is no table."""
     assert "cannot be read" in run(tmp_path / "none.jsonl", "--window", "200", code=2)
 
 
@@ -116,7 +113,6 @@ def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_bad_arguments(sessions: Path, arguments: list[str], words: str) -> None:
-    """One line says what is wrong and what to use."""
     assert words in run(sessions, *(["--window", "200"] if "--window" not in arguments else []), *arguments, code=2)
 
 
@@ -151,6 +147,5 @@ def test_a_pipeline_from_a_file(sessions: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["strategy = 3", "other = 1", "raise ValueError", "("])
 def test_a_file_without_a_strategy(text: str, sessions: Path, tmp_path: Path) -> None:
-    """A bad file is an error before anything is replayed."""
     (tmp_path / "bad.py").write_text(text)
     assert "strategy" in run(sessions, "--window", "200", "--strategy", tmp_path / "bad.py", code=2)

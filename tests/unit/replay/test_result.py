@@ -89,7 +89,6 @@ def test_differences_are_paired() -> None:
 
 
 def test_scores_add_up() -> None:
-    """Counts and shares are added; the peak is the largest."""
     one = Score(calls=1, tokens=5, peak=5, shares={"usable": Share(1, 2)}, causes={"a": 1})
     two = Score(calls=2, tokens=4, peak=3, shares={"usable": Share(1, 1)}, causes={"a": 1, "b": 2})
     total = Score(calls=3, tokens=9, peak=5, shares={"usable": Share(2, 3)}, causes={"a": 2, "b": 2})
@@ -98,7 +97,6 @@ def test_scores_add_up() -> None:
 
 
 def test_cost_is_a_share_of_sending_everything() -> None:
-    """The cost of a candidate is divided by the cost of sending the whole history."""
     found = replayed(chat(60))
     summary, whole = found.summary("hysteresis"), found.summary("none")
     assert summary.macro["cost"].value == pytest.approx(summary.score.dollars / whole.score.dollars)
@@ -153,7 +151,6 @@ def test_the_result_is_json() -> None:
     ],
 )
 def test_bad_arguments_fail_before_anything_is_replayed(options: dict[str, Any], words: str) -> None:
-    """The error names the argument and what to use."""
     with pytest.raises(ConfigurationError, match=words):
         replayed(chat(1), chat(2), **options)
 

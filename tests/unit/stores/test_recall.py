@@ -84,7 +84,6 @@ def test_grep_is_bounded(store: SQLiteStore) -> None:
 
 @pytest.mark.slow
 def test_grep_says_when_it_ranks_the_newest_only(store: SQLiteStore) -> None:
-    """If more than 20,000 messages match, the answer says that only the newest were ranked."""
     store.put("s", [note(f"tea {n}") for n in range(20_001)])
     assert "newest 20,000" in compaction_grep(store, "s", "tea")["ranked"]
     assert "ranked" not in compaction_grep(store, "s", "tea 7")
@@ -225,7 +224,6 @@ def test_a_message_without_text_is_given_as_json(store: SQLiteStore) -> None:
 
 
 def test_expand_follows_placeholders(store: SQLiteStore) -> None:
-    """Expanding a placeholder returns the messages it replaces, and it is not counted as a message."""
     one = note("tea")
     stub = StoredRecord.of_placeholder({"role": "user", "content": "a stub"}, [one.id], role="user", salt="s")
     whole = StoredRecord.of_summary([stub.id], salt="s")
