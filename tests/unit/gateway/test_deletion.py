@@ -25,6 +25,7 @@ from tests.support.gateways import (
     Got,
     Handler,
     ScriptedUpstream,
+    body_of,
     chat_reply,
     gateway,
     in_process,
@@ -50,7 +51,7 @@ async def test_a_conversation_is_deleted_on_request(tmp_path: Path) -> None:
     store, recall, record = tmp_path / "gateway.db", tmp_path / "recall.db", tmp_path / "sessions"
     async with gateway(chat_reply(), store=store, recall=recall, record=record) as (upstream, client):
         for name in ("old", "new"):
-            assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20, name=name)})).status_code == 200
+            assert (await client.post(CHAT, content=body_of(tool_chat(20, name=name)))).status_code == 200
         ids = [each["id"] for each in (await client.get("/status.json")).json()["conversations"]]
         found = [(await client.delete(f"/conversations/{ids[1]}")).status_code for _ in range(2)]
         health = (await client.get("/healthz")).json()
@@ -75,7 +76,7 @@ async def test_a_deleted_conversation_stays_deleted_when_its_answer_ends(tmp_pat
 
     with ScriptedUpstream(slow) as upstream:
         async with in_process(upstream, store=path, forget_after=1_000.0) as client, anyio.create_task_group() as group:
-            group.start_soon(partial(client.post, CHAT, json={"model": "m", "messages": tool_chat(20)}))
+            group.start_soon(partial(client.post, CHAT, content=body_of(tool_chat(20))))
             await anyio.to_thread.run_sync(answering.wait)
             [[(name,)]] = rows_of(path, "sessions")
             assert (await client.delete(f"/conversations/{name}")).status_code == 204
@@ -89,7 +90,7 @@ async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> N
 
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, recall=path, forget_after=1_000.0, clock=lambda: now[0]) as client:
-            assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)})).status_code == 200
+            assert (await client.post(CHAT, content=body_of(tool_chat(20)))).status_code == 200
             assert rows_of(path, "records") != [[]]
         now[0] += 2_000.0
         async with in_process(upstream, recall=path, forget_after=1_000.0, clock=lambda: now[0]):
@@ -119,7 +120,7 @@ async def test_what_left_is_forgotten_although_another_process_reads_the_file_of
     """Its bytes stay in that file until the next time, which fails no more; what left is deleted at once."""
     now, path, recall = [1_000.0], tmp_path / "s.db", tmp_path / "recall.db"
     async with gateway(chat_reply(), store=path, recall=recall, forget_after=1e6, clock=lambda: now[0]) as (_, client):
-        assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)})).status_code == 200
+        assert (await client.post(CHAT, content=body_of(tool_chat(20)))).status_code == 200
     assert rows_of(recall, "records") != [[]]
     now[0] += 2_000.0
     conversations, deletion = deletion_of(now, store=path, recall=recall, forget_after=9.0)

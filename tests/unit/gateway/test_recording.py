@@ -9,7 +9,7 @@ from pathlib import Path
 from compaction.formats import anthropic, for_comparison, openai_chat
 from compaction.gateway.recording import SessionRecorder
 from compaction.replay import Recording, recordings_of
-from tests.support.gateways import chat_reply, gateway, tool_chat
+from tests.support.gateways import CHAT, body_of, chat_reply, gateway, tool_chat
 
 
 def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path) -> None:
@@ -44,8 +44,7 @@ async def test_a_gateway_records_what_agents_send(tmp_path: Path) -> None:
     messages = tool_chat(20)
     async with gateway(chat_reply(), record=tmp_path) as (_, client):
         for count in (21, 41):
-            body = json.dumps({"model": "m", "messages": messages[:count]})
-            await client.post("/v1/chat/completions", content=body, headers={"authorization": "Bearer secret"})
+            await client.post(CHAT, content=body_of(messages[:count]), headers={"authorization": "Bearer secret"})
     recording, text = recorded(tmp_path)
     assert recording.messages == messages
     assert "secret" not in text

@@ -18,7 +18,7 @@ from compaction.gateway.windows import known_prices, known_window
 from compaction.session import CacheBroken, Compacted, Evicted, Overflowed, SaveFailed, StepFailed
 from compaction.strategies import Failed
 from compaction.tokens import Usage
-from tests.support.gateways import CHAT, chat_reply, client_of, gateway, lifespan, settings_of, tool_chat, turn_of
+from tests.support.gateways import CHAT, body_of, chat_reply, client_of, gateway, lifespan, settings_of, tool_chat, turn_of
 
 WORDS = "word " * 2_000
 TOTALS = (
@@ -244,7 +244,7 @@ async def test_the_page_says_what_was_sent_instead(token: str | None) -> None:
     """For each cut the page shows what left, and the summary, unless others may see the page."""
     headers = {"x-compaction-token": token or ""}
     async with gateway(chat_reply(), token=token) as (upstream, client):
-        await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)}, headers=headers)
+        await client.post(CHAT, content=body_of(tool_chat(20)), headers=headers)
         data = (await client.get("/status.json", headers=headers)).json()
     (cut,) = data["conversations"][0]["cuts"]
     sent = [message["content"] for message in upstream.got[0].json["messages"]]
