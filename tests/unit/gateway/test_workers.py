@@ -194,14 +194,18 @@ SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "raw_path
 
 
 @contextlib.asynccontextmanager
+async def worker(upstream: ScriptedUpstream, folder: Path, number: int, **options: Any) -> AsyncGenerator[httpx.AsyncClient]:
+    """A client of one of two workers, in this event loop."""
+    workers = Workers(folder, 2, number)
+    async with lifespan(settings_of(upstream.url, **options), workers=workers) as app, client_of(app) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
 async def two_workers(upstream: ScriptedUpstream, folder: Path, **options: Any) -> AsyncGenerator[list[httpx.AsyncClient]]:
-    """Clients of two workers in this event loop, of which the first gets every conversation that begins there."""
-    async with contextlib.AsyncExitStack() as stack:
-        apps = [
-            await stack.enter_async_context(lifespan(settings_of(upstream.url, **options), workers=Workers(folder, 2, number)))
-            for number in range(2)
-        ]
-        yield [await stack.enter_async_context(client_of(app)) for app in apps]
+    """Clients of both, of which the first gets every conversation that begins there."""
+    async with worker(upstream, folder, 0, **options) as one, worker(upstream, folder, 1, **options) as other:
+        yield [one, other]
 
 
 async def test_a_conversation_has_one_worker_whichever_gets_its_requests(tmp_path: Path) -> None:
@@ -242,15 +246,15 @@ async def test_a_window_that_one_worker_learns_the_other_uses(tmp_path: Path) ->
 
 async def test_a_worker_that_does_not_run_is_replaced(tmp_path: Path) -> None:
     """Its conversations move to the worker that gets their next request, whether its socket is gone or nobody listens."""
+    body = body_of(tool_chat(2))
     with ScriptedUpstream(chat_reply()) as upstream:
-        settings = settings_of(upstream.url)
-        async with lifespan(settings, workers=Workers(tmp_path, 2, 0)) as app, client_of(app) as first:
-            assert (await first.post(CHAT, content=body_of(tool_chat(2)))).status_code == 200
-        async with lifespan(settings, workers=Workers(tmp_path, 2, 1)) as app, client_of(app) as second:
+        async with worker(upstream, tmp_path, 0) as first:
+            assert (await first.post(CHAT, content=body)).status_code == 200
+        async with worker(upstream, tmp_path, 1) as second:
             for _ in range(2):
-                assert (await second.post(CHAT, content=body_of(tool_chat(2)))).status_code == 200
-            async with lifespan(settings, workers=Workers(tmp_path, 2, 0)) as other, client_of(other) as first:
-                assert (await first.post(CHAT, content=body_of(tool_chat(2)))).status_code == 200
+                assert (await second.post(CHAT, content=body)).status_code == 200
+            async with worker(upstream, tmp_path, 0) as first:
+                assert (await first.post(CHAT, content=body)).status_code == 200
                 (conversation,) = (await first.get("/status.json")).json()["conversations"]
     assert conversation["requests"] == 3
 
@@ -319,16 +323,14 @@ async def test_a_request_is_never_sent_twice_because_its_worker_ends(tmp_path: P
         may_end.wait(WAIT_SECONDS)
         handler.close_connection = True
 
-    found: list[httpx.Response] = []
+    found, body = list[httpx.Response](), body_of(tool_chat(2))
     with ScriptedUpstream(chat_reply(), slow, chat_reply()) as upstream:
-        settings, body = settings_of(upstream.url), body_of(tool_chat(2))
-        async with lifespan(settings, workers=Workers(tmp_path, 2, 1)) as app, client_of(app) as other:
+        async with worker(upstream, tmp_path, 1) as other:
 
             async def post() -> None:
                 found.append(await other.post(CHAT, content=body))
 
-            owner = lifespan(settings, workers=Workers(tmp_path, 2, 0))
-            async with anyio.create_task_group() as group, owner as owning, client_of(owning) as first:
+            async with anyio.create_task_group() as group, worker(upstream, tmp_path, 0) as first:
                 assert (await first.post(CHAT, content=body)).status_code == 200
                 group.start_soon(post)
                 await anyio.to_thread.run_sync(asked.wait)
@@ -352,12 +354,11 @@ async def test_a_worker_that_ends_in_the_middle_of_its_answer(tmp_path: Path, ca
 
     caplog.set_level(logging.INFO, "compaction.gateway")
     with ScriptedUpstream() as upstream:
-        settings, body = settings_of(upstream.url), body_of(tool_chat(2))
-        async with lifespan(settings, workers=Workers(tmp_path, 2, 1)) as app, client_of(app) as client:
+        async with worker(upstream, tmp_path, 1) as client:
             ending = Workers(tmp_path, 2, 0)
             async with ending.listening(begins, {}):
                 assert ending.owner(request_of(tool_chat(2)).beginning) == 0
-                await client.post(CHAT, content=body)
+                await client.post(CHAT, content=body_of(tool_chat(2)))
             status = (await client.get("/status.json")).json()
     assert {each["status"]: each["count"] for each in status["requests"]} == {200: 1}
     (line,) = [json.loads(record.message) for record in caplog.records if record.name == "compaction.gateway"]
