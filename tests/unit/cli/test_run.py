@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from compaction.cli.app import app
 from compaction.cli.options import parse_seconds
-from compaction.cli.run import agent_environment, agent_options
+from compaction.cli.run import _upstream, agent_environment, agent_options
 from compaction.cli.server import listening_socket, reserved_socket
 from compaction.errors import ConfigurationError
 from tests.support.gateways import ScriptedUpstream, chat_reply, tool_chat
@@ -81,6 +81,22 @@ def test_different_servers_in_the_variables_are_a_warning() -> None:
     assert with_warning.startswith(
         f"compaction: {' and '.join(OPENAI_BASES)} name different servers; requests are sent to that of OPENAI_BASE_URL\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("variables", "given", "found"),
+    [
+        ({}, None, None),
+        ({"B": "https://b", "A": "https://a"}, None, "https://a"),
+        ({"A": "", "B": "https://b"}, None, "https://b"),
+        ({"A": "https://a"}, "https://usual", "https://usual"),
+    ],
+)
+def test_the_upstream(variables: dict[str, str], given: str | None, found: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The option comes first, also if it names the usual server; then the variables in their order."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert _upstream(("A", "B"), given) == found
 
 
 @pytest.mark.parametrize(("ends", "code"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 15)", 143)])
