@@ -32,6 +32,10 @@ SHELLS: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
 class StepTask(Protocol):
     """A model's part of a task."""
 
+    def write(self, folder: Path) -> None:
+        """Write the files."""
+        ...
+
     def is_step(self, asked: Asked) -> bool:
         """Whether a request is a step of the task."""
         ...

@@ -268,7 +268,7 @@ def dollars(charges: Sequence[Charge]) -> float:
     return sum(charge.dollars for charge in charges)
 
 
-def _folders(scratch: Path, task: AgentTask) -> tuple[Path, Path]:
+def folders(scratch: Path, task: StepTask) -> tuple[Path, Path]:
     """Make a home and a folder with the files of the task."""
     home, work = scratch / "home", scratch / "work"
     home.mkdir()
@@ -280,75 +280,53 @@ def _folders(scratch: Path, task: AgentTask) -> tuple[Path, Path]:
 def _through(name: str) -> tuple[dict[str, Any], _Charges, _Charges]:
     agent, task = AGENTS[name], AgentTask(STEPS, CHARACTERS, has_tools=AGENTS[name].has_tools)
     with tempfile.TemporaryDirectory() as scratch, PricedServer(WINDOW, task) as server:
-        home, work = _folders(Path(scratch), task)
+        home, work = folders(Path(scratch), task)
         app = PricedApp(create_app(settings_of(server.address, window=WINDOW)), task.is_step)
         with serving_app(app) as url:
             began = time.monotonic()
             said = output(agent, home, work, url)
             seconds = time.monotonic() - began
-            health = httpx.get(f"{url}/healthz").json()
-            metrics = httpx.get(f"{url}/metrics").text
-        largest = max((page.largest for page in server.ledger.pages.values()), default=0)
+            status = httpx.get(f"{url}/status.json").json()
         found = {
             "agent": name,
             "right": task.answer in said,
             "steps": STEPS,
             "calls": task.calls,
             "read_again": task.read_again,
-            "invalid": server.ledger.total("invalid"),
-            "over": server.ledger.total("over"),
-            "problems": [problem for page in server.ledger.pages.values() for problem in page.problems],
-            "largest": largest,
             "signatures": server.signatures,
             "window": WINDOW,
-            "requests": server.ledger.total("requests"),
-            "breaks": server.ledger.total("breaks"),
-            "cuts": _figure(metrics, "cuts_total"),
-            "tokens_saved": _figure(metrics, "tokens_saved_total"),
+            "tokens_saved": status["totals"]["tokens_saved"],
             "seconds": round(seconds, 1),
-            "passed_through": health["passed_through"],
-            "failures": health["failures"],
-            "retries": health["retries"],
+            **outcome(server, status),
             "said": said[-2_000:],
         }
         return found, (server.charges, server.beside), (app.charges, app.beside)
 
 
+def outcome(server: PricedServer, status: Any) -> dict[str, Any]:
+    """Return what the model and the page of the gateway say of the requests."""
+    ledger = server.ledger
+    return {
+        **{each: ledger.total(each) for each in ("requests", "invalid", "over", "breaks")},
+        "problems": [problem for page in ledger.pages.values() for problem in page.problems],
+        "largest": max((page.largest for page in ledger.pages.values()), default=0),
+        "cuts": status["totals"]["cuts"],
+        **{each: status[each] for each in ("passed_through", "retries", "failures")},
+    }
+
+
 def output(agent: Agent, home: Path, work: Path, url: str, *, seconds: float = SECONDS) -> str:
     """Return what an agent prints when it is run at a gateway or a model."""
-    folders = {
-        "HOME": home,
-        "XDG_CONFIG_HOME": home / "config",
-        "XDG_DATA_HOME": home / "data",
-        "XDG_CACHE_HOME": home / "cache",
-    }
-    environment = {
-        "PATH": os.environ["PATH"],
-        "TERM": "dumb",
-        "NO_COLOR": "1",
-        **{key: str(each) for key, each in folders.items()},
-    }
+    environment = {"PATH": os.environ["PATH"], "TERM": "dumb", "NO_COLOR": "1", "HOME": str(home)}
+    environment |= {f"XDG_{kind.upper()}_HOME": str(home / kind) for kind in ("config", "data", "cache")}
     environment |= agent.configure(home, url)
     command = [str(FOLDER / agent.program), *agent.arguments]
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     try:
-        done = subprocess.run(
-            command,
-            cwd=work,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=seconds,
-            check=False,
-        )
+        done = subprocess.run(command, cwd=work, env=environment, timeout=seconds, check=False, **streams)
     except subprocess.TimeoutExpired as error:
         return (error.stdout or b"").decode(errors="replace")
     return done.stdout.decode(errors="replace")
-
-
-def _figure(metrics: str, name: str) -> float:
-    found = [line.split()[-1] for line in metrics.splitlines() if line.startswith(f"compaction_gateway_{name}")]
-    return float(found[0]) if found else 0.0
 
 
 if __name__ == "__main__":

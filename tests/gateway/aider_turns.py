@@ -15,14 +15,8 @@ MOST_TURNS = 400
 
 def converse(options: list[str], prompt: str) -> None:
     """Start aider with the options of its recipe, and do what its model asks for."""
-    quiet = [
-        "--no-git",
-        "--no-check-update",
-        "--no-show-model-warnings",
-        "--analytics-disable",
-        "--no-pretty",
-        "--no-fancy-input",
-    ]
+    quiet = ["--no-git", "--no-check-update", "--no-show-model-warnings", "--analytics-disable"]
+    quiet += ["--no-pretty", "--no-fancy-input"]
     model = ["--model", "openai/gpt-5", "--openai-api-key", "none", "--yes-always", "--map-tokens", "0"]
     coder: Any = main([*options, *model, *quiet], return_coder=True)
     said = coder.run(prompt)

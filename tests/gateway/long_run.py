@@ -24,7 +24,7 @@ from compaction.gateway import create_app
 from tests.support.gateways import serving_app, settings_of
 
 from .agent_task import SHELLS
-from .agents import AGENTS, PricedApp, PricedServer, dollars, output
+from .agents import AGENTS, PricedApp, PricedServer, dollars, folders, outcome, output
 
 SAID: Final = (
     "Fix the rounding of totals in all modules. Never touch the migrations folder.",
@@ -129,10 +129,7 @@ _CONTINUED: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 def run(name: str, calls: int, window: int, *, recalls: bool = False) -> dict[str, Any]:
     model = SourceFiles(calls, recalls=recalls)
     with tempfile.TemporaryDirectory() as scratch, PricedServer(window, model) as server:
-        home, work = Path(scratch, "home"), Path(scratch, "work")
-        home.mkdir()
-        work.mkdir()
-        model.write(work)
+        home, work = folders(Path(scratch), model)
         recall = home / "recall.db" if recalls else None
         settings = settings_of(server.address, window=window, timeout=60.0, recall=recall)
         app = PricedApp(create_app(settings), model.is_step, _reminded)
@@ -148,16 +145,11 @@ def run(name: str, calls: int, window: int, *, recalls: bool = False) -> dict[st
         "recalled": model.recalled,
         "saw_recall": any(sign in text for text in app.texts for sign in ("compaction_expand", "recall_")),
         "lost": model.lost,
-        "invalid": server.ledger.total("invalid"),
-        "over": server.ledger.total("over"),
-        "problems": [problem for page in server.ledger.pages.values() for problem in page.problems],
-        "cuts": status["totals"]["cuts"],
         "floors": floors,
-        "largest": max(page.largest for page in server.ledger.pages.values()),
         "edits": Counter(_kind(edit) for cut in cuts for edit in cut["edits"]),
         "bill": dollars(server.charges) / max(1e-9, dollars(app.charges)),
         "seconds_added": status["totals"]["seconds_total"] / max(1, status["totals"]["requests"]),
-        **{each: status[each] for each in ("passed_through", "retries", "failures")},
+        **outcome(server, status),
         "printed": [each[-600:] for each in printed],
     }
 

@@ -37,9 +37,11 @@ def _missing(name: str) -> str | None:
     return None
 
 
-def run_alone(module: str, *arguments: str) -> dict[str, Any]:
-    """Run a module of this folder with loopback alone, and return the JSON that it prints."""
-    command = [*ALONE, sys.executable, "-m", f"tests.gateway.{module}", *arguments]
+def run_alone(module: str, name: str, *arguments: str) -> dict[str, Any]:
+    """Run a module of this folder on an agent with loopback alone, and return the JSON that it prints."""
+    if (why := _missing(name)) is not None:
+        pytest.skip(why)
+    command = [*ALONE, sys.executable, "-m", f"tests.gateway.{module}", name, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -51,8 +53,6 @@ def run_alone(module: str, *arguments: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_agent_ends_its_task_within_the_window(name: str) -> None:
     """No request is refused or too long, few files are read again, the last word is right, and the bill is lower."""
-    if (why := _missing(name)) is not None:
-        pytest.skip(why)
     found = run_alone("agents", name)
     assert found["right"], found["said"]
     assert (found["invalid"], found["over"], found["problems"]) == (0, 0, [])
@@ -74,8 +74,6 @@ def test_a_long_run_with_reminders_stays_within_the_window(name: str, calls: int
 
     ``python -m tests.gateway.long_run NAME 800 40000`` is the same with ten times the calls.
     """
-    if (why := _missing(name)) is not None:
-        pytest.skip(why)
     found = run_alone("long_run", name, str(calls), str(window))
     assert found["replies"] == len(SAID) * (calls // len(SAID) + 1), found["printed"]
     assert found["lost"] == []
@@ -92,8 +90,6 @@ def test_a_long_run_with_reminders_stays_within_the_window(name: str, calls: int
 @pytest.mark.parametrize("name", ["opencode-chat", "codex"])
 def test_what_left_is_recalled_unseen_by_the_agent(name: str) -> None:
     """With recall, the model reads summaries' sources, every request is valid, and the agent never sees the tool."""
-    if (why := _missing(name)) is not None:
-        pytest.skip(why)
     found = run_alone("long_run", name, "36", "20000", "--recall")
     assert found["recalled"] > 0
     assert found["saw_recall"] is False

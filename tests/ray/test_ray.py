@@ -27,15 +27,6 @@ ROOT = Path(__file__).resolve().parents[2]
 OPTIONS: dict[str, Any] = {"counter": "chars/4", "budget": BUDGET}
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "parquet"])
-def test_files_come_out_the_same(kind: str, tmp_path: Path) -> None:
-    source = store(tmp_path / f"in.{kind}", kind, CHATS * 3)
-    here = run(source, tmp_path / f"here.{kind}")
-    there = run(source, tmp_path / f"there.{kind}", workers=ray_workers(2))
-    assert (tmp_path / f"here.{kind}").read_bytes() == (tmp_path / f"there.{kind}").read_bytes()
-    assert (there.workers, there.tally.tokens_after) == (2, here.tally.tokens_after)
-
-
 def test_a_killed_worker_is_made_up_for(tmp_path: Path) -> None:
     """Workers killed during a slice are restarted, and no conversation is lost or doubled."""
     (tmp_path / "deaths").mkdir()

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -23,6 +24,19 @@ FLAGS = [
     "--disable-sync",
     "--host-resolver-rules=MAP rebound.example 127.0.0.1",
 ]
+
+
+Show: TypeAlias = Callable[[str], None]
+
+
+def orders(count: int, hostile: str = "") -> list[dict[str, Any]]:
+    """Return a conversation about orders in which each answer names a much older order; one message has a hostile text."""
+    messages = [{"role": "system", "content": "You keep the orders. Never ship a parcel on a Sunday."}]
+    for number in range(count):
+        text = f"Order BX-{1000 + number} came for shelf {number}; see stock/{number}.csv {hostile if number == 2 else ''}"
+        answer = f"Noted BX-{1000 + number}; before it came BX-{1000 + number // 3}."
+        messages += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
+    return messages
 
 
 @pytest.fixture
@@ -63,7 +77,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def show(page: Page, tmp_path: Path) -> Callable[[str], None]:
+def show(page: Page, tmp_path: Path) -> Show:
     """Return a function that opens a report and waits for its transcript."""
 
     def shown(html: str) -> None:

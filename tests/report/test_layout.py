@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import pytest
 from playwright.sync_api import Page
 
 from compaction.replay import Candidate, replay, report_html
 
-Show: TypeAlias = Callable[[str], None]
+from .conftest import Show, orders
+
 Scheme: TypeAlias = Literal["light", "dark"]
 
-WIDTHS = [390, 900, 1440]
+WIDTHS = [360, 390, 900, 1440]
 HOSTILE_NAME = "<img src=x onerror='window.broken = 3'>"
 
 CONTRASTS = """() => {
@@ -63,17 +63,6 @@ HIDDEN = """() => [...document.querySelectorAll("body *")].filter((each) => {
 }).map((each) => each.outerHTML.slice(0, 120))"""
 
 
-def chat(orders: int) -> list[dict[str, Any]]:
-    """Return a conversation about orders in which each answer names a much older order."""
-    messages = [{"role": "system", "content": "You keep the orders. Never ship a parcel on a Sunday."}]
-    for number in range(orders):
-        messages += [
-            {"role": "user", "content": f"Order BX-{1000 + number} came for shelf {number}; see stock/{number}.csv"},
-            {"role": "assistant", "content": f"Noted BX-{1000 + number}; before it came BX-{1000 + number // 3}."},
-        ]
-    return messages
-
-
 def newest(count: int) -> Candidate:
     """Return a candidate that keeps the newest messages; several of them lie close together in the chart."""
     name = HOSTILE_NAME if count == 5 else f"the_newest_{count}_messages_and_nothing_else_of_the_conversation"
@@ -83,7 +72,7 @@ def newest(count: int) -> Candidate:
 @pytest.fixture(scope="module")
 def many() -> str:
     """Return the report of six conversations under twelve strategies, with intervals and a recommendation."""
-    chats = [chat(110 + 5 * number) for number in range(6)]
+    chats = [orders(110 + 5 * number) for number in range(6)]
     strategies = ["adaptive", "context_window", "hermes", "token_budget", *(newest(count) for count in (5, 7, 9, 11, 13))]
     return report_html(replay(chats, strategies, window=2_400, counter="chars/4"), minimum_recall=0.2, calls_per_month=10_000)
 
@@ -159,10 +148,8 @@ def test_text_has_contrast(page: Page, many: str, show: Show, scheme: Scheme) ->
     page.locator("#list").focus()
     page.keyboard.press("n")
     page.keyboard.press("Enter")
-    assert (
-        page.evaluate("getComputedStyle(document.body).backgroundColor")
-        == {"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"}[scheme]
-    )
+    ground = {"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"}
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground[scheme]
     assert page.evaluate(CONTRASTS) == []
 
 
@@ -187,12 +174,8 @@ def test_a_screen_reader_finds_its_way(page: Page, many: str, show: Show) -> Non
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     named = "each.labels?.length || each.getAttribute('aria-label') || each.textContent.trim()"
-    assert (
-        page.eval_on_selector_all(
-            "input, select, button", f"all => all.filter((each) => !({named})).map((each) => each.outerHTML)"
-        )
-        == []
-    )
+    unnamed = f"all => all.filter((each) => !({named})).map((each) => each.outerHTML)"
+    assert page.eval_on_selector_all("input, select, button", unnamed) == []
     assert page.locator("figure > svg:not([role=img]), figure > svg:not([aria-label])").count() == 0
     assert "adaptive" in (page.locator("#frontier svg").get_attribute("aria-label") or "")
 
@@ -203,9 +186,7 @@ def test_the_keyboard_reaches_everything(page: Page, many: str, show: Show) -> N
     seen: list[str] = []
     for _ in range(60):
         page.keyboard.press("Tab")
-        seen.append(
-            page.evaluate("document.activeElement.id || document.activeElement.className || document.activeElement.tagName")
-        )
+        seen.append(page.evaluate("[document.activeElement].map((at) => at.id || at.className || at.tagName)[0]"))
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
         if seen[-1] == "notes-box":
             break

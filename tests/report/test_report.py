@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from compaction.replay import Candidate, replay, report_html
 
-Show: TypeAlias = Callable[[str], None]
+from .conftest import Show, orders
 
 HOSTILE = "</script><script>window.broken = 1</script><img src=x onerror='window.broken = 2'>&lt;b&gt; \u202e\ud800"
-
-
-def chat(orders: int) -> list[dict[str, Any]]:
-    """Return a conversation about orders in which each answer names a much older order."""
-    messages = [{"role": "system", "content": "You keep the orders."}]
-    for number in range(orders):
-        messages += [
-            {"role": "user", "content": f"Order BX-{1000 + number} came for shelf {number}. {HOSTILE if number == 2 else ''}"},
-            {"role": "assistant", "content": f"Noted BX-{1000 + number}; before it came BX-{1000 + number // 3}."},
-        ]
-    return messages
 
 
 @pytest.fixture(scope="module")
 def small() -> str:
     """Return the report of two conversations, one of them within the window."""
-    chats = [{"id": HOSTILE, "messages": chat(120)}, chat(3)]
+    chats = [{"id": HOSTILE, "messages": orders(120, HOSTILE)}, orders(3)]
     return report_html(replay(chats, ["adaptive", "context_window"], window=1_000, counter="chars/4"))
 
 
@@ -87,17 +74,9 @@ def test_an_earlier_request_can_be_opened(page: Page, small: str, show: Show) ->
     assert page.locator(".row.kept").count() == 2
 
 
-@pytest.mark.parametrize("width", [360, 760])
-def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, small: str, show: Show, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 700})
-    show(small)
-    page.locator(".row").nth(3).click()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
 def test_no_conversation_over_the_window(page: Page, show: Show) -> None:
     """If no conversation exceeds the window there are no charts, but the transcript is shown."""
-    show(report_html(replay([chat(3)], window=8_000, counter="chars/4")))
+    show(report_html(replay([orders(3)], window=8_000, counter="chars/4")))
     assert page.locator("#figures tr").count() == 0
     assert page.locator("#comparison").is_hidden()
     assert page.locator("#deploy").is_hidden()
@@ -106,7 +85,7 @@ def test_no_conversation_over_the_window(page: Page, show: Show) -> None:
 
 
 def test_without_scripts_the_recommendation_is_shown(browser: Browser, tmp_path: Path) -> None:
-    result = replay([chat(120)], [Candidate(HOSTILE, lambda setting: list)], window=1_000, counter="chars/4")
+    result = replay([orders(120, HOSTILE)], [Candidate(HOSTILE, lambda setting: list)], window=1_000, counter="chars/4")
     (tmp_path / "report.html").write_text(report_html(result, minimum_recall=0.0), errors="replace")
     opened = browser.new_page(java_script_enabled=False)
     opened.goto((tmp_path / "report.html").as_uri())
@@ -119,7 +98,7 @@ def test_without_scripts_the_recommendation_is_shown(browser: Browser, tmp_path:
 def test_twenty_thousand_messages(page: Page, show: Show) -> None:
     """With 20,000 messages the page has at most 3,000 nodes, wherever it is scrolled and whichever strategy is selected."""
     lines = [{"role": "user", "content": f"line {number}"} for number in range(19_980)]  # few requests: a short replay
-    show(report_html(replay([[*lines, *chat(10)]], ["truncate"], window=6_000, counter="chars/4")))
+    show(report_html(replay([[*lines, *orders(10)]], ["truncate"], window=6_000, counter="chars/4")))
     for strategy in ("truncate", "none"):
         page.evaluate(f'select({{ strategy: "{strategy}" }})')
         for place in (0, 280_000, 559_000):

@@ -37,6 +37,11 @@ CHAT = "/v1/chat/completions"
 TOO_LONG = {"error": {"message": "This model's maximum context length is 900 tokens. However, you requested 1500 tokens."}}
 
 
+async def never(*_: Any) -> None:
+    """An application, or a way to send, that must not be used."""
+    raise AssertionError
+
+
 def events(*pieces: bytes, ends: bool = True, seconds: float = 0.0) -> Answer:
     """A stream of events, one chunk each; with ``ends=False`` the connection breaks after the last."""
 
@@ -93,6 +98,14 @@ async def in_process(upstream: ScriptedUpstream, **options: Any) -> AsyncGenerat
         yield client
 
 
+@contextlib.asynccontextmanager
+async def gateway(*script: Answer, **options: Any) -> AsyncGenerator[tuple[ScriptedUpstream, httpx.AsyncClient]]:
+    """An upstream with this script, and a client of a gateway in front of it, in this event loop."""
+    with ScriptedUpstream(*script) as upstream:
+        async with in_process(upstream, **options) as client:
+            yield upstream, client
+
+
 @attrs.frozen
 class Served:
     """The outcome of some requests: the answers, what the upstream got, and the data of the page."""
@@ -115,10 +128,9 @@ async def served(
     script: list[Answer], *bodies: bytes, path: str = CHAT, headers: dict[str, str] | None = None, **options: Any
 ) -> Served:
     """Send these bodies through a gateway in this event loop, one after the other."""
-    with ScriptedUpstream(*script) as upstream:
-        async with in_process(upstream, **options) as client:
-            replies = [await client.post(path, content=body, headers=headers) for body in bodies]
-            status = (await client.get("/status.json", headers=headers)).json()
+    async with gateway(*script, **options) as (upstream, client):
+        replies = [await client.post(path, content=body, headers=headers) for body in bodies]
+        status = (await client.get("/status.json", headers=headers)).json()
     return Served(replies, upstream.got, status)
 
 

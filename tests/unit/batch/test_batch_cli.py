@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -95,18 +96,10 @@ def test_the_progress_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     counts = BatchCounts(conversations=123_456_789, bad=12_345, tokens_before=10**12, tokens_after=10**11, requests=10**6)
+    figures: dict[str, Any] = {"bytes_total": 987_654_321_098, "bytes_before": 0, "seconds": 9e4, "seconds_counted": 9e4}
     with progress_bar(None) as update:
         for done in (0, 123_456_789_012):
-            update(
-                BatchProgress(
-                    tally=counts,
-                    bytes_done=done,
-                    bytes_total=987_654_321_098,
-                    bytes_before=0,
-                    seconds=90_000.0,
-                    seconds_counted=90_000.0,
-                )
-            )
+            update(BatchProgress(tally=counts, bytes_done=done, **figures))
     drawn = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue()))
     assert [line for line in drawn if "123.5 GB of 987.7 GB, 175:00:00 left, 123,456,789 conversations" in line]
     assert max(map(len, drawn)) <= 80

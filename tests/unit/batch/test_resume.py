@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -33,28 +32,7 @@ from compaction.strategies import Strategy
 from tests.support.chats import turns, user
 from tests.support.corpora import BAD, CHATS, KINDS, errors_of, expected, lines, read_rows, run, store
 from tests.support.limits import WAIT_SECONDS
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-@contextlib.contextmanager
-def started(*arguments: str | Path, program: str, stderr: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program in a new process group, and kill it at the end of the test."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    with subprocess.Popen(
-        command,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        start_new_session=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
+from tests.support.programs import ended, started
 
 FEW = [{"id": number, "messages": turns(1)} for number in range(6)]
 MESSAGES = [chat["messages"] for chat in FEW]
@@ -98,7 +76,6 @@ def test_killed_twice_it_comes_out_the_same(large: Path, tmp_path: Path) -> None
         "import sys\nfrom pathlib import Path\nfrom tests.support.corpora import run\n"
         f"if __name__ == '__main__':\n    run(Path(sys.argv[1]), Path(sys.argv[2]), **{options!r})\n"
     )
-    program = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{program}"
     for slices in (3, 9):
         with started(large, tmp_path / "killed", program=program) as process:
             waited_for(tmp_path / "killed", slices, process)
@@ -108,22 +85,6 @@ def test_killed_twice_it_comes_out_the_same(large: Path, tmp_path: Path) -> None
     for name in ("once/a.jsonl", "once/b.jsonl.gz", "once.errors.jsonl"):
         assert (tmp_path / name).read_bytes() == (tmp_path / name.replace("once", "killed")).read_bytes()
     assert not (tmp_path / "killed.parts").exists()
-
-
-def test_every_moment_between_two_slices_can_be_the_last(tmp_path: Path) -> None:
-    """A later run writes the same bytes after a stop at any slice, whatever was cut short then."""
-    (tmp_path / "in.jsonl").write_bytes(lines() + b"".join(BAD))
-    run(tmp_path / "in.jsonl", tmp_path / "once.jsonl")
-    once, errors = (tmp_path / "once.jsonl").read_bytes(), (tmp_path / "once.jsonl.errors.jsonl").read_bytes()
-    for last in (1, 8):
-        output = tmp_path / f"{last}.jsonl"
-        report = run(tmp_path / "in.jsonl", output, stop=lambda o=output, n=last: slices_done(o) >= n)
-        assert (report.outcome, output.exists()) == ("interrupted", False)
-        record = min((tmp_path / f"{last}.jsonl.parts").glob("*.record"))
-        record.write_bytes(record.read_bytes()[:-last])
-        assert run(tmp_path / "in.jsonl", output).outcome == "finished"
-        assert output.read_bytes() == once
-        assert (tmp_path / f"{last}.jsonl.errors.jsonl").read_bytes() == errors
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,18 +113,21 @@ def test_what_is_done_is_not_done_again(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
-    """A part or a record that was lost or truncated is written again."""
-    source = tmp_path / "in.jsonl"
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(BAD[0] + BAD[1] + lines(FEW))
+    once = quick(source, tmp_path / "once.jsonl")
     seen: list[BatchProgress] = []
-    quick(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 5)
+    quick(source, output, stop=lambda: slices_done(output) >= 6)
     parts = sorted((tmp_path / "out.jsonl.parts").glob("*.part"))
     parts[0].with_suffix(".record").unlink()
     parts[2].write_bytes(parts[2].read_bytes()[:-1])
     parts[3].unlink()
-    assert len(errors_of(quick(source, tmp_path / "out.jsonl", on_progress=seen.append))) == 2
-    assert seen[-1].bytes_before == len(BAD[1]) + len(lines(FEW[2:3])), "what is whole is not done again"
-    assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == MESSAGES
+    record = parts[4].with_suffix(".record")
+    record.write_bytes(record.read_bytes()[:-8])
+    again = quick(source, output, on_progress=seen.append)
+    assert seen[-1].bytes_before == len(BAD[1]) + len(lines(FEW[3:4])), "what is whole is not done again"
+    assert output.read_bytes() == (tmp_path / "once.jsonl").read_bytes()
+    assert errors_of(again) == errors_of(once)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +137,11 @@ def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
         ({"counter": "bytes/4"}, "counter was 'chars/4'"),
         ({"slice_bytes": 2}, "slice_bytes was 1"),
         ({"strict": True}, "strict was False"),
+        ({"format": "anthropic"}, "format was None and is now 'anthropic'"),
+        ({"window": 1}, "window was None"),
+        ({"max_bytes": 1}, "max_bytes was"),
+        ({"column": "talk"}, "column was 'messages'"),
+        ({"keys": ["a key of enough letters"]}, "signed was None and is now True"),
         ({"strategy": lambda index: iter(())}, "strategy was"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -184,6 +153,7 @@ def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: 
     with pytest.raises(StateError, match="another batch") as caught:
         quick(source, tmp_path / "out.jsonl", **options)
     assert says in str(caught.value)
+    assert "enough letters" not in str(caught.value)
     quick(source, tmp_path / "out.jsonl", stop=lambda: slices_done(tmp_path / "out.jsonl") >= 2)
     assert quick(source, tmp_path / "out.jsonl", stop=lambda: True, restart=True).tally.conversations == 0
     assert slices_done(tmp_path / "out.jsonl") == 0, "the finished work is discarded"
@@ -278,19 +248,13 @@ def test_a_changed_input_is_read_again(tmp_path: Path) -> None:
 
 
 def test_an_output_that_went_is_missed(tmp_path: Path) -> None:
-    """A finished batch is not run again; an output that was removed or changed since is an error."""
-    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
-    first, number = quick(source, tmp_path / "out.jsonl"), (tmp_path / "out.jsonl").stat().st_ino
-    assert not (tmp_path / "out.jsonl.parts").exists()
-    again = quick(source, tmp_path / "out.jsonl")
-    assert (again.tally, again.resumed, (tmp_path / "out.jsonl").stat().st_ino) == (first.tally, False, number)
-    (tmp_path / "out.jsonl").write_text("cut")
-    with pytest.raises(StateError, match="missing or changed"):
-        quick(source, tmp_path / "out.jsonl")
-    (tmp_path / "out.jsonl").unlink()
-    with pytest.raises(StateError, match="missing or changed"):
-        quick(source, tmp_path / "out.jsonl")
-    assert quick(source, tmp_path / "out.jsonl", restart=True).outcome == "finished"
+    source, output = store(tmp_path / "in.jsonl", "jsonl", FEW), tmp_path / "out.jsonl"
+    quick(source, output)
+    for spoil in (lambda: output.write_text("cut"), output.unlink):
+        spoil()
+        with pytest.raises(StateError, match="missing or changed"):
+            quick(source, output)
+    assert quick(source, output, restart=True).outcome == "finished"
 
 
 @pytest.mark.parametrize(
@@ -340,25 +304,21 @@ def test_a_disk_that_is_full(workers: int, limit: int, tmp_path: Path) -> None:
     source = store(tmp_path / "in.jsonl", "jsonl", CHATS * 5)
     program = (
         "import resource, signal, sys\n"
-        f"sys.path.insert(0, {str(ROOT)!r})\n"
         "from pathlib import Path\nfrom tests.support.corpora import run\nfrom compaction.errors import UnwritableFile\n"
         "if __name__ == '__main__':\n"
         f"    resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))\n"
         f"    try:\n        run(Path(sys.argv[1]), Path(sys.argv[2]), workers={workers})\n"
         "    except UnwritableFile as error:\n        sys.exit(str(error))\n"
     )
-    with started(source, tmp_path / "out.jsonl", program=program) as process:
-        _, said = process.communicate(timeout=WAIT_SECONDS)
-    assert process.returncode == 1
-    assert "cannot be written (File too large); free some space" in said.decode()
-    assert str(source) not in said.decode()
+    code, _, said = ended(source, tmp_path / "out.jsonl", program=program)
+    assert (code, str(source) in said) == (1, False)
+    assert "cannot be written (File too large); free some space" in said
     assert not (tmp_path / "out.jsonl").exists()
     assert run(source, tmp_path / "out.jsonl").resumed
     assert [row["messages"] for row in read_rows(tmp_path / "out.jsonl", "jsonl")] == expected() * 5
 
 
 def test_what_is_in_the_way_is_kept(tmp_path: Path) -> None:
-    """Other files at the paths of the parts or the errors are not changed."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     (tmp_path / "a.jsonl.parts").mkdir()
     (tmp_path / "a.jsonl.parts" / "mine.txt").write_text("mine")
@@ -377,9 +337,7 @@ def test_a_part_that_cannot_be_written(suffix: str, tmp_path: Path) -> None:
     run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", stop=lambda: True)
     blocked = tmp_path / "out.jsonl.parts" / f"000000-00000000.{suffix}"
     blocked.mkdir(parents=True)
-    with pytest.raises(
-        UnwritableFile, match=rf"0\.{suffix}: it cannot be written \([A-Z][a-z ]+\); free some space .* is kept"
-    ):
+    with pytest.raises(UnwritableFile, match=rf"0\.{suffix}: it cannot be written \(.+\); free some space .* is kept"):
         run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
     blocked.rmdir()
     assert run(tmp_path / "in.jsonl", tmp_path / "out.jsonl").resumed
@@ -616,13 +574,10 @@ def test_an_interrupt_while_the_workers_start(tmp_path: Path) -> None:
     """The workers that were started already end, too, so that the command does not wait for them."""
     source = store(tmp_path / "in.jsonl", "jsonl")
     options = ("-o", tmp_path / "out.jsonl", "--budget", "300", "--counter", "chars/4", "--workers", "2")
-    with started("batch", source, *options, program=HALF_STARTED) as process:
-        process.communicate(timeout=WAIT_SECONDS)
-    assert process.returncode == 130
+    assert ended("batch", source, *options, program=HALF_STARTED)[0] == 130
 
 
 def test_the_time_left_falls_between_two_slices(tmp_path: Path) -> None:
-    """Until the next slice is finished, the time left is counted down."""
     seen: list[BatchProgress] = []
     run(store(tmp_path / "in.jsonl", "jsonl"), tmp_path / "out.jsonl", on_progress=seen.append)
     some = attrs.evolve(seen[0], bytes_done=100, bytes_total=400, bytes_before=0, seconds_counted=10.0)

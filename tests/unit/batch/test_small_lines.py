@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,14 +17,14 @@ from compaction.batch.report import BatchCounts
 from compaction.batch.rows import BadConversation, JsonLine
 from compaction.batch.unchanged import count_unchanged, does_nothing
 from compaction.batch.workers import compact_row
-from compaction.errors import InputError, StateError, UnknownCounter
+from compaction.errors import InputError, StateError
 from compaction.run import unawaited
 from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation
 from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, Memoized, counter, least_bytes_per_token
 from compaction.tokens.base import utf8_bytes
 from compaction.triggers import Trigger, context_exceeds, tokens_exceed
 from tests.support.chats import tool_turns, turns, user
-from tests.support.corpora import BAD, CHATS, STRATEGY, errors_of, lines, run
+from tests.support.corpora import BAD, CHATS, errors_of, lines, run
 from tests.support.options import TRIGGER_ATOMS, combined
 
 TEXTS = st.text(max_size=12)
@@ -211,29 +210,6 @@ def test_tokens_are_counted_without_an_index(over: int, unchanged: bool) -> None
         assert left_unchanged(job, row) == (counted if unchanged else None)
     parts = JsonLine(json.dumps([*messages, {**user(), "content": [{"type": "text", "text": "a"}]}]).encode())
     assert left_unchanged(Job(Truncation(trigger=tokens_exceed(99)), counter=Words()), parts) is None
-
-
-def test_a_job_is_described_in_full() -> None:
-    """The description has every setting, and that summaries are signed, but no key; only the strategy may be positional."""
-    job = Job(STRATEGY, counter="chars/4")
-    described: dict[str, Any] = {
-        "strategy": repr(STRATEGY),
-        "counter": "chars/4",
-        "format": None,
-        "budget": None,
-        "window": None,
-    }
-    described |= {"column": "messages", "max_bytes": 256_000_000, "strict": False}
-    assert job.described() == described
-    least = Job(STRATEGY, counter="chars/4", format="anthropic", budget=1, window=1, max_bytes=1, keys=["a key of letters"])
-    changed = {"format": "anthropic", "budget": 1, "window": 1, "max_bytes": 1, "signed": True}
-    assert least.described() == described | changed
-    assert "a key of letters" not in repr(least)
-    with pytest.raises(UnknownCounter):
-        Job(STRATEGY, counter="nobody")
-    positional, *others = inspect.signature(Job).parameters.values()
-    assert positional.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    assert {each.kind for each in others} == {inspect.Parameter.KEYWORD_ONLY}
 
 
 @pytest.mark.parametrize(

@@ -82,12 +82,8 @@ SELECTORS: list[Selector] = [
     ~(first(turns=1) | pinned) & last(turns=3),
     fitting(9_000, last(messages=9), fitting(5_000, last(turns=2), nothing)),
 ]
-STYLES = [
-    Clear(placeholder="gone", min_chars=5),
-    Collapse(outcome_chars=9),
-    Dedupe(min_chars=7, reads=["read"]),
-    HeadTail(chars=99),
-]
+SIZES = {"initial_tokens": 200, "added_tokens": 100, "max_tokens": 400}
+STYLES = [Clear(placeholder="-", min_chars=5), Collapse(outcome_chars=9), Dedupe(min_chars=7, reads=["a"]), HeadTail(chars=9)]
 PROMPT = "Up to {max_summary_tokens} tokens.\n{existing_summary_section}{messages_text}"
 STORE = {"use": "SQLiteStore", "path": "store.db"}
 SUMMARIZERS = [
@@ -129,15 +125,7 @@ def strategies(folder: Path) -> list[Strategy]:
         Lossless(Truncation() >> ClearReasoning(), store, session="kim"),
         TokenBudgetComposed([SlidingWindow(), ToolResult(Clear())], budget=9, early_stop=False, keep=pinned),
         Clip(tokens=900),
-        GrowingSummary(
-            FactSummarizer(redact=redact),
-            tokens=900,
-            initial_tokens=200,
-            added_tokens=100,
-            max_tokens=400,
-            keep_tokens=5,
-            trigger=tokens_exceed(2_000),
-        ),
+        GrowingSummary(FactSummarizer(redact=redact), tokens=900, keep_tokens=5, trigger=tokens_exceed(2_000), **SIZES),
         ProviderCompaction("gpt-5.5", fallback=Summarization(), trigger=tokens_exceed(9_000)),
         Pipeline(),
         Pipeline(ClearReasoning(), Pipeline(Truncation(), trigger=every(2)), trigger=tokens_exceed(5), target=tokens_below(4)),
@@ -154,7 +142,6 @@ formats = pytest.mark.parametrize("format", ["toml", "yaml"])
 
 @formats
 def test_every_strategy_there_and_back(format: Any, tmp_path: Path) -> None:
-    """A written strategy is read as an equal one with the same ``repr``, and written again as the same text."""
     for strategy in strategies(tmp_path):
         text = dumps(strategy, format=format)
         back = loads(text, format=format)
@@ -237,7 +224,6 @@ def read_or_none(option: str, expression: str) -> Strategy | None:
 
 
 def test_a_preset_by_name() -> None:
-    """A preset may be named in a file, with its arguments as options."""
     text = 'use = "hermes"\ncontext_length = 64_000\ntrigger = "always"\nsummarizer = { use = "DigestSummarizer", growth = 1 }'
     assert loads(text) == presets.hermes(64_000, DigestSummarizer(growth=1.0), trigger=always)
 
@@ -267,10 +253,7 @@ def test_a_template_from_a_file(tmp_path: Path) -> None:
         ("stps = []", ["'steps' is missing", "unknown key 'stps'; did you mean 'steps'?"]),
         ('[[steps]]\nuse = "ToolResult"\nat_lest = 3', ["steps[0]: unknown key 'at_lest'; did you mean 'at_least'?"]),
         ('use = "hermes"\ncontext_len = 9', ["unknown key 'context_len'; did you mean 'context_length'?"]),
-        (
-            'use = "ClearMedia"\ntrigger = "tokens_exeed(9)"',
-            ["trigger: 'tokens_exeed' is not one of the triggers; did you mean"],
-        ),
+        ('use = "ClearMedia"\ntrigger = "tokens_exeed(9)"', ["trigger: 'tokens_exeed' is not one of the triggers; did you"]),
         ('use = "ClearMedia"\nkeep = "last(turn=9)"', ["keep: 'last(turn=9)' has no argument 'turn'; did you mean 'turns'?"]),
         ('use = "ClearMedia"\nkeep = "kinds(GroupKind.USR)"', ["did you mean 'GroupKind.USER'?"]),
         ('use = "ToolResult"\nstyle = "clear"', ["style: 'clear' is not one of the tool_styles; did you mean 'Clear'?"]),
@@ -326,7 +309,6 @@ def test_unknown_names_and_keys(text: str, told: list[str]) -> None:
         ({"use": "Truncation", "trigger": "tokens_exceed(*[1])"}, "without *"),
         ({"use": "Truncation", "trigger": ""}, "is not an expression"),
         ({"use": "Truncation", "trigger": "a\0b"}, "is not an expression"),
-        ({"use": "Truncation", "trigger": "~" * 100_000 + "always"}, "more than 4,096 characters"),
         ({"use": "Truncation", "keep": "kinds('user')"}, "a kind is a member of GroupKind"),
         ({"use": "ToolResult", "style": 3}, "style: 3 is a whole number; a table belongs here"),
         ({"use": "Summarization", "text": "short"}, "text: 'short' is a text; a table belongs here"),
@@ -367,7 +349,6 @@ def test_right_keys_with_wrong_values(options: dict[str, Any], rule: str) -> Non
     ids=range(6),
 )
 def test_what_is_no_file_of_a_pipeline(text: str, format: Any, rule: str) -> None:
-    """Bad syntax, Python objects and repeated keys raise a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=rule):
         loads(text, format=format)
 
@@ -384,23 +365,34 @@ def test_what_is_no_pipeline_file(tmp_path: Path) -> None:
             load(tmp_path / name)
 
 
+MODEL = {"use": "OpenAISummarizer", "model": "m"}
+CACHED = {"use": "CachedSummarizer", "path": "a.db"}
+KEY = "sk-abcdefgh12345678"
+
+
 class TestKeys:
     """API keys come from the environment only."""
 
-    def test_no_key_is_read_from_a_file(self) -> None:
-        for options in (
-            {"api_key": "sk-abcdefgh12345678"},
-            {"options": {"extra_headers": {"Authorization": "Bearer abc123def4ghi7jkl0mn"}}},
-        ):
-            with pytest.raises(ConfigurationError, match="belong in a file") as caught:
-                from_data({"use": "Summarization", "summarizer": {"use": "OpenAISummarizer", "model": "m", **options}})
-            assert "abc" not in str(caught.value)
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            ({"summarizer": {**MODEL, "api_key": KEY}}, "belong in a file"),
+            ({"summarizer": {**MODEL, "options": {"extra_headers": {"Authorization": f"Bearer {KEY}"}}}}, "belong in a file"),
+            ({"summarizer": {**CACHED, "inner": {**MODEL, "api_key": KEY}}}, "'api_key' does not belong in a file"),
+            ({"use": "Offload", "store": {"use": "SQLiteStore", "path": f"postgres://kim:{KEY}@h/db"}}, "'path' contains what"),
+        ],
+        ids=["key", "header", "key of a nested summarizer", "password of a store"],
+    )
+    def test_no_key_is_read_from_a_file(self, options: dict[str, Any], says: str) -> None:
+        with pytest.raises(ConfigurationError, match=says) as caught:
+            from_data({"use": "Summarization", **options})
+        assert KEY not in str(caught.value)
 
     @pytest.mark.parametrize(
         "summarizer",
         [
-            OpenAISummarizer("m", api_key="sk-abcdefgh12345678"),
-            OpenAISummarizer("m", base_url="http://kim:hunter2@127.0.0.1/v1"),
+            OpenAISummarizer("m", api_key=KEY),
+            OpenAISummarizer("m", base_url=f"http://kim:{KEY}@127.0.0.1/v1"),
             OpenAISummarizer("m", on_usage=print),
         ],
         ids=["key", "password", "function"],
@@ -408,27 +400,14 @@ class TestKeys:
     def test_no_key_is_written_to_a_file(self, summarizer: OpenAISummarizer) -> None:
         with pytest.raises(ConfigurationError, match="file") as caught:
             dumps(Summarization(summarizer))
-        assert "hunter2" not in str(caught.value)
-        assert "abcdefgh" not in str(caught.value)
-
-    def test_nor_one_of_another_summarizer_or_a_store(self) -> None:
-        """API keys and passwords in other summarizers and in stores raise a `ConfigurationError` as well."""
-        wrong = {
-            "use": "CachedSummarizer",
-            "path": "a.db",
-            "inner": {"use": "DigestSummarizer", "api_key": "sk-abcdefgh12345678"},
-        }
-        with pytest.raises(ConfigurationError, match="'api_key' does not belong in a file"):
-            from_data({"use": "Summarization", "summarizer": wrong})
-        with pytest.raises(ConfigurationError, match="'path' contains what looks like a key or password"):
-            from_data({"use": "Offload", "store": {"use": "SQLiteStore", "path": "postgres://kim:hunter2@127.0.0.1/db"}})
+        assert KEY not in str(caught.value)
 
     def test_the_variable_is_named_and_not_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A strategy contains only the name of the variable, so that neither a file nor a pickle contains the key."""
-        monkeypatch.setenv("SUMMARY_API_KEY", "sk-abcdefgh12345678")
+        monkeypatch.setenv("SUMMARY_API_KEY", KEY)
         strategy = Summarization(OpenAISummarizer("m", api_key_env="SUMMARY_API_KEY"))
         assert 'api_key_env = "SUMMARY_API_KEY"' in dumps(strategy)
-        assert b"abcdefgh" not in pickle.dumps(strategy)
+        assert KEY.encode() not in pickle.dumps(strategy)
 
     def test_a_variable_that_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("SUMMARY_API_KEY", raising=False)
@@ -493,9 +472,8 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
     folder = tmp_path / "site"
     (folder / "acme_compaction-1.0.dist-info").mkdir(parents=True)
     (folder / "acme_compaction.py").write_text(ACME)
-    (folder / "acme_compaction-1.0.dist-info" / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: acme-compaction\nVersion: 1.0\n"
-    )
+    metadata = "Metadata-Version: 2.1\nName: acme-compaction\nVersion: 1.0\n"
+    (folder / "acme_compaction-1.0.dist-info" / "METADATA").write_text(metadata)
 
     def register(points: str) -> None:
         registry._registered.cache_clear()
@@ -523,7 +501,6 @@ class TestThirdParties:
         ids=["function", "class", "style", "pipeline"],
     )
     def test_there_and_back(self, data: dict[str, Any]) -> None:
-        """Data that names registered components is read and written again unchanged."""
         assert to_data(from_data(data)) == data
 
     def test_what_makes_built_in_values(self) -> None:
@@ -533,7 +510,6 @@ class TestThirdParties:
         assert to_data(from_data({"use": "Truncation", "trigger": "tokens_reach(9)"}))["trigger"] == "tokens_exceed(8)"
 
     def test_mistakes(self, acme: Callable[[str], None]) -> None:
-        """A failed import, options of a function without options, and a duplicate name raise a `ConfigurationError`."""
         with pytest.raises(ConfigurationError, match="acme_compaction:nothing_there cannot be imported"):
             from_data({"use": "broken"})
         with pytest.raises(ConfigurationError, match="drop_small_talk takes no options"):
@@ -560,6 +536,5 @@ class TestThirdParties:
     ids=["trigger", "selector", "strategy", "function"],
 )
 def test_what_no_file_can_hold(strategy: Strategy) -> None:
-    """A function that is not registered cannot be written to a file and raises a `ConfigurationError`."""
     with pytest.raises(ConfigurationError, match=r"function|entry point"):
         dumps(strategy)

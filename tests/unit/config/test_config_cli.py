@@ -77,10 +77,3 @@ def test_compact_without_a_budget(tmp_path: Path) -> None:
         pipeline.write_text(f"use: Truncation\ntarget: {target}\nkeep: last(groups=1)")
         done = run("compact", chat, "-o", tmp_path / "out.json", "--config", pipeline, "--counter", "chars/4")
         assert (done.exit_code, "the limit is" in done.stdout) == (code, False)
-
-
-@pytest.mark.parametrize("extra", [("--reserve-output", "1k"), ("--window", "4k")], ids=["reserve", "missing file"])
-def test_compact_refuses(extra: tuple[str, ...], pipeline: Path, tmp_path: Path) -> None:
-    """Options that only presets take, and a missing pipeline file, are refused before the input is read."""
-    file = pipeline if extra[0] == "--reserve-output" else tmp_path / "none.toml"
-    assert run("compact", tmp_path / "none.json", "--config", file, *extra).exit_code == 2

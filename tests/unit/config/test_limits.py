@@ -1,42 +1,43 @@
-"""A pipeline file is refused before anything is built from it if it is too large, too deep, or has aliases."""
+"""A pipeline file is no authority: its size, its depth, and the variables and servers that it may name are limited."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compaction.config import from_data, load, loads
+from compaction.config import dumps, from_data, load, loads
 from compaction.errors import ConfigurationError
+from compaction.strategies import Summarization
+from compaction.summarizers import OpenAISummarizer
 from tests.support.fuzzed import check_file
 
-
-@pytest.mark.parametrize(
-    "text",
-    ["steps:\n  - &first {use: Truncation}\n  - *first\n", "a: &first {use: Truncation}\n<<: *first", "a: &first [*first]"],
-)
-def test_aliases_are_refused(text: str) -> None:
-    """Nothing is built of a text that names a value twice: a few lines could stand for millions of values."""
-    with pytest.raises(ConfigurationError, match=r"write the value of \*first again, line \d"):
-        loads(text, format="yaml")
-
-
-@pytest.mark.parametrize("format", ["toml", "yaml"])
-def test_deep_nesting_is_refused(format: Any) -> None:
-    """Lists in lists in lists raise an error that names the limit or the syntax."""
-    text = ("steps = " if format == "toml" else "steps: ") + "[" * 200 + "]" * 200
-    with pytest.raises(ConfigurationError, match="levels deep"):
-        loads(text, format=format)
+ALIAS = r"write the value of \*first again, line \d"
+EXPRESSION = 'use = "Truncation"\ntrigger = "{}"'
+TEXTS = {
+    "an alias": ("yaml", "steps:\n  - &first {use: Truncation}\n  - *first\n", ALIAS),
+    "a merged alias": ("yaml", "a: &first {use: Truncation}\n<<: *first", ALIAS),
+    "an alias of itself": ("yaml", "a: &first [*first]", ALIAS),
+    "deep TOML": ("toml", "steps = " + "[" * 200 + "]" * 200, "levels deep"),
+    "deep YAML": ("yaml", "steps: " + "[" * 200 + "]" * 200, "levels deep"),
+    "a key of many parts": ("toml", ".".join(["a"] * 50_000) + " = 1", "more than 256 parts"),
+    "many keys": ("yaml", "\n".join(f"k{number}: 1" for number in range(25_000)), "unknown key 'k24999'"),
+    "signs": ("toml", EXPRESSION.format("~" * 5_000 + "always"), "more than 4,096"),
+    "parentheses": ("toml", EXPRESSION.format("(" * 5_000), "more than 4,096"),
+    "alternatives": ("toml", EXPRESSION.format("always" + " | always" * 2_000), "more than 4,096"),
+    "a name of many parts": ("toml", EXPRESSION.format("a." * 5_000 + "b"), "more than (4,096|256 parts)"),
+}
 
 
-def test_data_that_contains_itself_is_refused() -> None:
-    """Plain data is checked like a file."""
-    data: dict[str, Any] = {"steps": []}
-    data["steps"].append(data)
-    with pytest.raises(ConfigurationError, match="contains itself"):
-        from_data(data)
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_without_end_is_refused_at_once(name: str) -> None:
+    """A few lines could stand for millions of values. Parsing many parts took 10 s and 3 GB, finding repeated keys 7 s."""
+    format, text, rule = TEXTS[name]
+    with pytest.raises(ConfigurationError, match=rule):
+        loads(text, format=format)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["a.toml", "a.yaml"])
@@ -48,32 +49,25 @@ def test_a_large_file_is_not_read(tmp_path: Path, name: str) -> None:
         load(file)
 
 
-def test_a_key_of_many_parts_is_refused_before_it_is_parsed() -> None:
-    """Parsing many parts took 10 s and 3 GB, the search for repeated keys 7 s: the limit of the tests would stop either."""
-    with pytest.raises(ConfigurationError, match="more than 256 parts"):
-        loads(".".join(["a"] * 50_000) + " = 1")
-    with pytest.raises(ConfigurationError):
-        loads("\n".join(f"k{number}: 1" for number in range(25_000)), format="yaml")
+ENDLESS: dict[str, Any] = {"steps": []}
+ENDLESS["steps"].append(ENDLESS)
+HUGE = "tokens_exceed(0x" + "f" * 4_000 + ")"
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("data", "rule"),
     [
-        {"use": "hermes", "context_length": 10**400},
-        {"use": "Truncation", "trigger": "tokens_exceed(0x" + "f" * 4_000 + ")"},
-        {"use": "Truncation", "trigger": "tokens_exceed(0x" + "f" * 4_000 + ") | context_exceeds(0.5)"},
+        (ENDLESS, "contains itself"),
+        ({"use": "hermes", "context_length": 10**400}, "beyond 1,000,000,000,000,000"),
+        ({"use": "Truncation", "trigger": HUGE}, "beyond 1,000,000,000,000,000"),
+        ({"use": "Truncation", "trigger": f"{HUGE} | context_exceeds(0.5)"}, "beyond 1,000,000,000,000,000"),
     ],
+    ids=["itself", "number", "number in a text", "joined"],
 )
-def test_whole_numbers_without_end_are_refused(data: dict[str, Any]) -> None:
+def test_data_without_end_are_refused(data: dict[str, Any], rule: str) -> None:
     """A number that no float and no text can hold is a mistake in the file, not an error of arithmetic."""
-    with pytest.raises(ConfigurationError, match="beyond 1,000,000,000,000,000"):
+    with pytest.raises(ConfigurationError, match=rule):
         from_data(data)
-
-
-@pytest.mark.parametrize("trigger", ["~" * 5_000 + "always", "(" * 5_000, "always" + " | always" * 2_000, "a." * 5_000 + "b"])
-def test_long_expressions_are_refused(trigger: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"more than (4,096|256 parts)"):
-        loads(f'use = "Truncation"\ntrigger = "{trigger}"')
 
 
 def test_random_texts_raise_typed_errors_only() -> None:
@@ -97,3 +91,88 @@ def test_files_with_mistakes_are_strategies_or_typed_errors(first: int) -> None:
     """Whatever stands in a file, it is read and written again, or an error of this package says what is wrong."""
     for seed in range(first, first + 50):
         check_file(seed)
+
+
+# ------------------------------------------------------------------------ variables and servers
+
+
+def pipeline(**options: Any) -> dict[str, Any]:
+    """A pipeline with one step whose summarizer calls a model with these options."""
+    return {"steps": [{"use": "Summarization", "summarizer": {"use": "OpenAISummarizer", "model": "m", **options}}]}
+
+
+@pytest.mark.parametrize("name", ["HOME", "AWS_SECRET_ACCESS_KEY", "DATABASE_URL", "GITHUB_TOKEN", "_API_KEY2"])
+def test_by_default_only_api_keys_are_sent(name: str) -> None:
+    """By default, only variables that end in ``_API_KEY`` are accepted; the error has place, rule and remedy."""
+    with pytest.raises(ConfigurationError) as caught:
+        from_data(pipeline(api_key_env=name, base_url="https://h.example/v1"), where="a.toml")
+    assert str(caught.value) == (
+        f"a.toml: steps[0].summarizer.api_key_env: {name!r} does not end in '_API_KEY'; "
+        f"rename the variable, or pass allow_env={{{name!r}}}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "allow_env", "allow_hosts"),
+    [
+        ({"api_key_env": "MY_API_KEY", "base_url": "https://h.example/v1"}, None, None),
+        ({"api_key_env": "HF_TOKEN"}, {"HF_TOKEN"}, None),
+        ({"api_key_env": "MY_API_KEY", "base_url": "https://H.example:8443/v1"}, {"MY_API_KEY"}, {"h.example"}),
+        ({}, {"OPENAI_API_KEY"}, set()),
+        ({"api_key": "none", "base_url": "http://127.0.0.1:8080/v1"}, set(), {"127.0.0.1"}),
+        ({"api_key": "none", "base_url": "http://[::1]:8080/v1"}, set(), {"::1"}),
+        ({"base_url": "http://localhost:8080/v1"}, None, {"localhost"}),
+        ({"base_url": "http://api.example/v1"}, None, {"http://api.example"}),
+    ],
+)
+def test_what_is_allowed(
+    options: dict[str, Any], allow_env: Collection[str] | None, allow_hosts: Collection[str] | None
+) -> None:
+    strategy = from_data(pipeline(**options), allow_env=allow_env, allow_hosts=allow_hosts)
+    assert "OpenAISummarizer" in repr(strategy)
+
+
+@pytest.mark.parametrize(
+    ("options", "allow_env", "allow_hosts", "says"),
+    [
+        ({"api_key_env": "A_API_KEY"}, {"B_API_KEY"}, None, "'A_API_KEY' is not in allow_env; name one of B_API_KEY"),
+        ({"api_key_env": "A_API_KEY"}, set(), None, "name one of none, or allow it in code"),
+        ({"base_url": "https://h.example"}, {"B_API_KEY"}, None, "'OPENAI_API_KEY' is not in allow_env"),
+        ({"base_url": "https://evil.example"}, None, {"h.example"}, "base_url: 'evil.example' is not in allow_hosts"),
+        ({"base_url": "https://h.example.evil.example"}, None, {"h.example"}, "is not in allow_hosts"),
+        ({"base_url": "https://h.example@evil.example"}, None, {"h.example"}, "is not a plain http or https URL"),
+        ({"base_url": "https://evil.example\\@h.example"}, None, {"h.example"}, "is not a plain http or https URL"),
+        ({"base_url": "https://evil.example#@h.example"}, None, {"h.example"}, "is not a plain http or https URL"),
+        ({"base_url": "file:///etc/passwd"}, None, {""}, "is not a plain http or https URL"),
+        ({"base_url": "http://api.example/v1"}, None, {"api.example"}, "over http can be read on the way"),
+        ({"base_url": "http://127.0.0.1.evil.example"}, None, {"127.0.0.1.evil.example"}, "over http can be read on the way"),
+        ({"base_url": "https://api.example/v1"}, None, {"http://api.example"}, "is not in allow_hosts"),
+    ],
+)
+def test_what_is_not_allowed(
+    options: dict[str, Any], allow_env: Collection[str] | None, allow_hosts: Collection[str] | None, says: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        from_data(pipeline(**options), allow_env=allow_env, allow_hosts=allow_hosts)
+    assert says in str(caught.value)
+    assert "steps[0].summarizer." in str(caught.value)
+
+
+def test_files_and_texts_are_restricted_too(tmp_path: Path) -> None:
+    text = dumps(Summarization(OpenAISummarizer("m", api_key_env="A_API_KEY", base_url="https://h.example/v1")))
+    file = tmp_path / "a.toml"
+    file.write_text(text, encoding="utf-8")
+    assert load(file, allow_env={"A_API_KEY"}, allow_hosts={"h.example"}) == loads(text)
+    with pytest.raises(ConfigurationError, match=r"a\.toml: summarizer\.api_key_env: .*; summarizer\.base_url: "):
+        load(file, allow_env={"B_API_KEY"}, allow_hosts={"b.example"})
+    cached = {"use": "Summarization", "summarizer": {"use": "CachedSummarizer", "summarizer": {"api_key_env": "HOME"}}}
+    with pytest.raises(ConfigurationError, match=r"summarizer\.summarizer\.api_key_env: 'HOME'"):
+        from_data(cached)
+
+
+def test_a_strategy_that_sends_the_default_key() -> None:
+    """`ProviderCompaction` sends ``OPENAI_API_KEY``, which must be allowed too."""
+    native = {"use": "ProviderCompaction", "model": "gpt-5.5"}
+    from_data(native, allow_env={"OPENAI_API_KEY"})
+    with pytest.raises(ConfigurationError, match="'OPENAI_API_KEY' is not in allow_env"):
+        from_data({"steps": [native]}, allow_env={"B_API_KEY"})

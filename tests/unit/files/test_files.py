@@ -155,12 +155,27 @@ def test_says_that_a_path_cannot_be_read(tmp_path: Path) -> None:
         list(read_conversations(tmp_path))
 
 
-def test_constants_that_are_no_json_are_kept() -> None:
-    """``NaN`` and ``Infinity``, which many programs write, are written back unchanged, also in a changed message."""
-    conversation = read_one('[{"role": "user", "content": "a", "score": NaN}, {"role": "user", "loss": -Infinity}]')
-    changed = {**conversation.messages[0], "content": "b"}
-    written = conversation.with_messages([changed, conversation.messages[1]])
-    assert written == '[{"role": "user", "content": "b", "score": NaN}, {"role": "user", "loss": -Infinity}]'
+@pytest.mark.parametrize(
+    ("text", "change", "written"),
+    [
+        (
+            '[{"role": "user", "content": "a", "score": NaN}, {"role": "user", "loss": -Infinity}]',
+            {"content": "b"},
+            '[{"role": "user", "content": "b", "score": NaN}, {"role": "user", "loss": -Infinity}]',
+        ),
+        (
+            '[{"role": "user", "content": "\u00e9 \\ud83d"}]',
+            {"n": 1},
+            '[{"role": "user", "content": "\\u00e9 \\ud83d", "n": 1}]',
+        ),
+        ('[ {"role": "user"} , {} ]\r\n', {"content": "one\ntwo"}, '[ {"role": "user", "content": "one\\ntwo"} , {} ]\r\n'),
+    ],
+    ids=["constants that JSON has not but many programs write", "half a surrogate pair is an escape", "a line stays one line"],
+)
+def test_a_changed_message_is_written(text: str, change: dict[str, Any], written: str) -> None:
+    conversation = read_one(text)
+    first, *rest = conversation.messages
+    assert conversation.with_messages([{**first, **change}, *rest]) == written
 
 
 def spelled(value: Any, spelling: int) -> str:
@@ -230,31 +245,20 @@ def test_new_messages_take_after_the_first() -> None:
         assert conversation.with_messages([conversation.messages[0], new]) == expected
 
 
-def test_half_a_surrogate_pair_stays_an_escape() -> None:
-    conversation = read_one('[{"role": "user", "content": "é \\ud83d"}]')
-    changed = {**conversation.messages[0], "name": "a"}
-    assert conversation.with_messages([changed]) == '[{"role": "user", "content": "\\u00e9 \\ud83d", "name": "a"}]'
-
-
-def test_a_line_stays_one_line() -> None:
-    first, second = read(f"[{HELLO}]\r\n[ {HELLO} , {HELLO} ]\r\n")
-    new = {"role": "user", "content": "one\ntwo"}
-    assert first.with_messages([new, new]).count("\n") == 1
-    assert second.with_messages([new]) == '[ {"role": "user", "content": "one\\ntwo"} ]\r\n'
-
-
 def parts_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if path.name.endswith(".part")]
 
 
 def test_writes_when_all_is_there(tmp_path: Path) -> None:
-    path = tmp_path / "out.json"
+    """A file and a stream get all of it at the end."""
+    path, stream = tmp_path / "out.json", io.BytesIO()
     path.write_text("old")
-    with write_text(path) as write:
-        write("new ")
-        write("é")
-        assert path.read_text() == "old"
-    assert path.read_text(encoding="utf-8") == "new é"
+    with write_text(path) as write, write_text(stream) as send:
+        for text in ("new ", "é"):
+            write(text)
+            send(text)
+        assert (path.read_text(), stream.getvalue()) == ("old", b"")
+    assert path.read_text(encoding="utf-8") == stream.getvalue().decode() == "new é"
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.json"]
 
 
@@ -322,15 +326,6 @@ def test_a_device_is_not_replaced() -> None:
     with write_text(Path("/dev/null")) as write:
         write("x")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
-
-
-def test_a_stream_gets_all_or_nothing() -> None:
-    stream = io.BytesIO()
-    with write_text(stream) as write:
-        write("a")
-        assert stream.getvalue() == b""
-        write("b")
-    assert stream.getvalue() == b"ab"
 
 
 def test_says_that_a_path_cannot_be_written(tmp_path: Path) -> None:

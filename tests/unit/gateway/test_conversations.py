@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,14 @@ import pytest
 
 from benchmarks.hosts.ledger import SUMMARY_SIGN
 from benchmarks.hosts.server import SUMMARY
-from compaction import MessageIndex, last
+from compaction import last
 from compaction.gateway.conversations import GatewayConversations
 from compaction.gateway.recall import RECALL_FUNCTIONS
 from compaction.session import Compacted, Event
-from compaction.strategies import Failed, Pipeline, Summarization
+from compaction.strategies import Pipeline, Summarization
 from compaction.tokens import LengthRefusal, Usage, counter
 from compaction.triggers import tokens_exceed
+from tests.support.chats import user
 from tests.support.gateways import (
     CHAT,
     ScriptedUpstream,
@@ -27,7 +27,7 @@ from tests.support.gateways import (
     body_of,
     chat_reply,
     client_of,
-    in_process,
+    gateway,
     lifespan,
     request_of,
     served,
@@ -40,13 +40,12 @@ from tests.support.rulebook import is_valid
 async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
     """The least recently used conversations leave memory; one that returns is restored from the store with the same bytes."""
     long = body_of(tool_chat(20, name="first"))
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, most_conversations=5, store=tmp_path / "s.db") as client:
-            await client.post(CHAT, content=long)
-            for number in range(30):
-                await client.post(CHAT, content=body_of(tool_chat(2, name=f"other{number}")))
-            health = (await client.get("/healthz")).json()
-            await client.post(CHAT, content=long)
+    async with gateway(chat_reply(), most_conversations=5, store=tmp_path / "s.db") as (upstream, client):
+        await client.post(CHAT, content=long)
+        for number in range(30):
+            await client.post(CHAT, content=body_of(tool_chat(2, name=f"other{number}")))
+        health = (await client.get("/healthz")).json()
+        await client.post(CHAT, content=long)
     assert health["in_memory"] == 5
     assert health["conversations"] == 5
     assert upstream.got[0].body == upstream.got[-1].body != long
@@ -60,15 +59,9 @@ async def test_memory_is_bounded_in_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        {"model": "another"},
-        {"tools": [{"type": "function", "function": {"name": "look"}}]},
-        {"messages": [{"role": "user", "content": "Give this a title."}]},
-    ],
+    "other", [{"model": "another"}, {"tools": [{"name": "look"}]}, {"messages": [user("Give this a title.")]}]
 )
 async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, Any]) -> None:
-    """Requests with another model, other tools or other messages in the same session do not affect the conversation."""
     messages = tool_chat(20)
     bodies = (body_of(messages), body_of(**{"messages": messages[:3], **other}), body_of([*messages, *messages[:1]]))
     found = await served([chat_reply()], *bodies, headers={"x-session-id": "s"})
@@ -80,11 +73,10 @@ async def test_what_else_an_agent_asks_is_another_conversation(other: dict[str, 
 
 @pytest.mark.parametrize(("header", "values"), [("session_id", ("one", "two")), ("authorization", ("Bearer a", "Bearer b"))])
 async def test_two_sessions_or_tenants_with_the_same_words_share_nothing(header: str, values: tuple[str, str]) -> None:
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream) as client:
-            for value in (*values, values[0]):
-                await client.post(CHAT, content=body_of(tool_chat(3)), headers={header: value})
-            status = await client.get("/status.json")
+    async with gateway(chat_reply()) as (_, client):
+        for value in (*values, values[0]):
+            await client.post(CHAT, content=body_of(tool_chat(3)), headers={header: value})
+        status = await client.get("/status.json")
     assert [each["requests"] for each in status.json()["conversations"]] == [2, 1]
     assert "Bearer" not in status.text
 
@@ -103,16 +95,15 @@ async def test_nobody_waits_for_a_model_that_summarizes() -> None:
 
     strategy = Summarization(Model(), trigger=tokens_exceed(1_000), keep=last(groups=3))
     messages = tool_chat(20)
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, strategy=lambda window: strategy, awaits=True) as client:
-            for count in range(1, len(messages) + 1, 2):
-                reply = await client.post(CHAT, content=body_of(messages[:count]))
-                assert reply.status_code == 200
-                if asked and not written.is_set():
-                    await written.wait()
-            anthropic = [{"role": "user", "content": "hello " * 3_000}]
-            upstream.script = [answer(200, {"input_tokens": 7})]
-            await client.post("/v1/messages/count_tokens", content=body_of(anthropic))
+    async with gateway(chat_reply(), strategy=lambda window: strategy, awaits=True) as (upstream, client):
+        for count in range(1, len(messages) + 1, 2):
+            reply = await client.post(CHAT, content=body_of(messages[:count]))
+            assert reply.status_code == 200
+            if asked and not written.is_set():
+                await written.wait()
+        anthropic = [{"role": "user", "content": "hello " * 3_000}]
+        upstream.script = [answer(200, {"input_tokens": 7})]
+        await client.post("/v1/messages/count_tokens", content=body_of(anthropic))
     sent = [got.json["messages"] for got in upstream.got[:-1]]
     assert all(is_valid("openai-chat", each) for each in sent)
     cut = next(place for place, each in enumerate(sent) if len(each) < 2 * place + 1)
@@ -183,24 +174,6 @@ async def test_what_a_turn_says() -> None:
     assert attrs.evolve(other, messages=[*other.messages[:-1], {**other.messages[-1]}]).is_changed
 
 
-async def test_failures_of_a_turn_quote_nothing() -> None:
-    """Neither a part that failed nor a strategy that raised is quoted. A count of tokens reports the same."""
-
-    def failing(index: MessageIndex) -> Iterator[Any]:
-        yield Failed("Summarization", TimeoutError("a secret"), "dropped")
-
-    def broken(index: MessageIndex) -> Iterator[Any]:
-        raise ZeroDivisionError("a secret")
-
-    for strategy, says in ((failing, "Summarization: TimeoutError; dropped"), (broken, "the strategy: ZeroDivisionError")):
-        async with conversations_of(strategy=lambda window, made=strategy: made) as conversations:
-            request = request_of(tool_chat(20))
-            counting = attrs.evolve(request, route=attrs.evolve(request.route, counts=True))
-            for turn in (await conversations.turn(counting), await conversations.turn(request)):
-                assert turn.failures[:1] == (says,)
-                assert (turn.messages == request.messages) is (strategy is broken)
-
-
 async def test_a_window_that_is_learned_begins_the_conversation_again() -> None:
     """The conversation gets a new session only if the learned window differs from that of the turn."""
     request = request_of(tool_chat(2))
@@ -217,7 +190,6 @@ async def test_a_window_that_is_learned_begins_the_conversation_again() -> None:
 
 
 async def test_events_are_told_to_the_host_too() -> None:
-    """A function such as the one for telemetry gets the events, and the page shows them as well."""
     told: list[Event] = []
     with ScriptedUpstream(chat_reply()) as upstream:
         async with lifespan(settings_of(upstream.url), on_event=told.append) as app, client_of(app) as client:

@@ -27,7 +27,9 @@ from tests.support.gateways import (
     ScriptedUpstream,
     body_of,
     chat_reply,
+    gateway,
     in_process,
+    never,
     request_of,
     settings_of,
     tool_chat,
@@ -45,33 +47,14 @@ def rows_of(path: Path, *tables: str) -> list[list[Any]]:
     return rows
 
 
-async def test_a_conversation_is_forgotten_after_its_time(tmp_path: Path) -> None:
-    """A conversation that was not used for ``forget_after`` is deleted from memory and file, and the used one is kept."""
-    now, path = [1_000.0], tmp_path / "gateway.db"
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, store=path, forget_after=0.2, clock=lambda: now[0]) as client:
-            for name in ("old", "new"):
-                assert (await client.post(CHAT, content=body_of(tool_chat(20, name=name)))).status_code == 200
-                now[0] += 0.15
-            left = 2
-            while left != 1:
-                await anyio.sleep(0.01)
-                left = (await client.get("/healthz")).json()["conversations"]
-        rows = rows_of(path, *TABLES)
-    assert len(rows[0]) == 1
-    assert rows == rows[:1] * 3
-
-
 async def test_a_conversation_is_deleted_on_request(tmp_path: Path) -> None:
-    """``DELETE /conversations/ID`` deletes one conversation from memory, page and every file, and no other one."""
     store, recall, record = tmp_path / "gateway.db", tmp_path / "recall.db", tmp_path / "sessions"
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, store=store, recall=recall, record=record) as client:
-            for name in ("old", "new"):
-                assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20, name=name)})).status_code == 200
-            ids = [each["id"] for each in (await client.get("/status.json")).json()["conversations"]]
-            found = [(await client.delete(f"/conversations/{ids[1]}")).status_code for _ in range(2)]
-            health = (await client.get("/healthz")).json()
+    async with gateway(chat_reply(), store=store, recall=recall, record=record) as (upstream, client):
+        for name in ("old", "new"):
+            assert (await client.post(CHAT, content=body_of(tool_chat(20, name=name)))).status_code == 200
+        ids = [each["id"] for each in (await client.get("/status.json")).json()["conversations"]]
+        found = [(await client.delete(f"/conversations/{ids[1]}")).status_code for _ in range(2)]
+        health = (await client.get("/healthz")).json()
     assert found == [204, 404]
     assert (health["conversations"], health["in_memory"], len(upstream.got)) == (1, 1, 2)
     (recording,) = record.iterdir()
@@ -93,7 +76,7 @@ async def test_a_deleted_conversation_stays_deleted_when_its_answer_ends(tmp_pat
 
     with ScriptedUpstream(slow) as upstream:
         async with in_process(upstream, store=path, forget_after=1_000.0) as client, anyio.create_task_group() as group:
-            group.start_soon(partial(client.post, CHAT, json={"model": "m", "messages": tool_chat(20)}))
+            group.start_soon(partial(client.post, CHAT, content=body_of(tool_chat(20))))
             await anyio.to_thread.run_sync(answering.wait)
             [[(name,)]] = rows_of(path, "sessions")
             assert (await client.delete(f"/conversations/{name}")).status_code == 204
@@ -107,7 +90,7 @@ async def test_what_left_is_forgotten_with_its_conversation(tmp_path: Path) -> N
 
     with ScriptedUpstream(chat_reply()) as upstream:
         async with in_process(upstream, recall=path, forget_after=1_000.0, clock=lambda: now[0]) as client:
-            assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)})).status_code == 200
+            assert (await client.post(CHAT, content=body_of(tool_chat(20)))).status_code == 200
             assert rows_of(path, "records") != [[]]
         now[0] += 2_000.0
         async with in_process(upstream, recall=path, forget_after=1_000.0, clock=lambda: now[0]):
@@ -122,9 +105,7 @@ async def test_a_second_deletion_removes_the_bytes_that_the_first_had_to_leave(t
     path = tmp_path / "recall.db"
     conversations, deletion = deletion_of([1_000.0], recall=path)
     async with conversations:
-        conversations.recalled.put(
-            "a", [StoredRecord.of_message({"role": "user"}, role="user", text="swordfish " * 900, salt="a")]
-        )
+        conversations.recalled.put("a", [StoredRecord.of_message({}, role="user", text="swordfish " * 900, salt="a")])
         with contextlib.closing(sqlite3.connect(path)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM records").fetchone()
@@ -138,9 +119,8 @@ async def test_a_second_deletion_removes_the_bytes_that_the_first_had_to_leave(t
 async def test_what_left_is_forgotten_although_another_process_reads_the_file_of_decisions(tmp_path: Path) -> None:
     """Its bytes stay in that file until the next time, which fails no more; what left is deleted at once."""
     now, path, recall = [1_000.0], tmp_path / "s.db", tmp_path / "recall.db"
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, store=path, recall=recall, forget_after=1e6, clock=lambda: now[0]) as client:
-            assert (await client.post(CHAT, json={"model": "m", "messages": tool_chat(20)})).status_code == 200
+    async with gateway(chat_reply(), store=path, recall=recall, forget_after=1e6, clock=lambda: now[0]) as (_, client):
+        assert (await client.post(CHAT, content=body_of(tool_chat(20)))).status_code == 200
     assert rows_of(recall, "records") != [[]]
     now[0] += 2_000.0
     conversations, deletion = deletion_of(now, store=path, recall=recall, forget_after=9.0)
@@ -294,12 +274,8 @@ async def test_one_that_was_used_during_its_deletion_is_found_again(tmp_path: Pa
 async def test_all_names_are_asked_about_at_once(tmp_path: Path) -> None:
     """Each other worker gets one question, however many conversations were unused. One that fails to answer may use them."""
     now, asked = [100.0], list[Any]()
-    conversations, deletion = deletion_of(
-        now, recall=tmp_path / "recall.db", forget_after=10.0, workers=Workers(tmp_path, 2, 1)
-    )
-
-    async def serve(scope: Any, receive: Any, send: Any) -> None:
-        raise AssertionError(scope)
+    options: dict[str, Any] = {"recall": tmp_path / "recall.db", "forget_after": 10.0}
+    conversations, deletion = deletion_of(now, workers=Workers(tmp_path, 2, 1), **options)
 
     def answer(about: Any) -> dict[str, str]:
         asked.append(about)
@@ -307,7 +283,7 @@ async def test_all_names_are_asked_about_at_once(tmp_path: Path) -> None:
             raise OSError("disk full")
         return dict.fromkeys(about[0], "unknown")
 
-    async with conversations, Workers(tmp_path, 2, 0).listening(serve, {"forget": answer}):
+    async with conversations, Workers(tmp_path, 2, 0).listening(never, {"forget": answer}):
         for name in "abc":
             await deletion.note_use(turn_of(name))
         now[0] += 10.5
@@ -324,11 +300,8 @@ async def test_a_conversation_that_another_worker_uses_stays(is_compacting: bool
     owner, owning = deletion_of(now, workers=Workers(tmp_path, 2, 0), **options)
     other, asking = deletion_of(now, workers=Workers(tmp_path, 2, 1), **options)
 
-    async def serve(scope: Any, receive: Any, send: Any) -> None:
-        raise AssertionError(scope)
-
     answers = {"forget": lambda about: owning.in_own_memory(*about)}
-    async with owner, other, Workers(tmp_path, 2, 0).listening(serve, answers):
+    async with owner, other, Workers(tmp_path, 2, 0).listening(never, answers):
         turn = await owner.turn(request_of(tool_chat(20)))
         name = turn.session.id
         assert owner.recalled is not None

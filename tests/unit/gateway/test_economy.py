@@ -20,14 +20,7 @@ WINDOW = 10_000
 EARLY = Truncation(trigger=tokens_exceed(1_000), target=tokens_below(800), keep=last(groups=1))
 
 
-def sent(strategy: Any, messages: list[Any], window: int = WINDOW) -> list[int]:
-    """Return the number of messages in each request of a growing conversation."""
-    session = CompactionSession(never_dearer(strategy, window), counter="chars/4", clock=None, window=window)
-    return [len(session.view_sync(messages[:count])) for count in range(1, len(messages) + 1, 2)]
-
-
 def test_what_does_not_fit_is_cut_whatever_the_strategy_does() -> None:
-    """Requests stay within the window even if the strategy makes no edits."""
 
     def idle(index: MessageIndex) -> Iterator[Drop]:
         yield from ()
@@ -50,28 +43,6 @@ def test_what_was_never_cached_is_cut_at_once() -> None:
     assert len(view[-1]["content"]) < 3_000
 
 
-def test_an_old_result_is_not_shortened_for_little() -> None:
-    """An old result is not shortened for a small saving, as that would break the cache for everything after it."""
-    messages = tool_chat(12, words=80)
-    messages[2] = {**messages[2], "content": "word " * 700}
-    assert sent(Clip(tokens=500, trigger=tokens_exceed(4_000)), messages) == list(range(1, len(messages) + 1, 2))
-    session = CompactionSession(
-        never_dearer(Clip(tokens=500, trigger=tokens_exceed(4_000)), WINDOW), counter="chars/4", clock=None
-    )
-    assert session.view_sync(messages)[2] is messages[2]
-
-
-def test_a_cut_that_saves_much_for_many_calls_is_made() -> None:
-    """A cut with a large saving is made early in a large window, as the remaining calls make up for its cost."""
-    messages = tool_chat(90, words=40)
-    messages[2] = {**messages[2], "content": "word " * 20_000}
-    strategy = Clip(tokens=500, trigger=tokens_exceed(27_000))
-    session = CompactionSession(never_dearer(strategy, 100_000), counter="chars/4", clock=None, window=100_000)
-    views = [session.view_sync(messages[:count]) for count in range(3, len(messages) + 1, 2)]
-    assert len(views[0][2]["content"]) == 100_000
-    assert len(views[-1][2]["content"]) < 3_000
-
-
 @pytest.mark.parametrize("seconds", [300, 301])
 def test_after_a_pause_there_is_no_cache_to_break(seconds: float) -> None:
     """After a pause of more than five minutes, in which the cache expires, a request is cut even if it fits."""
@@ -86,7 +57,6 @@ def test_after_a_pause_there_is_no_cache_to_break(seconds: float) -> None:
 
 @pytest.mark.parametrize("is_necessary", [False, True])
 def test_a_model_is_asked_only_when_its_summary_is_used(is_necessary: bool) -> None:
-    """A summarizing model is called only if its summary is needed, and not for a trial."""
     summarizer = Scripted("A summary.")
     strategy = Summarization(summarizer, trigger=tokens_exceed(1_000), keep=last(groups=2))
     session = CompactionSession(never_dearer(strategy, WINDOW), counter="chars/4", clock=None, window=WINDOW)

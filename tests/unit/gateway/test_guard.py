@@ -15,7 +15,7 @@ from compaction.cli.serve import serve_command, settings_of
 from compaction.errors import ConfigurationError
 from compaction.gateway import GatewaySettings
 from compaction.gateway.guard import Guard
-from tests.support.gateways import ScriptedUpstream, answer, in_process, serving
+from tests.support.gateways import ScriptedUpstream, answer, gateway, never, serving
 from tests.support.limits import WAIT_SECONDS
 
 PAGES = ("/", "/status.json", "/healthz", "/metrics")
@@ -129,37 +129,34 @@ def test_an_attack_is_refused(name: str, door: tuple[ScriptedUpstream, tuple[str
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8484", "LOCALHOST", "[::1]:8484", "gateway.example"])
 async def test_its_own_names_are_served(host: str) -> None:
     """Loopback names and configured names are served, also to their own pages; no header lets others read the answer."""
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream, names=frozenset({"gateway.example"})) as client:
-            for route in ROUTES:
-                headers = {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}
-                reply = await client.get(route, headers=headers)
-                assert reply.status_code == 200
-                assert not any(name.startswith("access-control") for name in reply.headers)
+    async with gateway(answer(200, {}), names=frozenset({"gateway.example"})) as (_, client):
+        for route in ROUTES:
+            headers = {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}
+            reply = await client.get(route, headers=headers)
+            assert reply.status_code == 200
+            assert not any(name.startswith("access-control") for name in reply.headers)
 
 
 async def test_origins_are_allowed_by_name() -> None:
     """A listed origin is served, also an app's; one that begins like it is not."""
     allowed = frozenset({"http://localhost:3000", "app://agent"})
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream, origins=allowed) as client:
-            origins = (*sorted(allowed), "http://localhost:30001", "http://localhost")
-            found = [(await client.get("/v1/models", headers={"origin": origin})).status_code for origin in origins]
+    async with gateway(answer(200, {}), origins=allowed) as (_, client):
+        origins = (*sorted(allowed), "http://localhost:30001", "http://localhost")
+        found = [(await client.get("/v1/models", headers={"origin": origin})).status_code for origin in origins]
     assert found == [200, 200, 403, 403]
 
 
 async def test_the_token_is_asked_for_everywhere_and_sent_nowhere() -> None:
     """With a token, every route needs the gateway's own header, and the token is not sent upstream."""
     wrong = ({}, {TOKEN: "wrong"}, {TOKEN: ""}, {TOKEN: "sesame2"}, {"authorization": "Bearer sesame"}, {TOKEN: "sésame"})
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream, token="sesame") as client:
-            for headers in wrong:
-                for route in (*ROUTES, "/v1/models?x-compaction-token=sesame"):
-                    reply = await client.get(route, headers=[(k, v.encode()) for k, v in headers.items()])
-                    assert (reply.status_code, "www-authenticate" in reply.headers) == (401, route in PAGES)
-            assert upstream.got == []
-            headers = {TOKEN: "sesame", "authorization": "Bearer key"}
-            assert [(await client.get(route, headers=headers)).status_code for route in ROUTES] == [200] * 5
+    async with gateway(answer(200, {}), token="sesame") as (upstream, client):
+        for headers in wrong:
+            for route in (*ROUTES, "/v1/models?x-compaction-token=sesame"):
+                reply = await client.get(route, headers=[(k, v.encode()) for k, v in headers.items()])
+                assert (reply.status_code, "www-authenticate" in reply.headers) == (401, route in PAGES)
+        assert upstream.got == []
+        headers = {TOKEN: "sesame", "authorization": "Bearer key"}
+        assert [(await client.get(route, headers=headers)).status_code for route in ROUTES] == [200] * 5
     (got,) = upstream.got
     assert TOKEN not in got.headers
     assert got.headers["authorization"] == "Bearer key"
@@ -172,14 +169,13 @@ async def test_the_token_is_asked_for_everywhere_and_sent_nowhere() -> None:
 async def test_browsers_send_the_token_of_a_page_as_a_password(credentials: str | None, status: int) -> None:
     """The gateway's own pages accept the token as a password; requests to the upstream need the header."""
     value = "Basic ???" if credentials is None else f"Basic {base64.b64encode(credentials.encode()).decode()}"
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream, token="sesame") as client:
-            for page in PAGES:
-                reply = await client.get(page, headers={"authorization": value})
-                assert reply.status_code == status
-                assert ("www-authenticate" in reply.headers) == (status == 401)
-            for page, given in (("/v1/models", value), ("/", value.replace("Basic", "Bearer"))):
-                assert (await client.get(page, headers={"authorization": given})).status_code == 401
+    async with gateway(answer(200, {}), token="sesame") as (upstream, client):
+        for page in PAGES:
+            reply = await client.get(page, headers={"authorization": value})
+            assert reply.status_code == status
+            assert ("www-authenticate" in reply.headers) == (status == 401)
+        for page, given in (("/v1/models", value), ("/", value.replace("Basic", "Bearer"))):
+            assert (await client.get(page, headers={"authorization": given})).status_code == 401
     assert upstream.got == []
 
 
@@ -187,13 +183,10 @@ async def test_what_a_server_would_not_pass_on_is_refused_too() -> None:
     """Connections that are not HTTP get no answer, and an ambiguous length is refused whatever else is missing."""
     sent: list[dict[str, Any]] = []
 
-    async def app(*_: Any) -> None:
-        raise AssertionError
-
     async def send(message: Any) -> None:
         sent.append(message)
 
-    guard: Any = Guard(app, GatewaySettings(strategy=presets.adaptive))
+    guard: Any = Guard(never, GatewaySettings(strategy=presets.adaptive))
     headers = [(b"content-length", b"1"), (b"transfer-encoding", b"chunked")]
     for kind in ("websocket", "http"):
         await guard({"type": kind, "path": "/", "headers": headers}, None, send)
@@ -202,11 +195,10 @@ async def test_what_a_server_would_not_pass_on_is_refused_too() -> None:
 
 async def test_no_request_names_an_upstream() -> None:
     paths = ("//evil.example/v1/models", "/v1/models?url=http://evil.example", "/@evil.example")
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream) as client:
-            for path in paths:
-                headers = {"x-forwarded-host": "evil.example", "forwarded": "host=evil.example"}
-                assert (await client.get(f"http://127.0.0.1:8484{path}", headers=headers)).status_code == 200
+    async with gateway(answer(200, {})) as (upstream, client):
+        for path in paths:
+            headers = {"x-forwarded-host": "evil.example", "forwarded": "host=evil.example"}
+            assert (await client.get(f"http://127.0.0.1:8484{path}", headers=headers)).status_code == 200
     assert {got.headers["host"] for got in upstream.got} == {upstream.url.removeprefix("http://")}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from compaction.formats import anthropic, for_comparison, openai_chat
 from compaction.gateway.recording import SessionRecorder
 from compaction.replay import Recording, recordings_of
-from tests.support.gateways import ScriptedUpstream, chat_reply, in_process, tool_chat
+from tests.support.gateways import CHAT, body_of, chat_reply, gateway, tool_chat
 
 
 def test_a_conversation_is_recorded_once_however_often_it_is_sent(tmp_path: Path) -> None:
@@ -42,18 +42,15 @@ def recorded(folder: Path) -> tuple[Recording, str]:
 
 async def test_a_gateway_records_what_agents_send(tmp_path: Path) -> None:
     messages = tool_chat(20)
-    with ScriptedUpstream(chat_reply()) as upstream:
-        async with in_process(upstream, record=tmp_path) as client:
-            for count in (21, 41):
-                body = json.dumps({"model": "m", "messages": messages[:count]})
-                await client.post("/v1/chat/completions", content=body, headers={"authorization": "Bearer secret"})
+    async with gateway(chat_reply(), record=tmp_path) as (_, client):
+        for count in (21, 41):
+            await client.post(CHAT, content=body_of(messages[:count]), headers={"authorization": "Bearer secret"})
     recording, text = recorded(tmp_path)
     assert recording.messages == messages
     assert "secret" not in text
 
 
 def test_a_recording_holds_no_secrets(tmp_path: Path) -> None:
-    """The words of a person or a tool are recorded without secrets."""
     content = 'log in with {"password": "hunter22x"} and ghp_' + "a1B2" * 9
     SessionRecorder(tmp_path, lambda: 0.0).record("one", openai_chat, [{"role": "user", "content": content}])
     recording, text = recorded(tmp_path)

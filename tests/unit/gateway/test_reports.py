@@ -77,14 +77,8 @@ async def test_a_conversation_is_described(caplog: pytest.LogCaptureFixture) -> 
     short, again, long = found.log
     assert short == {**about, "tokens": short["tokens"], "prompt_tokens": 400, "completion_tokens": 1}
     assert again == {**short, "tokens": 400}  # as the provider counted them
-    assert long == {
-        **about,
-        "tokens": long["tokens"],
-        "left_out": conversation["tokens_saved"],
-        "compacted": True,
-        "prompt_tokens": 1_500,
-        "completion_tokens": 1,
-    }
+    sizes = {"tokens": long["tokens"], "left_out": conversation["tokens_saved"], "prompt_tokens": 1_500, "completion_tokens": 1}
+    assert long == {**about, **sizes, "compacted": True}
     assert (conversation["requests"], conversation["prompt_tokens"]) == (3, 2_300)
     assert 0 < conversation["most_seconds"] <= conversation["seconds_total"]
     assert found.counts == {}
@@ -95,7 +89,8 @@ def names_in(folder: Path) -> list[str]:
 
 
 UNREAD = {"route": "chat", "status": 200}
-PACKED = {"content-encoding": "gzip"}
+STORED = json.dumps({"store": True, "input": [{"role": "user", "content": "x"}]}).encode()
+PACKED, LARGE = {"content-encoding": "gzip"}, gzip.compress(b" " * 2_000, mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -103,21 +98,11 @@ PACKED = {"content-encoding": "gzip"}
     [
         (b"{", {}, {**UNREAD, "why": "not JSON"}, {"passed_through": {"not JSON": 1}}),
         (body_of([]), {}, {**UNREAD, "why": "no messages"}, {"passed_through": {"no messages": 1}}),
-        (
-            gzip.compress(b" " * 2_000, mtime=0),
-            {"max_body": 1_000, "headers": PACKED},
-            {**UNREAD, "why": "too large"},
-            {"passed_through": {"too large": 1}},
-        ),
+        (LARGE, {"max_body": 1_000, "headers": PACKED}, {**UNREAD, "why": "too large"}, {"passed_through": {"too large": 1}}),
         (SHORT, {"window": "auto"}, {**UNREAD, "why": "unknown window"}, {"passed_through": {"unknown window": 1}}),
         (body_of([7]), {}, {**UNREAD, "why": "InvalidMessage"}, {"failures": {"chat: InvalidMessage": 1}}),
         (SHORT, {"headers": {"authorization": SIGNED}}, {**UNREAD, "why": "signed"}, {"passed_through": {"signed": 1}}),
-        (
-            json.dumps({"store": True, "input": [{"role": "user", "content": "x"}]}).encode(),
-            {"path": "/v1/responses"},
-            {"route": "responses", "status": 200, "why": "store"},
-            {"passed_through": {"store": 1}},
-        ),
+        (STORED, {"path": "/v1/responses"}, {**UNREAD, "route": "responses", "why": "store"}, {"passed_through": {"store": 1}}),
         (SHORT, {"max_body": 10}, {"route": "chat", "status": 413}, {}),
         (SHORT, {"path": "/v1/completions"}, {"route": "other", "status": 200, "method": "POST", "why": "unknown path"}, ...),
         (SHORT, {"path": "/v1/embeddings"}, {"route": "other", "status": 200, "method": "POST"}, {}),
@@ -184,11 +169,8 @@ async def test_a_shadow_is_described(caplog: pytest.LogCaptureFixture) -> None:
 async def test_other_refusals_are_passed_on(status: int, said: Any, caplog: pytest.LogCaptureFixture) -> None:
     """They keep their headers, and are not sent again: only 400 is about the messages, whatever the text says of a length."""
     found = await told(caplog, [answer(status, said, retry_after="7")], LONG)
-    assert (found.replies[0].status_code, found.replies[0].json(), found.replies[0].headers["retry-after"]) == (
-        status,
-        said,
-        "7",
-    )
+    (reply,) = found.replies
+    assert (reply.status_code, reply.json(), reply.headers["retry-after"]) == (status, said, "7")
     assert (len(found.got), found.log[0].get("retried"), found.counts) == (1, None, {})
 
 
@@ -230,13 +212,9 @@ async def test_a_conversation_that_is_left_alone_is_described(caplog: pytest.Log
     reply = chat_reply(tokens=600)
     script = [REFUSED, reply, reply, answer(400, TOO_LONG), reply, reply]
     found = await told(caplog, script, LONG, LONG, LONG, LONG, cases=cases, clock=lambda: now)
-    whys = [(line.get("why"), line.get("retried"), line.get("compacted")) for line in found.log]
-    assert whys == [
-        ("refused as it was compacted", "refused", None),
-        ("left alone", None, None),
-        (None, "length", True),
-        (None, None, True),
-    ]
+    assert [line.get("why") for line in found.log] == ["refused as it was compacted", "left alone", None, None]
+    assert [line.get("retried") for line in found.log] == ["refused", None, "length", None]
+    assert [line.get("compacted") for line in found.log] == [None, None, True, True]
     assert found.counts["passed_through"] == {"left alone": 2}
     assert found.status["conversations"][0]["is_left_alone"] is False
     assert names_in(cases) == ["chat-12345.json"]
@@ -299,8 +277,9 @@ async def test_failures_after_the_answer_are_counted(caplog: pytest.LogCaptureFi
     assert found.counts == {"failures": {"recording: FileNotFoundError": 2}, "passed_through": {"usage not believed": 1}}
 
 
-async def test_a_failure_of_the_strategy_is_described(caplog: pytest.LogCaptureFixture) -> None:
-    """The counts name the kind of the failure, and the log also says what was done instead. One that raises changes nothing."""
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+async def test_a_failure_of_the_strategy_is_described(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Log and counts name its kind, and quote nothing. A strategy that raises changes nothing."""
 
     def failing(index: MessageIndex) -> Iterator[Any]:
         yield Failed("Summarization", TimeoutError("a secret"), "dropped")
@@ -310,10 +289,12 @@ async def test_a_failure_of_the_strategy_is_described(caplog: pytest.LogCaptureF
 
     for strategy, says in ((failing, "Summarization: TimeoutError; dropped"), (broken, "the strategy: ZeroDivisionError")):
         caplog.clear()
-        found = await told(caplog, [chat_reply()], LONG, strategy=lambda window, made=strategy: made)
+        body = body_of(CLAUDE)
+        found = await told(caplog, [answer(200, {})], body, path=path, strategy=lambda window, made=strategy: made)
         assert found.log[0]["failures"][0] == says
-        assert found.status["failures"] == {says.partition(";")[0]: len(found.log[0]["failures"])}
-        assert strategy is failing or found.got[0].body == LONG
+        is_counted = strategy is broken or path == "/v1/messages"
+        assert found.status["failures"] == ({says.partition(";")[0]: len(found.log[0]["failures"])} if is_counted else {})
+        assert (found.got[0].body == body) is (strategy is broken)
         assert "secret" not in str(found.status)
 
 
@@ -359,10 +340,7 @@ async def test_a_client_that_leaves_or_stops_is_described(
                 await app(scope, receive, send)
             status = (await client.get("/status.json")).json()
     found = [json.loads(record.message) for record in caplog.records]
-    assert [(line["route"], line["status"], line["error"]) for line in found] == [
-        (route, 499, "ClientGone"),
-        (route, 408, "SlowBody"),
-    ]
+    assert [(line["status"], line["error"]) for line in found] == [(499, "ClientGone"), (408, "SlowBody")]
     assert status["requests"] == [{"route": route, "status": code, "count": 1} for code in (499, 408)]
     assert status["failures"] == {}
     assert sent == [408, None]

@@ -7,12 +7,12 @@ import json
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from tests.support.gateways import GatewayProcess, Got, Handler, ScriptedUpstream, chat_reply, tool_chat
+from tests.support.chats import user
+from tests.support.gateways import CHAT, GatewayProcess, Got, Handler, ScriptedUpstream, body_of, chat_reply, tool_chat
 from tests.support.rulebook import is_valid
 
 pytestmark = pytest.mark.slow
@@ -26,15 +26,12 @@ class Gateway(GatewayProcess):
     def send(self, count: int) -> None:
         """Send the first messages, and wait until the gateway has counted the answer."""
         before = self.answered()
-        body = json.dumps({"model": "m", "messages": MESSAGES[:count]})
-        assert self.client.post("/v1/chat/completions", content=body).status_code == 200
+        assert self.client.post(CHAT, content=body_of(MESSAGES[:count])).status_code == 200
         while self.answered() == before:
             time.sleep(0.005)
 
     def answered(self) -> int:
-        text = self.client.get("/metrics").text
-        found = [line for line in text.splitlines() if line.startswith('compaction_gateway_requests_total{route="chat"')]
-        return sum(int(line.rpartition(" ")[2]) for line in found)
+        return sum(each["count"] for each in self.client.get("/status.json").json()["requests"])
 
 
 def gateway(upstream: ScriptedUpstream, folder: Path) -> Gateway:
@@ -63,15 +60,13 @@ def test_the_same_bytes_after_a_restart(tmp_path: Path) -> None:
     assert replies(tmp_path / "killed", {cuts[0], cuts[0] + 1, cuts[1] + 1}) == expected
 
 
-def _ignored(serving: Gateway, body: str) -> None:
-    """Send a request whose answer is lost."""
-    with contextlib.suppress(httpx.HTTPError):
-        serving.client.post("/v1/chat/completions", content=body)
-
-
 def test_the_same_bytes_when_it_dies_during_a_request(tmp_path: Path) -> None:
     """After the gateway is killed during a request, sending the request again gives the same bytes upstream."""
-    body = json.dumps({"model": "m", "messages": MESSAGES})
+    body, more = body_of(MESSAGES), body_of([*MESSAGES, user("go on")])
+
+    def lost(serving: Gateway) -> None:
+        with contextlib.suppress(httpx.HTTPError):
+            serving.client.post(CHAT, content=body)
 
     def hangs(handler: Handler, got: Got) -> None:
         handler.server.upstream.closing.wait(20)
@@ -79,16 +74,15 @@ def test_the_same_bytes_when_it_dies_during_a_request(tmp_path: Path) -> None:
 
     with ScriptedUpstream(hangs, chat_reply()) as upstream:
         with gateway(upstream, tmp_path) as first:
-            client = threading.Thread(target=_ignored, args=(first, body))
+            client = threading.Thread(target=lost, args=(first,))
             client.start()
             while not upstream.got:
                 time.sleep(0.005)
             first.kill()
             client.join()
         with gateway(upstream, tmp_path) as second:
-            more: Any = json.dumps({"model": "m", "messages": [*MESSAGES, {"role": "user", "content": "go on"}]})
             for each in (body, more):
-                assert second.client.post("/v1/chat/completions", content=each).status_code == 200
+                assert second.client.post(CHAT, content=each).status_code == 200
     one, two, three = (got.body for got in upstream.got)
     assert one == two
     assert len(json.loads(one)["messages"]) < len(MESSAGES)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from benchmarks.gateway_faults import run_faults
 from benchmarks.gateway_long import long_run
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import client_of, lifespan, settings_of
@@ -47,3 +48,10 @@ async def test_a_long_run_with_reminders(name: str) -> None:
     assert half > 1
     assert max(found.floors[half:]) <= 1.2 * max(found.floors[:half])
     assert found.bill <= 0.8
+
+
+def test_no_fault_makes_it_hang_lose_an_answer_or_send_what_is_invalid() -> None:
+    """With 200 random faults of clients and upstream; ``python -m benchmarks.gateway_faults`` runs more of them."""
+    faults = run_faults(200, seed=7)
+    assert faults.problems == []
+    assert faults.outcomes["answered"] > 50

@@ -13,7 +13,7 @@ import pytest
 from compaction import validate
 from compaction.errors import UnreadableFile
 from compaction.replay import Recording, recordings_of, replay
-from tests.support.chats import user
+from tests.support.chats import assistant, call, result, system, user
 
 
 def written(folder: Path, *records: Any, name: str = "log.jsonl") -> Path:
@@ -21,6 +21,12 @@ def written(folder: Path, *records: Any, name: str = "log.jsonl") -> Path:
     path = folder / name
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
+
+
+def whole(folder: Path, document: Any) -> Path:
+    """Write a file that is one JSON document."""
+    (folder / "document.json").write_text(json.dumps(document, indent=2))
+    return folder / "document.json"
 
 
 def only(path: Path) -> Recording:
@@ -38,12 +44,7 @@ CLAUDE = (
     claude("user", "Fix the parser.", 0),
     claude("assistant", [{"type": "thinking", "thinking": "Where is it?", "signature": "c2ln"}], 1, message={"id": "msg_1"}),
     claude("assistant", [{"type": "text", "text": "I look."}], 2, message={"id": "msg_1"}),
-    claude(
-        "assistant",
-        [{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "/a.py"}}],
-        3,
-        message={"id": "msg_1"},
-    ),
+    claude("assistant", [{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file": "a"}}], 3, message={"id": "msg_1"}),
     claude("user", [{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "x = 1"}]}], 4),
     claude("assistant", [{"type": "text", "text": "Searching"}], 5, message={"id": "msg_9"}, isSidechain=True),
     claude("assistant", [{"type": "text", "text": "Done."}], 6, message={"id": "msg_2"}),
@@ -53,13 +54,8 @@ CLAUDE = (
 def test_claude_code(tmp_path: Path) -> None:
     """An answer in pieces is one message, each result is a message, and subagents and bookkeeping are skipped."""
     recording = only(written(tmp_path, *CLAUDE))
-    call = {"id": "t1", "type": "function", "function": {"name": "Read", "arguments": '{"file_path": "/a.py"}'}}
-    assert recording.messages == [
-        {"role": "user", "content": "Fix the parser."},
-        {"role": "assistant", "content": "I look.", "reasoning_content": "Where is it?", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "t1", "content": "x = 1"},
-        {"role": "assistant", "content": "Done."},
-    ]
+    read = {**call("t1", name="Read", arguments='{"file": "a"}', text="I look."), "reasoning_content": "Where is it?"}
+    assert recording.messages == [user("Fix the parser."), read, result("t1", "x = 1"), assistant("Done.")]
     assert recording.id == "s1"
     assert [time - 1767607200.0 for time in recording.times if time is not None] == [0.0, 1.0, 4.0, 6.0]
     assert validate(recording.messages) == []
@@ -69,7 +65,7 @@ def test_claude_code_words_of_the_client_are_left_out(tmp_path: Path) -> None:
     """Left out are the agent's own summaries, whose messages the log still has, and errors that a client shows as answers."""
     lines = [*CLAUDE, claude("user", "This session continues ...", 7, isCompactSummary=True), claude("user", "And now?", 8)]
     recording = only(written(tmp_path, *lines))
-    assert recording.messages[-1] == {"role": "user", "content": "And now?"}
+    assert recording.messages[-1] == user("And now?")
     assert recording.notes == ("a summary that the agent wrote itself is skipped, 1 times",)
     lines = [*CLAUDE, claude("assistant", [{"type": "text", "text": "API Error"}], 7, message={"model": "<synthetic>"})]
     assert len(only(written(tmp_path, *lines)).messages) == 4
@@ -110,73 +106,55 @@ def test_codex(tmp_path: Path) -> None:
         ("assistant", "All pass."),
     ]
     calls = recording.messages[2]["tool_calls"]
-    assert [(call["id"], call["function"]["arguments"]) for call in calls] == [("c1", '{"cmd": "pytest"}'), ("c2", "*** Begin")]
+    assert [(each["id"], each["function"]["arguments"]) for each in calls] == [("c1", '{"cmd": "pytest"}'), ("c2", "*** Begin")]
     assert recording.messages[2]["reasoning_content"] == "Tests first."
     assert (recording.id, recording.notes) == ("r1", ("an item of type web_search_call is skipped, 1 times",))
     assert validate(recording.messages) == []
 
 
-GATEWAY = tuple(
-    {"gateway": 1, "conversation": "c", "format": "openai-chat", "keep": at, "at": at, "messages": [user("a")]}
-    for at in range(3)
-)
+LINE = {"gateway": 1, "conversation": "c", "format": "openai-chat", "messages": [user("a")]}
+GATEWAY = tuple({**LINE, "keep": at, "at": at} for at in range(3))
 
 
 def test_codex_without_envelopes(tmp_path: Path) -> None:
     """Older releases wrote the items without an envelope."""
-    items = [
-        {"id": "r0", "timestamp": "2025-06-01T00:00:00Z", "instructions": None},
-        *(line["payload"] for line in CODEX if line["type"] == "response_item"),
-    ]
-    recording = only(written(tmp_path, *items))
+    head = {"id": "r0", "timestamp": "2025-06-01T00:00:00Z", "instructions": None}
+    items = [line["payload"] for line in CODEX if line["type"] == "response_item"]
+    recording = only(written(tmp_path, head, *items))
     assert [message["role"] for message in recording.messages] == ["user", "assistant", "tool", "tool", "assistant"]
     assert recording.id == "r0"
 
 
 def test_swe_agent_history(tmp_path: Path) -> None:
     """Messages are taken from the history; a result names its call."""
-    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    looks = call("c1", name="bash", arguments='{"command": "ls"}', text="I look.")
     document = {
         "environment": "main",
         "trajectory": [{"action": "ls", "observation": "a.py", "response": "I look."}],
         "history": [
             {"role": "system", "content": "You fix issues.", "agent": "main", "message_type": "system_prompt"},
             {"role": "user", "content": [{"type": "text", "text": "An issue."}], "agent": "main"},
-            {"role": "assistant", "content": "I look.", "action": "ls", "tool_calls": [call], "message_type": "action"},
+            {**looks, "action": "ls", "message_type": "action"},
             {"role": "tool", "content": "a.py", "tool_call_ids": ["c1"], "message_type": "observation"},
         ],
         "info": {},
     }
-    path = tmp_path / "issue.traj"
-    path.write_text(json.dumps(document, indent=2))
-    assert only(path).messages == [
-        {"role": "system", "content": "You fix issues."},
-        {"role": "user", "content": "An issue."},
-        {"role": "assistant", "content": "I look.", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": "a.py"},
-    ]
+    messages = only(whole(tmp_path, document)).messages
+    assert messages == [system("You fix issues."), user("An issue."), looks, result("c1", "a.py")]
 
 
 def test_swe_agent_steps(tmp_path: Path) -> None:
     """Without a history, steps become answers and observations after the first query."""
-    steps = [
-        {"query": [{"role": "system", "content": "You fix."}], "response": "ls", "observation": "a.py"},
-        {"response": "exit", "observation": ""},
-    ]
-    path = tmp_path / "issue.traj"
-    path.write_text(json.dumps({"trajectory": steps, "info": {}}))
+    first = {"query": [system("You fix.")], "response": "ls", "observation": "a.py"}
+    path = whole(tmp_path, {"trajectory": [first, {"response": "exit", "observation": ""}], "info": {}})
     assert [message["content"] for message in only(path).messages] == ["You fix.", "ls", "a.py", "exit", ""]
 
 
 def test_tau_bench(tmp_path: Path) -> None:
     """Each run is a conversation, named by task and trial."""
-    runs = [{"task_id": task, "reward": 1.0, "traj": [{"role": "user", "content": f"{task}"}], "trial": 1} for task in (3, 4)]
-    path = tmp_path / "results.json"
-    path.write_text(json.dumps(runs, indent=1))
-    assert [(each.id, each.messages) for each in recordings_of(path)] == [
-        ("task 3, trial 1", [{"role": "user", "content": "3"}]),
-        ("task 4, trial 1", [{"role": "user", "content": "4"}]),
-    ]
+    runs = [{"task_id": task, "reward": 1.0, "traj": [user(f"{task}")], "trial": 1} for task in (3, 4)]
+    found = {each.id: each.messages for each in recordings_of(whole(tmp_path, runs))}
+    assert found == {"task 3, trial 1": [user("3")], "task 4, trial 1": [user("4")]}
 
 
 def test_atif(tmp_path: Path) -> None:
@@ -193,11 +171,8 @@ def test_atif(tmp_path: Path) -> None:
         },
         {"step_id": 4, "source": "agent", "message": "Noon."},
     ]
-    path = tmp_path / "trajectory.json"
-    path.write_text(
-        json.dumps({"schema_version": "ATIF-v1.7", "session_id": "t1", "agent": {"name": "a"}, "steps": steps}, indent=2)
-    )
-    recording = only(path)
+    document = {"schema_version": "ATIF-v1.7", "session_id": "t1", "agent": {"name": "a"}, "steps": steps}
+    recording = only(whole(tmp_path, document))
     assert [(message["role"], message["content"]) for message in recording.messages] == [
         ("system", "You are helpful."),
         ("user", "What time is it?"),

@@ -13,9 +13,9 @@ from compaction.formats import openai_chat
 from compaction.models import ModelPrices
 from compaction.replay import Candidate, Recording
 from compaction.replay.candidate_names import candidate_of, candidates_of
-from compaction.replay.one_conversation import replay_conversation
+from compaction.replay.one_conversation import PromptCache, replay_conversation
 from compaction.replay.recordings import without_unreadable
-from compaction.replay.records import CandidateRun, ReplayedConversation, ReplaySetting, Share
+from compaction.replay.records import CacheUse, CandidateRun, ReplayedConversation, ReplaySetting, Share
 from compaction.strategies import Pipeline, SlidingWindow, ToolResult, Truncation
 from compaction.tokens import counter
 from compaction.triggers import idle_for, messages_exceed, tokens_below, tokens_exceed
@@ -26,9 +26,8 @@ PRICES = ModelPrices(model="m", input=1.0, cached=0.1, write=1.0, output=8.0, mi
 
 def setting(window: int = 200, **options: Any) -> ReplaySetting:
     """Return the settings of a replay that counts a token per four characters."""
-    return ReplaySetting(
-        **{"window": window, "prices": PRICES, "counter": counter("chars/4"), "format": openai_chat, **options}
-    )
+    usual = {"window": window, "prices": PRICES, "counter": counter("chars/4"), "format": openai_chat}
+    return ReplaySetting(**{**usual, **options})
 
 
 def replayed(messages: Chat, strategy: Any, *, times: Any = (), **options: Any) -> ReplayedConversation:
@@ -82,7 +81,6 @@ def test_rules_of_thumb_stay_in_the_window_and_valid(name: str) -> None:
 
 
 def test_a_group_that_does_not_fit_is_dropped_though_it_is_the_newest() -> None:
-    """The number of newest groups that fit may be zero."""
     chat = [system(), user("short"), call("c1"), result("c1", "x" * 4_000), assistant("done")]
     assert views_of(chat, candidate_of("truncate"))[-1] == chat[:2]
 
@@ -166,7 +164,6 @@ def test_summaries_are_counted() -> None:
 
 
 def test_a_collapsed_tool_call_is_not_a_summary() -> None:
-    """A collapsed call is reported as a collapse, and costs nothing."""
     run = run_of(tool_turns(4), Pipeline(ToolResult(keep=last(groups=1))), window=1_000)
     actions = [action for each in run.calls for action in each.actions]
     assert {action.kind for action in actions} == {"collapse"}
@@ -174,7 +171,6 @@ def test_a_collapsed_tool_call_is_not_a_summary() -> None:
 
 
 def test_what_is_nested_too_deeply_is_skipped() -> None:
-    """A hostile message is noted, and the rest is replayed."""
     nested: list[Any] = []
     for _ in range(100_000):
         nested = [nested]
@@ -184,7 +180,6 @@ def test_what_is_nested_too_deeply_is_skipped() -> None:
 
 
 def test_missing_facts_are_named_by_place() -> None:
-    """A fact that the request does not contain is missing at the call that needs it, and only there."""
     chat = [user("order A-170 and B-280"), *turns(4, words=20), user("B-280"), *turns(3), assistant("A-170, B-280")]
     record = replayed(chat, SlidingWindow(keep=last(turns=4)), window=1_000)
     [run] = record.runs.values()
@@ -242,19 +237,14 @@ def test_a_function_that_raises_continues_with_its_last_view() -> None:
 
 
 def test_a_candidate_that_cannot_start_is_named() -> None:
-    """Its run has no calls; the other candidates are replayed."""
 
     def start(_: Any) -> Callable[[list[Any]], list[Any]]:
         raise RuntimeError("no license")
 
-    record = replay_conversation(
-        Recording(id="1", messages=turns(2), format=openai_chat), candidates_of([Candidate("x", start)]), setting()
-    )
-    assert (record.runs["x"].calls, record.runs["x"].failures) == (
-        (),
-        ("RuntimeError: no license, 1 times, first at message 0",),
-    )
-    assert len(record.runs["none"].calls) == 2
+    recording = Recording(id="1", messages=turns(2), format=openai_chat)
+    runs = replay_conversation(recording, candidates_of([Candidate("x", start)]), setting()).runs
+    assert (runs["x"].calls, len(runs["none"].calls)) == ((), 2)
+    assert runs["x"].failures == ("RuntimeError: no license, 1 times, first at message 0",)
 
 
 def test_a_request_is_bad_for_what_the_log_is_not() -> None:
@@ -289,3 +279,36 @@ def test_a_conversation_within_the_window_has_nothing_to_compact() -> None:
     """Only the whole history decides whether a conversation exceeds the window."""
     assert [replayed(turns(count, words=20), "truncate").exceeds for count in (2, 20)] == [False, True]
     assert replayed([*turns(2), said("user", "x" * 4_000)], "none").exceeds is False  # no call has that history
+
+
+# ------------------------------------------------------------------------ the model of a provider's prompt cache
+
+
+def cache_of(**rules: float) -> PromptCache:
+    """A cache with the given rules, OpenAI's by default."""
+    return PromptCache(ModelPrices(model="m", **{"input": 1, "cached": 0.1, "write": 1, "output": 8, **rules}))  # type: ignore[arg-type]
+
+
+def test_a_short_request_is_not_cached() -> None:
+    """A request below the minimum length is not cached, so that the next one reads nothing from the cache."""
+    cache = cache_of()
+    assert cache.send(1_023, shared_tokens=0) == CacheUse(0, 0, 1_023)
+    assert cache.send(2_000, shared_tokens=1_023) == CacheUse(0, 2_000, 0)
+
+
+@pytest.mark.parametrize(("block", "read"), [(128, 1_920), (0, 2_000)])
+def test_a_shared_prefix_is_read_in_whole_blocks(block: int, read: int) -> None:
+    """The rest is written; with a block size of 0, all shared tokens are read."""
+    cache = cache_of(block_tokens=block)
+    cache.send(2_000, shared_tokens=0)
+    assert cache.send(2_500, shared_tokens=2_000) == CacheUse(read, 2_500 - read, 0)
+
+
+def test_a_prefix_expires_unless_it_is_used() -> None:
+    """A cached prefix expires some seconds after its last use; without times it does not expire."""
+    cache = cache_of(ttl_seconds=300.0)
+    cache.send(2_000, shared_tokens=0, now=0.0)
+    assert cache.send(2_100, shared_tokens=2_000, now=300.0) == CacheUse(1_920, 180, 0)
+    assert cache.send(2_200, shared_tokens=2_100, now=600.0) == CacheUse(2_048, 152, 0)
+    assert cache.send(2_300, shared_tokens=2_200, now=901.0) == CacheUse(0, 2_300, 0, expired=True)
+    assert cache.send(2_400, shared_tokens=2_300) == CacheUse(2_176, 224, 0)

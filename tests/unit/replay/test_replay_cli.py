@@ -14,14 +14,15 @@ from compaction.cli.app import app
 from tests.support.chats import assistant, turns
 from tests.unit.replay.test_result import chat
 
+RECOMMENDED = ("--window", "200", "--strategy", "context_window", "--recommend", "--min-recall", 0)
+
 
 @pytest.fixture
 def sessions(tmp_path: Path) -> Path:
     """Return a file with two conversations, one of them short."""
     path = tmp_path / "sessions.jsonl"
-    path.write_text(
-        "".join(json.dumps({"id": id, "messages": messages}) + "\n" for id, messages in (("a", chat(20)), ("b", turns(1))))
-    )
+    chats = {"id": "a", "messages": chat(20)}, {"id": "b", "messages": turns(1)}
+    path.write_text("".join(json.dumps(each) + "\n" for each in chats))
     return path
 
 
@@ -46,13 +47,12 @@ def test_the_table_names_every_strategy(sessions: Path) -> None:
 
 def test_the_summary_fits_in_100_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With intervals, a long name and every note, no line is longer than 100 columns, and no figure is cut."""
-    (tmp_path / f"{'long_' * 12}.py").write_text(
-        "from compaction.strategies import SlidingWindow\nstrategy = SlidingWindow()\n"
-    )
+    long = tmp_path / f"{'long_' * 12}.py"
+    long.write_text("from compaction.strategies import SlidingWindow\nstrategy = SlidingWindow()\n")
     path = tmp_path / "sessions.jsonl"
     path.write_text("".join(json.dumps(turns(20 + at, words=2_000)) + "\n" for at in range(3)))
     monkeypatch.setenv("COLUMNS", "300")
-    lines = run(path, "--window", "20k", "--strategy", tmp_path / f"{'long_' * 12}.py", "--recommend").splitlines()
+    lines = run(path, "--window", "20k", "--strategy", long, "--recommend").splitlines()
     assert max(map(len, lines)) <= 100
     assert [line for line in lines[:8] if "(" in line] != []
     assert [line for line in lines[:8] if "…" in line[30:]] == []
@@ -68,13 +68,9 @@ def test_a_narrow_terminal_has_no_intervals(sessions: Path, monkeypatch: pytest.
 
 def test_recommendation(sessions: Path) -> None:
     """With --recommend, the recommendation follows the table: one sentence, the money a month, a command, the reasons."""
-    out = run(
-        sessions, "--window", "200", "--strategy", "context_window", "--recommend", "--min-recall", 0, "--calls-per-month", 500
-    )
+    out = run(sessions, *RECOMMENDED, "--calls-per-month", 500)
     assert "No recommendation: only 1 session exceeds the window, and at least 6 are needed" in out
-    assert re.search(
-        r"^context_window at 500 calls a month: \$\d+\.\d\d for input, \$\d+\.\d\d (less|more) than", out, re.MULTILINE
-    )
+    assert re.search(r"\ncontext_window at 500 calls a month: \$\d+\.\d\d for input, \$\d+\.\d\d (less|more) than", out)
     assert "to try context_window: compaction serve --preset context_window --window 200" in out
     assert "- none, truncate and hysteresis are baselines" in out
     assert "The rule: the cheapest strategy whose requests would all be accepted and that keeps at least 0 %" in out
@@ -82,15 +78,11 @@ def test_recommendation(sessions: Path) -> None:
 
 
 def test_without_prices_there_is_no_money(sessions: Path) -> None:
-    """A model without prices has relative costs, and no dollars."""
     assert "$" not in run(sessions, "--window", "200", "--recommend", "--min-recall", 0, "--model", "gpt-0", code=1)
 
 
 def test_json(sessions: Path) -> None:
-    """With --json, standard output is one JSON object and nothing else."""
-    data: dict[str, Any] = json.loads(
-        run(sessions, "--window", "200", "--strategy", "context_window", "--json", "--recommend", "--min-recall", 0)
-    )
+    data: dict[str, Any] = json.loads(run(sessions, *RECOMMENDED, "--json"))
     assert (data["window"], data["short"]) == (200, ["b"])
     assert (data["recommendation"]["names"], data["recommendation"]["lead"]) == ([], "context_window")
 
@@ -107,7 +99,6 @@ def test_what_is_wrong_is_named_and_the_rest_is_replayed(sessions: Path, tmp_pat
 
 
 def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
-    """If no file can be read, there is no table."""
     assert "cannot be read" in run(tmp_path / "none.jsonl", "--window", "200", code=2)
 
 
@@ -122,7 +113,6 @@ def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_bad_arguments(sessions: Path, arguments: list[str], words: str) -> None:
-    """One line says what is wrong and what to use."""
     assert words in run(sessions, *(["--window", "200"] if "--window" not in arguments else []), *arguments, code=2)
 
 
@@ -157,6 +147,5 @@ def test_a_pipeline_from_a_file(sessions: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["strategy = 3", "other = 1", "raise ValueError", "("])
 def test_a_file_without_a_strategy(text: str, sessions: Path, tmp_path: Path) -> None:
-    """A bad file is an error before anything is replayed."""
     (tmp_path / "bad.py").write_text(text)
     assert "strategy" in run(sessions, "--window", "200", "--strategy", tmp_path / "bad.py", code=2)

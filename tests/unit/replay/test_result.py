@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -88,7 +89,6 @@ def test_differences_are_paired() -> None:
 
 
 def test_scores_add_up() -> None:
-    """Counts and shares are added; the peak is the largest."""
     one = Score(calls=1, tokens=5, peak=5, shares={"usable": Share(1, 2)}, causes={"a": 1})
     two = Score(calls=2, tokens=4, peak=3, shares={"usable": Share(1, 1)}, causes={"a": 1, "b": 2})
     total = Score(calls=3, tokens=9, peak=5, shares={"usable": Share(2, 3)}, causes={"a": 2, "b": 2})
@@ -97,11 +97,9 @@ def test_scores_add_up() -> None:
 
 
 def test_cost_is_a_share_of_sending_everything() -> None:
-    """The cost of a candidate is divided by the cost of sending the whole history."""
-    summary = replayed(chat(60)).summary("hysteresis")
-    assert summary.macro["cost"].value == pytest.approx(
-        summary.score.dollars / replayed(chat(60)).summary("none").score.dollars
-    )
+    found = replayed(chat(60))
+    summary, whole = found.summary("hysteresis"), found.summary("none")
+    assert summary.macro["cost"].value == pytest.approx(summary.score.dollars / whole.score.dollars)
 
 
 def test_summaries_are_charged_if_asked() -> None:
@@ -153,7 +151,6 @@ def test_the_result_is_json() -> None:
     ],
 )
 def test_bad_arguments_fail_before_anything_is_replayed(options: dict[str, Any], words: str) -> None:
-    """The error names the argument and what to use."""
     with pytest.raises(ConfigurationError, match=words):
         replayed(chat(1), chat(2), **options)
 
@@ -185,3 +182,38 @@ def test_processes_find_what_one_process_finds() -> None:
     assert seen[0] == (0, 4 * (14 + 16 + 18))
     assert seen[-1] == (4 * (14 + 16 + 18), 4 * (14 + 16 + 18))
     assert spread.conversations[0].recording.messages == chats[0]
+
+
+# ------------------------------------------------------------------------ real transcripts
+
+Corpus = Callable[[str], list[dict[str, Any]]]
+
+
+@pytest.mark.parametrize("name", ["openhands", "sweagent_demos", "inspect_logs", "cassettes"])
+def test_baselines_on_real_transcripts(corpus: Corpus, name: str) -> None:
+    """Sending everything misses nothing and never breaks; the other baselines stay in the window and break no rule."""
+    recordings = [Recording(id=each["id"], messages=each["messages"]) for each in corpus(name)[:6]]
+    result = replay(recordings, window=6_000, counter="chars/4")
+    assert result.skipped == ()
+    for each in result.conversations:
+        whole, truncated, cut = (each.runs[candidate] for candidate in ("none", "truncate", "hysteresis"))
+        assert [call for call in whole.calls if call.broken or call.missing_facts] == []
+        assert [share for call in whole.calls for share in call.shares.values() if share.found < share.needed] == []
+        for run in (truncated, cut):
+            assert run.failures == ()
+            assert [call.broken_rules for call in run.calls if call.broken_rules] == []
+            assert [call for call, needs in zip(run.calls, each.needs, strict=True) if call.over and needs.fits] == []
+            assert all(call.cache.read + call.cache.written + call.cache.fresh == call.tokens for call in run.calls)
+
+
+def test_the_adaptive_preset_on_real_transcripts(corpus: Corpus) -> None:
+    """No request exceeds the window or is bad, and far more needed facts are kept than by the baseline, at a similar cost."""
+    recordings = [
+        Recording(id=each["id"], messages=each["messages"]) for each in [*corpus("coding_long")[:3], *corpus("openhands")]
+    ]
+    result = replay(recordings, ["adaptive"], window=8_000, counter="chars/4")
+    ours, thumb = result.summary("adaptive"), result.summary("hysteresis")
+    assert (ours.score.over, ours.score.invalid, ours.score.failures) == (0, 0, 0)
+    assert (ours.macro["usable"].value or 0.0) > (thumb.macro["usable"].value or 0.0) + 0.1
+    assert (ours.macro["old"].value or 0.0) > (thumb.macro["old"].value or 0.0) + 0.2
+    assert (ours.macro["cost"].value or 2.0) < (thumb.macro["cost"].value or 0.0) + 0.15

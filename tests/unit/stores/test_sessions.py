@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sqlite3
 from pathlib import Path
@@ -15,49 +16,31 @@ from compaction.stores import SessionStore
 STATE: dict[str, Any] = {"version": 1, "anchor": 5}
 
 
-def store_with(path: Path, row: object) -> SessionStore:
-    """A store in which another program wrote this value in place of a state."""
-    store = SessionStore(path / "sessions.db")
-    store.save("one", STATE)
-    with sqlite3.connect(path / "sessions.db") as database:
-        database.execute("UPDATE sessions SET state = ?", (row,))
-    database.close()
-    return store
+ROWS = ["[]", "null", "NaN", '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', "[" * 100_000, '{"a":' * 300 + "1" + "}" * 300]
+ROWS += ["", "{", "7", '"x"', b"\xff\xfe", 7, 1.5, "1" * 5_000]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        *(
-            "[]",
-            "null",
-            "NaN",
-            '{"a": NaN}',
-            '{"a": -Infinity}',
-            '{"a": 1e999}',
-            "[" * 100_000,
-            '{"a":' * 300 + "1" + "}" * 300,
-        ),
-        *("", "{", "7", '"x"', b"\xff\xfe", 7, 1.5, "1" * 5_000),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("row", ROWS, ids=repr)
 def test_a_row_that_is_not_a_state(tmp_path: Path, row: object) -> None:
-    """A row that is not a valid state raises a `StateError` that names the file, also when it is read again."""
-    store = store_with(tmp_path, row)
+    """Another program wrote it; the error names the file, also when the row is read again."""
+    store = SessionStore(tmp_path / "sessions.db")
+    store.save("one", STATE)
+    with contextlib.closing(sqlite3.connect(tmp_path / "sessions.db")) as database, database:
+        database.execute("UPDATE sessions SET state = ?", (row,))
     for _ in range(2):
         with pytest.raises(StateError, match=r"sessions\.db.*"):
             store.load("one")
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    """A saved session is loaded with its newest anchor; other sessions are not affected, and an unsaved one has no anchor."""
+    """A session has its newest anchor, and an unsaved or deleted one has none; the file is for its owner alone."""
     store = SessionStore(tmp_path / "sessions.db")
-    store.save("one", STATE)
-    store.save("two", STATE)
-    assert store.save_anchor("one", 7)
-    assert not store.save_anchor("three", 7)
-    assert (store.load("one"), store.load("two"), store.load("three")) == ({**STATE, "anchor": 7}, STATE, None)
+    for id in ("one", "two", "gone"):
+        store.save(id, STATE)
+    assert (store.save_anchor("one", 7), store.save_anchor("three", 7)) == (True, False)
+    store.delete("gone")
+    assert [store.load(id) for id in ("one", "two", "three", "gone")] == [{**STATE, "anchor": 7}, STATE, None, None]
+    assert (tmp_path / "sessions.db").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -74,7 +57,6 @@ def test_a_state_that_is_not_json(tmp_path: Path, state: dict[str, Any]) -> None
 
 @pytest.mark.parametrize(("id", "anchor"), [("\ud800", 1), ("one", 10**30)], ids=["surrogate", "too large"])
 def test_what_sqlite_cannot_hold(tmp_path: Path, id: str, anchor: int) -> None:
-    """A session name or an anchor that SQLite cannot store raises a `StateError`, and nothing is changed."""
     store = SessionStore(tmp_path / "sessions.db")
     store.save("one", STATE)
     with pytest.raises(StateError, match="nothing was changed"):
@@ -103,16 +85,6 @@ def test_sessions_are_found_by_their_keys(tmp_path: Path) -> None:
     assert store.find("scope", ["2", "3"]) == ["a"]
     store.save("a", {"version": 1})
     assert store.find("scope", ["1"]) == []
-
-
-def test_sessions_are_apart_and_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
-    store = SessionStore(tmp_path / "sessions.db")
-    for id in ("one", "two"):
-        store.save(id, STATE)
-    store.delete("one")
-    assert store.load("one") is None
-    assert store.load("two") == STATE
-    assert (tmp_path / "sessions.db").stat().st_mode & 0o777 == 0o600
 
 
 def test_what_was_not_used_is_deleted(tmp_path: Path) -> None:

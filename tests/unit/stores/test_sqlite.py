@@ -22,6 +22,8 @@ from compaction.stores import ForgettingStore, NotStored, SessionStore, SQLiteSt
 from compaction.stores.base import RANKED
 from compaction.summarizers import redact
 
+ROOT = Path(__file__).parents[3]
+
 
 def note(text: str, **about: Any) -> StoredRecord:
     return StoredRecord.of_message({"role": "user", "content": text}, role="user", text=text, salt="s", **about)
@@ -179,7 +181,6 @@ def test_names_of_sessions_and_ids_are_values(store: SQLiteStore) -> None:
 
 @pytest.mark.slow
 def test_the_newest_20000_matches_are_ranked(store: SQLiteStore) -> None:
-    """If more than 20,000 messages match, only the newest are ranked, and the answer says so."""
     store.put("s", [note("tea tea tea, the oldest"), *(note(f"tea {n}") for n in range(RANKED - 1))])
     whole = store.search("s", "tea", limit=1)
     assert (whole.matches, whole.capped, whole.hits[0].record.position) == (RANKED, False, 1)
@@ -242,10 +243,8 @@ except StateError as error:
 
 
 def test_a_full_disk_is_an_error_and_keeps_what_was_stored(store: SQLiteStore) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(store.path)], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
-    )
-    kept, _, error = done.stdout.partition(" ")
+    said = subprocess.check_output([sys.executable, "-c", FULL, str(store.path)], cwd=ROOT, text=True)
+    kept, _, error = said.partition(" ")
     assert "free some space" in error
     assert len(store.range("s", 1, 100_000)) == int(kept) > 0
 
@@ -309,10 +308,8 @@ for n in range(60):
 
 def test_two_processes_share_a_store(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], cwd=Path(__file__).parents[3], stderr=subprocess.PIPE)
-        for name in ("ann", "bob")
-    ]
+    commands = [[sys.executable, "-c", WRITER, str(path), name] for name in ("ann", "bob")]
+    writers = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) for command in commands]
     errors = [writer.communicate()[1] for writer in writers]
     assert errors == [b"", b""]
     told = [record.text for record in SQLiteStore(path).range("s", 1, 1_000)]
@@ -377,39 +374,29 @@ def test_forgetting_in_one_session_leaves_the_others(store: SQLiteStore) -> None
 
 
 def test_another_process_reads_while_a_message_is_forgotten(tmp_path: Path) -> None:
-    """A `StateError` says to try again, and the next call removes the message, although the other process stays connected."""
+    """A `StateError` says to try again, and the next call removes the message, although the other process stays connected.
+
+    The other may read while a message that is not stored is forgotten, which removes nothing.
+    """
     store = SQLiteStore(tmp_path / "store.db", timeout_seconds=0.05)
     store.put("s", [note("swordfish " * 900)])
-    reader = sqlite3.connect(store.path)
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM records").fetchone()
-    with pytest.raises(StateError, match="again"):
-        store.forget("s", [note("swordfish " * 900)])
-    reader.rollback()
-    store.forget("s", [note("swordfish " * 900)])
-    for path in tmp_path.iterdir():
-        assert b"swordfish" not in path.read_bytes()
-    reader.close()
-
-
-def test_another_process_may_read_while_nothing_is_forgotten(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "store.db", timeout_seconds=0.05)
     with contextlib.closing(sqlite3.connect(store.path)) as reader:
-        store.put("s", [note("swordfish")])
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM records").fetchone()
         store.put("s", [note("trout")])
         store.forget("s", [note("salmon")])
-    assert len(store.range("s", 1, 9)) == 2
+        assert len(store.range("s", 1, 9)) == 2
+        with pytest.raises(StateError, match="again"):
+            store.forget("s", [note("swordfish " * 900)])
+        reader.rollback()
+        store.forget("s", [note("swordfish " * 900)])
+        assert not any(b"swordfish" in path.read_bytes() for path in tmp_path.iterdir())
 
 
 def test_a_store_that_redacts_holds_no_secret_and_forgets_all_the_same(tmp_path: Path) -> None:
     """A secret is in no byte of the file, the ids stay, the message can be found, read and forgotten; by default it is kept."""
-    wire = {
-        "role": "user",
-        "content": "log in",
-        "input": {"password": "hunter22x", "deep": [{"api_key": "sk-proj-Ab3dEf6hIj9kLm2nOp5q"}]},
-    }
+    secrets = {"password": "hunter22x", "deep": [{"api_key": "sk-proj-Ab3dEf6hIj9kLm2nOp5q"}]}
+    wire = {"role": "user", "content": "log in", "input": secrets}
     record = StoredRecord.of_message(wire, role="user", text="log in with password=hunter22x", salt="s")
     store = SQLiteStore(tmp_path / "redacted.db", redact=redact)
     store.put("s", [record])
