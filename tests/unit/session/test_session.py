@@ -19,10 +19,8 @@ from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryBudget
 from compaction.tokens import Usage
 from compaction.triggers import context_exceeds, idle_for, tokens_below, tokens_exceed
-from tests.support.chats import system, tool_turns
+from tests.support.chats import Chat, system, tool_turns, user
 from tests.support.scripted import Awaited, Scripted
-
-Chat = list[dict[str, Any]]
 
 
 def chat(turns: int) -> Chat:
@@ -48,11 +46,6 @@ def session(strategy: Any = None, **options: Any) -> CompactionSession:
     return CompactionSession(cut() if strategy is None else strategy, counter="chars/4", clock=lambda: 0.0, **options)
 
 
-def calls_of(source: Chat) -> list[int]:
-    """The places of the model calls: before each assistant message."""
-    return [place for place, message in enumerate(source) if message["role"] == "assistant"]
-
-
 def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
     """From 16k down to 8k, at most 8 of 100 calls change anything but the end of the previous view."""
     calls = changed = 0
@@ -60,11 +53,12 @@ def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[
         source = recorded["messages"]
         watched = session(Truncation(trigger=tokens_exceed(16_000), target=tokens_below(8_000), keep=last(groups=2)))
         before: Chat = []
-        for place in calls_of(source):
-            view = watched.view_sync(source[:place])
-            calls += 1
-            changed += view[: len(before)] != before
-            before = view
+        for place, message in enumerate(source):
+            if message["role"] == "assistant":
+                view = watched.view_sync(source[:place])
+                calls += 1
+                changed += view[: len(before)] != before
+                before = view
     assert changed <= 0.08 * calls
 
 
@@ -263,7 +257,7 @@ class Failing:
 @pytest.mark.parametrize("error", [ValueError, MemoryError, RecursionError, KeyboardInterrupt])
 def test_a_list_that_is_read_half_is_read_again(error: type[BaseException]) -> None:
     """Whatever is raised while new messages are read, the session is as before, and the next call reads them."""
-    more = [*chat(2), {"role": "user", "content": "works"}, {"role": "user", "content": "fails"}]
+    more = [*chat(2), user("works"), user("fails")]
     counters = Failing(), Failing(error("half"), error("half"))
     whole, failed = (CompactionSession(cut(), counter=counter, clock=None) for counter in counters)
     for each in (whole, failed):
@@ -305,10 +299,8 @@ def drop_and_note(index: MessageIndex) -> Iterator[Edit]:
 
 def test_a_refusal_before_any_view_is_a_mistake() -> None:
     """There is nothing to shorten, so the error says what to call first."""
-    session = CompactionSession(Truncation(), counter="chars/4")
-    refused = RuntimeError("This model's maximum context length is 500 tokens. However, your messages resulted in 700 tokens.")
     with pytest.raises(ConfigurationError, match="call view with your list first"):
-        session.overflowed_sync(refused)
+        session().overflowed_sync(ValueError("prompt is too long: 1100 tokens > 1000 maximum"))
 
 
 def test_a_path_is_not_a_store() -> None:

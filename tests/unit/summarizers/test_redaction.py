@@ -280,11 +280,7 @@ def test_recorded_conversations_stay(corpus: Callable[[str], list[dict[str, Any]
 
 @pytest.mark.parametrize(
     "text",
-    [
-        r"DOMAIN\token=Xk29dkLq81mZp02xY",
-        r"C:\npm_Ab12Cd34Ef56Gh78Ij90Kl12Mn34Op56Qr78",
-        r"postgres://root:t\r0ub4dor9@db/x",
-    ],
+    [r"DOMAIN\token=Xk29dkLq81mZp02xY", r"C:\npm_Ab12Cd34Ef56Gh78Ij90Kl12Mn34Op56Qr78", r"postgres://root:t\r0ub4dor9@db/x"],
 )
 def test_a_backslash_before_a_letter_is_not_always_a_blank(text: str) -> None:
     """In JSON it is; elsewhere the two characters may belong to a word or to the secret."""

@@ -100,10 +100,7 @@ def test_half_of_a_chat_is_for_what_the_user_tells_the_assistant() -> None:
     events = ("harvest", "parade", "regatta", "eclipse", "circus", "opera", "race", "bazaar", "fair")
     chat: list[dict[str, Any]] = []
     for said, name, event in zip(told, names, events, strict=True):
-        chat += [
-            user(said),
-            assistant(f"Good to know. {name} told me about the {event} near the chapel of {event.title()}."),
-        ]
+        chat += [user(said), assistant(f"Good to know. {name} told me about the {event} near the chapel of {event.title()}.")]
         chat += [user("Nice, thanks."), assistant(f"By the way, {name} plans a trip to Mount {event[::-1].title()} with Jo.")]
     text = summary_of(chat, 250, DigestSummarizer(growth=1.0))
     assert sum(said in text for said in told) >= 7
