@@ -12,15 +12,13 @@ from compaction import (
     CompactionSession,
     MessageIndex,
     Pipeline,
-    Replace,
-    Rewrite,
     SessionPool,
     compact_sync,
     last,
     presets,
     tools,
 )
-from compaction.errors import ConfigurationError, StrategyError
+from compaction.errors import ConfigurationError
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
     Clear,
@@ -47,20 +45,6 @@ from tests.support.wires import Shelf
 
 CHAT = tool_turns(4)
 HOSTILE = "\x1b[2J\ud800" + "x" * 100_000
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Replace([0], CHAT[:1]),  # type: ignore[arg-type]
-        lambda: Replace([0], CHAT[0]),  # type: ignore[arg-type]
-        lambda: Rewrite(0, CHAT[:1]),  # type: ignore[arg-type]
-        lambda: Rewrite(0, 7),  # type: ignore[arg-type]
-    ],
-)
-def test_an_edit_needs_messages(make: Callable[[], Any]) -> None:
-    with pytest.raises(StrategyError, match=r"a list of messages that were read, such as \[index.format.read\(data\)\]"):
-        make()
 
 
 @pytest.mark.parametrize(

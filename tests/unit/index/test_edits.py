@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -34,24 +36,28 @@ class TestValues:
 class TestTexts:
     def test_an_edit_in_words(self) -> None:
         """``str`` has the kind, the groups and the reason, but no message; of many groups, only the first and the last."""
-        longer = openai_chat.read({"role": "user", "content": "text " * 99})
-        assert [str(edit) for edit in (Drop([3, 5], "old"), Drop([]), Drop(range(9), "old"), Rewrite(4, [longer], "long"))] == [
-            "Drop of groups 3, 5 (old)",
-            "Drop of groups none (no reason given)",
-            "Drop of 9 groups, 0 to 8 (old)",
-            "Rewrite of group 4 (long)",
-        ]
-        assert str(Together(Drop(1, "old"), Replace([2, 3], [longer], "summed"))) == "Together of groups 1, 2, 3 (old)"
-        assert (
-            str(Refusal(Drop(0, "old"), "system messages must be kept"))
-            == "Drop of group 0 (old): system messages must be kept"
-        )
+        longer = openai_chat.read(user("text " * 99))
+        for value, text in (
+            (Drop([3, 5], "old"), "Drop of groups 3, 5 (old)"),
+            (Drop([]), "Drop of groups none (no reason given)"),
+            (Drop(range(9), "old"), "Drop of 9 groups, 0 to 8 (old)"),
+            (Rewrite(4, [longer], "long"), "Rewrite of group 4 (long)"),
+            (Together(Drop(1, "old"), Replace([2, 3], [longer], "summed")), "Together of groups 1, 2, 3 (old)"),
+            (Refusal(Drop(0, "old"), "it must be kept"), "Drop of group 0 (old): it must be kept"),
+        ):
+            assert str(value) == text
 
 
-@pytest.mark.parametrize("messages", [[None], ["text"], user("raw")], ids=["none", "text", "raw"])
-def test_what_was_not_read_replaces_nothing(messages: object) -> None:
-    with pytest.raises(StrategyError, match="an edit needs a list of messages that were read"):
-        Replace(0, messages)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(partial(Replace, 0, messages) for messages in ([None], ["text"], [user("raw")], user("raw"))),
+        *(partial(Rewrite, 0, messages) for messages in ([user("raw")], 7)),
+    ],
+)
+def test_what_was_not_read_replaces_nothing(make: Callable[[], object]) -> None:
+    with pytest.raises(StrategyError, match=r"a list of messages that were read, such as \[index.format.read\(data\)\]"):
+        make()
 
 
 @pytest.mark.parametrize("groups", [None, "first", 1.5, [None]], ids=repr)

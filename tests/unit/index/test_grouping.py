@@ -62,6 +62,10 @@ def test_a_summary_of_exactly_the_limit_is_believed() -> None:
 LETTERS = {"system": "s", "user": "u", "assistant": "a", "tool_call": "t", "summary": "m"}
 
 
+LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+ANSWERED, ELSEWHERE = ({"role": "function", "name": name, "content": "found"} for name in ("look", "elsewhere"))
+
+
 def layout(index: MessageIndex) -> str:
     """Every group of the view as a letter for its kind and the places of its messages.
 
@@ -84,12 +88,12 @@ def layout(index: MessageIndex) -> str:
         (thought(), GroupKind.ASSISTANT),
         (call("1"), GroupKind.TOOL_CALL),
         (result("1"), GroupKind.TOOL_CALL),
-        ({"role": "function", "name": "look", "content": "x"}, GroupKind.TOOL_CALL),
-        ({"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}, GroupKind.TOOL_CALL),
-        ({"role": "assistant", "content": None}, GroupKind.ASSISTANT),
-        ({"role": "assistant", "content": []}, GroupKind.ASSISTANT),
-        ({"role": "assistant"}, GroupKind.ASSISTANT),
-        ({"role": "assistant", "content": None, "tool_calls": []}, GroupKind.ASSISTANT),
+        (ANSWERED, GroupKind.TOOL_CALL),
+        (LEGACY, GroupKind.TOOL_CALL),
+        *(
+            ({"role": "assistant", **nothing}, GroupKind.ASSISTANT)
+            for nothing in ({"content": None}, {"content": []}, {}, {"content": None, "tool_calls": []})
+        ),
         (said("critic", "too long"), GroupKind.ASSISTANT),
         (user(marked("they met", by="X")), GroupKind.SUMMARY),
         (assistant(marked("they met", by="X")), GroupKind.SUMMARY),
@@ -97,12 +101,6 @@ def layout(index: MessageIndex) -> str:
 )
 def test_one_message_is_a_group_of_its_kind(message: dict[str, Any], kind: GroupKind) -> None:
     assert [group.kind for group in indexed([message]).included_groups] == [kind]
-
-
-LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
-
-
-ANSWERED, ELSEWHERE = ({"role": "function", "name": name, "content": "found"} for name in ("look", "elsewhere"))
 
 
 GROUPED: dict[str, tuple[Chat, str]] = {
