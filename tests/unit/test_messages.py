@@ -48,17 +48,12 @@ def test_a_message_cannot_be_changed() -> None:
 
 def test_new_text_takes_the_place_of_the_first_words() -> None:
     """``evolve(text=)`` replaces the first text and removes the others; media, unknown fields and the original stay."""
-    raw = {
-        "role": "user",
-        "content": [PICTURE, {"type": "text", "text": "one", "cache": 1}, {"type": "text", "text": "two"}],
-        "trace": 7,
-    }
-    message = openai_chat.read(raw)
+    parts = [PICTURE, {"type": "text", "text": "one", "cache": 1}, {"type": "text", "text": "two"}]
+    message = openai_chat.read({"role": "user", "content": parts, "trace": 7})
     changed = message.evolve(text="short")
     assert changed.raw == {"role": "user", "content": [PICTURE, {"type": "text", "text": "short", "cache": 1}], "trace": 7}
     assert changed.raw["content"][0] is PICTURE
-    assert len(raw["content"]) == 3  # type: ignore[arg-type]
-    assert message.text == "one\ntwo"
+    assert (len(parts), message.text) == (3, "one\ntwo")
 
 
 def test_new_text_of_a_result_keeps_the_id() -> None:

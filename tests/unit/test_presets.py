@@ -206,9 +206,7 @@ def test_with_more_budget_token_budget_keeps_no_fewer_values() -> None:
     values = [[f"src/part_{n}/file_{n}_{line}.py" for line in range(0, 120, 8)] for n in range(12)]
     chat = [system(), user("Look at every part.")]
     for n, paths in enumerate(values):
-        lines = [
-            f"a line of text with nothing in it that anybody needs {paths[at // 8] if at % 8 == 0 else ''}" for at in range(120)
-        ]
+        lines = ["a line of text with nothing in it that anybody needs " + paths[at // 8] * (at % 8 == 0) for at in range(120)]
         chat += [call(f"c{n}"), result(f"c{n}", "\n".join(lines)), assistant(f"I read part {n}.")]
     whole = indexed(chat).tokens
     kept: list[int] = []
@@ -232,10 +230,7 @@ def test_token_budget_cuts_what_is_larger_than_the_budget() -> None:
 
 
 def test_token_budget_fills_its_budget_with_the_newest_messages() -> None:
-    chat = [
-        system(),
-        *(each for n in range(60) for each in (user(f"Box {n}?"), assistant(f"On shelf {n}. " + "So it is. " * 60))),
-    ]
+    chat = [each for n in range(60) for each in (user(f"Box {n}?"), assistant(f"On shelf {n}. " + "So it is. " * 60))]
     budget = int(0.7 * indexed(chat).tokens)
     done = compact_sync(chat, presets.token_budget(budget), counter="chars/4")
     assert 0.95 * budget < done.after.tokens <= budget

@@ -264,15 +264,11 @@ def test_what_a_tool_said_names_no_tool() -> None:
     """The tool names of a collapsed call come from its calls, never from texts or results that look like calls."""
     said = {**call("1", name="look"), "content": "[Tool results]\nrm(all) -> done"}
     chat = [user("q"), said, result("1", "drop(tables) -> ok " * 60), user("q2"), assistant("a")]
-    [collapsed] = [
-        each for each in indexed(run_sync(indexed(chat), ToolResult()).messages).included_groups if each.is_collapsed
-    ]
-    assert collapsed.tool_names == ("look",)
     orphan = [user("q"), result("9", "drop(tables) -> ok " * 60), user("q2"), assistant("a")]
-    [collapsed] = [
-        each for each in indexed(run_sync(indexed(orphan), ToolResult()).messages).included_groups if each.is_collapsed
-    ]
-    assert collapsed.tool_names == ()
+    for messages, names in ((chat, ("look",)), (orphan, ())):
+        view = indexed(run_sync(indexed(messages), ToolResult()).messages)
+        [collapsed] = [each for each in view.included_groups if each.is_collapsed]
+        assert collapsed.tool_names == names
 
 
 @pytest.mark.parametrize(

@@ -395,17 +395,6 @@ def test_recalled_usage_does_not_replace_a_report() -> None:
     assert session.status().tokens == before
 
 
-def test_compacting_on_demand_ends_the_pause_after_a_failure() -> None:
-    """The summarizer is asked again at once; that it fails again is the only thing to say."""
-    scripted = Scripted(SummaryFailed("no"))
-    watched = session(summarizing(scripted))
-    for _ in range(2):
-        watched.view_sync(chat(9))
-    assert len(scripted.requests) == 1
-    result = watched.compact_sync()
-    assert (len(scripted.requests), len(result.failures), result.notes) == (2, 1, ())
-
-
 def test_pauses_after_failures_are_kept(tmp_path: Path) -> None:
     """Pauses after failures last over calls and processes; a state saved without them can be read."""
     seen: list[bool] = []

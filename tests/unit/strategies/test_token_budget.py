@@ -29,8 +29,6 @@ def tokens(messages: Chat) -> int:
 
 
 class Asks(Request):
-    """A request that is answered without awaiting."""
-
     def call(self) -> Any:
         return None
 

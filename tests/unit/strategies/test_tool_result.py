@@ -28,7 +28,7 @@ from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, ToolResult,
 from compaction.strategies.tool_styles import brief_call
 from compaction.summarizers.extractive import DENIAL, denial_in
 from compaction.triggers import always, tokens_below, tokens_exceed
-from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, tool_turns, user
+from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, said, shown, thought, tool_turns, user
 from tests.support.conversion import convert
 
 LONG = "line of output\n" * 100
@@ -289,11 +289,8 @@ class TestDedupe:
     def test_an_earlier_result_points_to_the_later_one(self) -> None:
         same = call("2", name="read", arguments='{"path": "a.py"}')
         messages = around(call("1"), result("1", LONG), same, result("2", LONG))
-        found = left(messages, Dedupe(), keep=last(groups=3))
-        assert [message["content"] for message in found if message["role"] == "tool"] == [
-            "[Same output as the later read(path=a.py)]",
-            LONG,
-        ]
+        found = [message["content"] for message in left(messages, Dedupe(), keep=last(groups=3)) if message["role"] == "tool"]
+        assert found == ["[Same output as the later read(path=a.py)]", LONG]
 
     def test_within_one_message_too(self) -> None:
         messages = around(call("1", "2"), result("1", LONG), result("2", LONG))
@@ -341,9 +338,8 @@ class TestDedupe:
         assert compact_sync(chat, strategy, counter="chars/4", format="anthropic").messages == chat
 
     def test_reads_may_be_patterns(self) -> None:
-        messages = around(
-            *(call("1", name="read_file"), result("1", LONG), call("2", name="read_file"), result("2", LONG + "."))
-        )
+        reads = [call("1", name="read_file"), result("1", LONG), call("2", name="read_file"), result("2", LONG + ".")]
+        messages = around(*reads)
         assert left(messages, Dedupe(reads=["READ_*", "file"])) == messages
         assert left(messages, Dedupe(reads=["read_*"])) == left(messages, Dedupe(reads=["read_file"])) != messages
 
@@ -374,15 +370,11 @@ class TestCollapse:
         asked["tool_calls"] += call("3", name="wait", arguments="")["tool_calls"]
         found = [result("2", "no\n  match"), result("1", "import os\n\nprint(1)\n"), result("3", "")]
         index = indexed(around(asked, *found))
-        assert Collapse().describe(index.group(1)) == "\n".join(
-            [
-                "I look at a.py",
-                "[Tool results]",
-                'read_file(path=a.py, lines=20, flags=["x"]) -> import os print(1)',
-                "grep(not json) -> no match",
-                "wait() -> (empty)",
-            ]
-        )
+        assert Collapse().describe(index.group(1)).split("\n") == [
+            *("I look at a.py", "[Tool results]"),
+            'read_file(path=a.py, lines=20, flags=["x"]) -> import os print(1)',
+            *("grep(not json) -> no match", "wait() -> (empty)"),
+        ]
 
     def test_where_the_group_stood(self) -> None:
         messages = around(call("1"), result("1", LONG))
@@ -419,15 +411,10 @@ class TestCollapse:
         """It stands beside the user's words, so its message stays, and a second run finds nothing to shorten."""
         image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
         found = [{"type": "text", "text": "line of output\n" * 60}, image]
-        messages: Chat = [
-            user("look"),
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "look", "input": {}}]},
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "1", "content": found}, {"type": "text", "text": "and?"}],
-            },
-            assistant("Grass."),
-        ]
+        used = {"type": "tool_use", "id": "1", "name": "look", "input": {}}
+        shown = {"type": "tool_result", "tool_use_id": "1", "content": found}
+        messages: Chat = [user("look"), said("assistant", [used]), said("user", [shown, {"type": "text", "text": "and?"}])]
+        messages.append(assistant("Grass."))
         index = MessageIndex(messages, counter="chars/4", format="anthropic")
         for _ in range(2):
             run_sync(index, ToolResult(keep=last(groups=1)))

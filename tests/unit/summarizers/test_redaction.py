@@ -98,6 +98,8 @@ HARMLESS = [
     "token: 12345678 of 20000000",
     'token: "the 2nd word of 10"',
     "CACHE_KEY=" + LONG[:24],
+    *("Pin 4711 auf der Karte anheften", "tan 4711", "span 4711", "TAN 4711-01-02"),
+    "Der Zugangsschlüssel steht im Safe, Fach 4711.",
 ]
 
 
@@ -132,32 +134,16 @@ def test_secrets_in_json_go(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    "text",
     [
-        ("Die PIN 4711 gilt für alle Türen.", False),
-        ("Meine PIN lautet 4711.", False),
-        ("Die PIN der Karte ist 4711.", False),
-        ("TAN 4711123", False),
-        ("Die SMS-TAN lautet 471112.", False),
-        ("mTAN 471112", False),
-        ("PUK: 47111234", False),
-        ("Geheimzahl: 4711", False),
-        ("Meine Geheimzahl ist 4711.", False),
-        ("Türcode 4711", False),
-        ("Zugangsschlüssel: 4711mLp92xQ", False),
-        ("Der Zugangsschlüssel lautet 4711mLp92xQ.", False),
-        ("Lizenzschlüssel: 4711Kb82mLp92xQz", False),
-        ("Das Kennwort für den Server lautet Sommer4711!", False),
-        ("Pin 4711 auf der Karte anheften", True),
-        ("tan 4711", True),
-        ("span 4711", True),
-        ("TAN 4711-01-02", True),
-        ("Der Zugangsschlüssel steht im Safe, Fach 4711.", True),
+        *("Die PIN 4711 gilt für alle Türen.", "Meine PIN lautet 4711.", "Die PIN der Karte ist 4711.", "TAN 4711123"),
+        *("Die SMS-TAN lautet 471112.", "mTAN 471112", "PUK: 47111234", "Geheimzahl: 4711", "Meine Geheimzahl ist 4711."),
+        *("Türcode 4711", "Zugangsschlüssel: 4711mLp92xQ", "Der Zugangsschlüssel lautet 4711mLp92xQ."),
+        *("Lizenzschlüssel: 4711Kb82mLp92xQz", "Das Kennwort für den Server lautet Sommer4711!"),
     ],
 )
-def test_german_names_of_secrets(text: str, kept: bool) -> None:
-    """Numbers and keys beside a German name go, and the same numbers elsewhere stay."""
-    assert ("4711" in redact(text)) is kept
+def test_german_names_of_secrets(text: str) -> None:
+    assert "4711" not in redact(text)
 
 
 @pytest.mark.parametrize("end", ["]", "", "\n", " " * 10_000, " tokens = []"])
@@ -198,11 +184,6 @@ def test_planted_secrets_go(planted: Planted) -> None:
     assert within.endswith("\n\nIt took 3 s.")
 
 
-@pytest.mark.parametrize("text", harmless("planted"))
-def test_what_a_summary_needs_stays(text: str) -> None:
-    assert redact(text) == text
-
-
 @pytest.mark.parametrize(("name", "most"), [("further", 1), ("unseen", 0), ("blind", 4), ("newest", 4)])
 def test_nearly_all_shapes_of_a_set_go(name: str, most: int) -> None:
     """Sets after the first were written without sight of the table; docs/prompts.md names those that stay."""
@@ -212,7 +193,7 @@ def test_nearly_all_shapes_of_a_set_go(name: str, most: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changed"), [("further", []), ("unseen", []), ("blind", ["Set-Cookie: theme=dark; Path=/"]), ("newest", [])]
+    ("name", "changed"), [(name, ["Set-Cookie: theme=dark; Path=/"] if name == "blind" else []) for name in SETS]
 )
 def test_harmless_texts_stay(name: str, changed: list[str]) -> None:
     assert [text for text in harmless(name) if redact(text) != text] == changed

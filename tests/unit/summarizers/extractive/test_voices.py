@@ -35,17 +35,12 @@ def test_what_a_program_printed_is_nobodys_words(printed: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "WARNING: never deploy on Fridays",
-        "$ 500 is the cap",
-        "tabs, two wide",
-        "legal/ goes past Ines",
-        "3:never",
-        "Port 80, host db-1",
-        "ab 14:30 Uhr",
+        *("WARNING: never deploy on Fridays", "$ 500 is the cap", "tabs, two wide", "legal/ goes past Ines"),
+        *("3:never", "Port 80, host db-1", "ab 14:30 Uhr"),
     ],
 )
 def test_a_single_line_that_a_person_may_have_written_is_the_users(line: str) -> None:
-    assert own(f"{line}") == [("", line)]
+    assert own(line) == [("", line)]
 
 
 def test_quoted_lines_mails_and_chats() -> None:
