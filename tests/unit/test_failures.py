@@ -17,7 +17,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from compaction import Drop, Message, MessageIndex, Replace, Request, Rewrite, Together, run, run_sync
-from compaction.errors import InvalidMessage, NoProgress, StrategyError
+from compaction.errors import InvalidMessage, StrategyError
 from compaction.formats import OpenAIChat, openai_chat
 from compaction.selectors import last, nothing
 from compaction.strategies import (
@@ -394,20 +394,6 @@ async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> Non
         await run(index, strategy)
 
 
-async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> None:
-    def stubborn(index: MessageIndex) -> Steps:
-        yield from dropping(index)
-        while not (yield Drop(index.included_groups[-1], "it must go")):
-            pass
-
-    index = indexed()
-    for _ in range(2):
-        with fails(index, NoProgress, match="the newest group must be kept"):
-            run_sync(index, stubborn)
-        with fails(index, NoProgress, match="stubborn"):
-            await run(index, stubborn)
-
-
 def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
     def broken(index: MessageIndex) -> list[Drop]:
         raise Wrong("at once")
@@ -415,16 +401,3 @@ def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
     index = indexed()
     with fails(index, Wrong, match="at once"):
         run_sync(index, broken)
-
-
-async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:
-    good, bad = indexed(), indexed()
-    before = state(bad)
-    strategy = Asking(("ok", "hangs"))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run, bad, strategy)
-        result = await run(good, Asking(("ok", "ok")))
-        await anyio.wait_all_tasks_blocked()
-        tasks.cancel_scope.cancel()
-    assert len(result.edits) == 2
-    assert state(bad) == before

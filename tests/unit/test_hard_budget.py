@@ -15,13 +15,7 @@ from compaction.session import CompactionSession
 from compaction.strategies import HeadTail, Offload, TokenBudgetComposed, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, system, turns, user
-from tests.support.wires import (
-    Shelf,
-    anthropic_conversations,
-    bedrock_conversations,
-    gemini_conversations,
-    responses_conversations,
-)
+from tests.support.wires import Shelf, valid_conversation
 
 HUGE: Chat = [system("Be brief. " * 8), *turns(2), user("Read it."), call("1"), result("1", "a line of the log\n" * 2_000)]
 """A conversation whose newest group is a large result."""
@@ -117,23 +111,10 @@ class TestEmergency:
         assert done.messages[-2] is HUGE[-2]
         assert done.messages[-1]["content"].startswith("a line of the log")
 
-    @given(
-        drawn=st.one_of(
-            [
-                conversations.map(lambda messages, format=format: (messages, format))  # type: ignore[misc]
-                for format, conversations in (
-                    (anthropic, anthropic_conversations()),
-                    (gemini, gemini_conversations()),
-                    (bedrock, bedrock_conversations()),
-                    (openai_responses, responses_conversations()),
-                )
-            ]
-        ),
-        budget=st.integers(40, 600),
-    )
-    def test_in_every_format_the_budget_is_met_or_named(self, drawn: tuple[list[Any], MessageFormat], budget: int) -> None:
+    @given(st.data(), st.sampled_from([anthropic, gemini, bedrock, openai_responses]), st.integers(40, 600))
+    def test_in_every_format_the_budget_is_met_or_named(self, data: st.DataObject, format: MessageFormat, budget: int) -> None:
         """Never a result above the budget, and never an error about one that could be sent."""
-        messages, format = drawn
+        messages = data.draw(valid_conversation(format))
         left, reached = outcome(messages, format, budget)
         assert (left <= budget) == reached
 

@@ -18,21 +18,11 @@ from compaction.selectors import Selector, as_selector, demonstrations, fitting
 from compaction.strategies import ToolResult, Truncation
 from tests.support.chats import Chat, assistant, call, developer, indexed, result, system, turns, user
 
-# Ids: 0 system, 1 assistant of turn 0, 2 user, 3 two calls, 6 assistant, 7 developer, 8 user, 9 a call, 11 user, 12 assistant.
 CHAT: Chat = [
-    system(),
-    assistant("hello"),
-    user("q1"),
-    call("1", "2", name="read_file"),
-    result("1"),
-    result("2"),
-    assistant("a1"),
-    developer(),
-    user("q2"),
-    call("3", name="browser_open"),
-    result("3"),
-    user("q3"),
-    assistant("a3"),
+    *(system(), assistant("hello")),
+    *(user("q1"), call("1", "2", name="read_file"), result("1"), result("2"), assistant("a1"), developer()),
+    *(user("q2"), call("3", name="browser_open"), result("3")),
+    *(user("q3"), assistant("a3")),
 ]
 ALL = {0, 1, 2, 3, 6, 7, 8, 9, 11, 12}
 

@@ -10,7 +10,7 @@ from compaction import MessageIndex, Replace
 from compaction.formats import bedrock
 from compaction.index.marks import marked
 from compaction.messages import Outline
-from tests.support.chats import call, indexed, result, thought, user
+from tests.support.chats import call, indexed, result, user
 from tests.support.letters import Letters
 
 Raw = dict[str, Any]
@@ -43,16 +43,6 @@ def test_a_result_of_calls_that_came_later_comes_twice() -> None:
     ]
     index = MessageIndex(messages, counter="chars/4", format=format)
     assert layout(index) == [[0], list(range(1, len(messages)))]
-
-
-def test_an_id_that_three_calls_wait_with() -> None:
-    calls = [call("x"), user(), call("x"), user(), call("x"), user()]
-    index = indexed([*calls, *[result("x")] * 4, user(), result("x")])
-    assert layout(index) == [[0, 8, 9], [1], [2, 7], [3], [4, 6], [5], [10], [11]]
-
-
-def test_a_call_after_a_call_that_was_thought_about() -> None:
-    assert layout(indexed([user(), thought(), call("1"), call("2"), result("1"), result("2")])) == [[0], [1, 2, 4], [3, 5]]
 
 
 RESUMED: list[Raw] = [

@@ -60,17 +60,14 @@ def test_what_was_not_read_replaces_nothing(make: Callable[[], object]) -> None:
         make()
 
 
-@pytest.mark.parametrize("groups", [None, "first", 1.5, [None]], ids=repr)
-def test_what_names_no_groups(groups: object) -> None:
-    with pytest.raises(StrategyError, match="an edit needs groups or group ids"):
-        Drop(groups)  # type: ignore[arg-type]
-
-
-def test_what_names_no_group_is_not_rewritten() -> None:
-    with pytest.raises(StrategyError, match="group='x': must be a group or a group id"):
-        Rewrite("x", [])  # type: ignore[arg-type]
-
-
-def test_edits_together_are_passed_one_by_one() -> None:
-    with pytest.raises(StrategyError, match=r"must be edits, one by one: Together\(Drop\(0\), Drop\(1\)\)"):
-        Together([Drop(0), Drop(1)])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        *((partial(Drop, groups), "an edit needs groups or group ids") for groups in (None, "first", 1.5, [None])),
+        (partial(Rewrite, "x", []), "group='x': must be a group or a group id"),
+        (partial(Together, [Drop(0), Drop(1)]), r"must be edits, one by one: Together\(Drop\(0\), Drop\(1\)\)"),
+    ],
+)
+def test_what_names_no_groups(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(StrategyError, match=says):
+        make()

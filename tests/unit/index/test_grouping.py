@@ -122,6 +122,10 @@ GROUPED: dict[str, tuple[Chat, str]] = {
         "t0,5 u1 t2,3 u4",
     ),
     "a reused id whose calls were answered": ([call("1"), result("1"), call("1"), result("1")], "t0,1 t2,3"),
+    "a reused id of three calls that wait": (
+        [*[call("1"), user()] * 3, *[result("1")] * 4, user(), result("1")],
+        "t0,8,9 u1 t2,7 u3 t4,6 u5 u10 t11!",
+    ),
     "one id twice in a message, one result": ([call("1", "1"), result("1")], "t0,1~"),
     "one id twice in a message, two results": ([call("1", "1"), result("1"), result("1")], "t0,1,2"),
     "a second answer right behind the first": ([call("1"), result("1"), result("1")], "t0,1,2"),
@@ -143,6 +147,10 @@ GROUPED: dict[str, tuple[Chat, str]] = {
     "reasoning behind a call": ([user(), call("1"), thought()], "u0 t1,2~"),
     "reasoning before a call": ([user(), thought("a"), thought("b"), call("1"), result("1")], "u0 t1,2,3,4"),
     "reasoning before and after a result": ([call("1"), thought("a"), result("1"), thought("b"), assistant()], "t0,1,2,3 a4"),
+    "reasoning before a call, and one after it": (
+        [user(), thought(), call("1"), call("2"), result("1"), result("2")],
+        "u0 t1,2,4 t3,5",
+    ),
     "reasoning between two calls": ([call("1"), result("1"), thought(), call("2")], "t0,1,2 t3~"),
     "reasoning within a calling message": ([{**call("1"), "reasoning": "hm"}, result("1")], "t0,1"),
     "reasoning by itself": (

@@ -36,57 +36,33 @@ ASKED = [user("q"), call("1"), result("1", "r"), assistant("a"), user("z")]
 CALLED = [user("q"), call("1", "2"), result("1", "r1"), result("2", "r2"), assistant("a"), user("z")]
 ODD = [call("1", "2"), result("0", "r0"), result("1", "r1"), result("2", "r2"), *turns(2)]
 AGAIN = [user("ok"), assistant("one"), user("ok"), assistant("two"), user("ok"), assistant("three"), user("z")]
-NEW = user("new")
+NEW, OK = user("new"), user("ok")
+REPLACED = Replace([1, 2, 3, 4], [summary()])
+
+
+LISTS: dict[str, tuple[Chat, list[Edit], Any, str]] = {
+    "the source, which covers more": (TURNS, [Drop([1, 2])], lambda m, v: [*m[:6], NEW], "s q2 a2 q3 new"),
+    "a view that departs": (TURNS, [Drop([1, 2])], lambda m, v: [*v[:3], NEW], "s q2 a2 new"),
+    "cut before what was dropped": (TURNS, [Drop([1, 2])], lambda m, v: m[:3], "s q1 a1"),
+    "both or none": (TURNS, [Together(Drop([1]), Drop([2]))], lambda m, v: m[:3], "s q1 a1"),
+    "half of an edit is cut": (TURNS, [Drop(1), Drop([3, 5]), Drop(2)], lambda m, v: [*m[:5], NEW], "s q2 a2 new"),
+    "now the last question": (TURNS, [Drop([3]), Drop([1])], lambda m, v: [*m[:4], assistant("new")], "s a1 q2 new"),
+    "one moved here": (TURNS, [Drop([2, 3])], lambda m, v: [*m[:2], m[6], *m[3:6], *m[7:]], "s q1 a3 a2 q3 q4 a4"),
+    "without a head": (TURNS, [Replace([1, 2], [summary()])], lambda m, v: [*m[4:], NEW], "so far a2 q3 a3 q4 a4 new"),
+    "only a summary is left of it": (TURNS, [REPLACED], lambda m, v: [m[0], *m[5:], NEW], "s so far q3 a3 q4 a4 new"),
+    "a call without its result": (ASKED, [Drop([1])], lambda m, v: [*m[:2], NEW, m[4]], "q 1 new z"),
+    "a part of a group is new, whole": (CALLED, [], lambda m, v: [*m[:3], *m[4:]], "q 1+2 r1 a z"),
+    "cut into a hidden call": (CALLED, [Drop([1])], lambda m, v: [*m[:3], NEW], "q 1+2 r1 new"),
+    "a result moved": (ODD, [Drop(0), Drop(1)], lambda m, v: [*m[:2], NEW, *m[3:], m[2]], "1+2 new r2 q1 a1 q2 a2 r1"),
+    "words said again": (AGAIN, [Drop([0, 1])], lambda m, v: [*m, NEW], "ok two ok three z new"),
+    "not between the known": (AGAIN, [Drop([0, 1])], lambda m, v: [OK, assistant("new"), *m[3:]], "ok new two ok three z"),
+    "only the words are known": (AGAIN, [Drop([0, 1])], lambda m, v: [m[0], NEW, m[0], m[6]], "ok new ok z"),
+}
+"""For each case the list, the edits, the list that the host passes (made of the list and the view), and the new view."""
 
 
 @pytest.mark.parametrize("copies", [list, rebuilt], ids=["the same objects", "copies"])
-@pytest.mark.parametrize(
-    ("source", "edits", "given", "view"),
-    [
-        pytest.param(TURNS, [Drop([1, 2])], lambda m, v: [*m[:6], NEW], "s q2 a2 q3 new", id="the source, which covers more"),
-        pytest.param(TURNS, [Drop([1, 2])], lambda m, v: [*v[:3], NEW], "s q2 a2 new", id="a view that departs"),
-        pytest.param(TURNS, [Drop([1, 2])], lambda m, v: m[:3], "s q1 a1", id="cut before what was dropped"),
-        pytest.param(TURNS, [Together(Drop([1]), Drop([2]))], lambda m, v: m[:3], "s q1 a1", id="both or none"),
-        pytest.param(
-            TURNS, [Drop([1]), Drop([3, 5]), Drop([2])], lambda m, v: [*m[:5], NEW], "s q2 a2 new", id="half of an edit is cut"
-        ),
-        pytest.param(
-            TURNS, [Drop([3]), Drop([1])], lambda m, v: [*m[:4], assistant("new")], "s a1 q2 new", id="now the last question"
-        ),
-        pytest.param(
-            TURNS, [Drop([2, 3])], lambda m, v: [*m[:2], m[6], *m[3:6], *m[7:]], "s q1 a3 a2 q3 q4 a4", id="one moved here"
-        ),
-        pytest.param(
-            TURNS, [Replace([1, 2], [summary()])], lambda m, v: [*m[4:], NEW], "so far a2 q3 a3 q4 a4 new", id="without a head"
-        ),
-        pytest.param(
-            TURNS,
-            [Replace([1, 2, 3, 4], [summary()])],
-            lambda m, v: [m[0], *m[5:], NEW],
-            "s so far q3 a3 q4 a4 new",
-            id="removed, and all that is left of it is a summary",
-        ),
-        pytest.param(ASKED, [Drop([1])], lambda m, v: [*m[:2], NEW, m[4]], "q 1 new z", id="a call without its result"),
-        pytest.param(CALLED, [], lambda m, v: [*m[:3], *m[4:]], "q 1+2 r1 a z", id="a part of a group is new, whole"),
-        pytest.param(CALLED, [Drop([1])], lambda m, v: [*m[:3], NEW], "q 1+2 r1 new", id="cut into a hidden call"),
-        pytest.param(
-            ODD,
-            [Drop([0]), Drop([1])],
-            lambda m, v: [*m[:2], NEW, *m[3:], m[2]],
-            "1+2 new r2 q1 a1 q2 a2 r1",
-            id="a result moved",
-        ),
-        pytest.param(AGAIN, [Drop([0, 1])], lambda m, v: [*m, NEW], "ok two ok three z new", id="words said again"),
-        pytest.param(
-            AGAIN,
-            [Drop([0, 1])],
-            lambda m, v: [user("ok"), assistant("new"), *m[3:]],
-            "ok new two ok three z",
-            id="not between the known",
-        ),
-        pytest.param(AGAIN, [Drop([0, 1])], lambda m, v: [m[0], NEW, m[0], m[6]], "ok new ok z", id="only the words are known"),
-    ],
-)
+@pytest.mark.parametrize(("source", "edits", "given", "view"), LISTS.values(), ids=LISTS)
 def test_a_message_is_recognized_at_any_place_and_never_mistaken(
     source: Chat, edits: list[Edit], given: Any, view: str, copies: Any
 ) -> None:
@@ -102,7 +78,7 @@ def test_a_message_is_recognized_at_any_place_and_never_mistaken(
     ("source", "edits", "given", "changes"),
     [
         (TURNS, [Replace([1, 2], [summary()])], lambda m: [*m[4:], NEW], HostChanges(removed=(0, 3))),
-        (TURNS, [Replace([1, 2, 3, 4], [summary()])], lambda m: [m[0], *m[5:], NEW], HostChanges()),
+        (TURNS, [REPLACED], lambda m: [m[0], *m[5:], NEW], HostChanges()),
         (CALLED, [], lambda m: [*m[:3], *m[4:]], HostChanges(removed=(1, 2, 3), added=2)),
     ],
     ids=["without a head", "a summary stands for it", "a part of a group"],

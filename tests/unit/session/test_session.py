@@ -366,7 +366,7 @@ def test_an_error_that_quotes_the_conversation_sets_no_window() -> None:
 def test_a_provider_that_counts_less_than_the_overhead_is_believed(overhead: int) -> None:
     """The tokens beside the messages fill the window then, as far as we know, and nothing can be left out for them."""
     refused = CompactionSession(cut(), counter="chars/4", overhead_tokens=overhead)
-    refused.view_sync([{"role": "user", "content": "word " * 400}])
+    refused.view_sync([user("word " * 400)])
     with pytest.raises(BudgetUnsatisfiable, match="overhead: 40 tokens"):
         refused.overflowed_sync(ValueError("maximum context length is 40 tokens. However, your messages resulted in 50 tokens"))
 

@@ -41,11 +41,8 @@ class AwaitedJudge:
 def chat(calls: int) -> Chat:
     """Return a question, some calls with long results, an answer, and another question."""
     messages = [user("Find the red box. The password is hunter2x.")]
-    for number in range(1, calls + 1):
-        messages += [
-            call(f"c{number}", arguments=f'{{"shelf": {number}}}'),
-            result(f"c{number}", f"shelf {number}: dust\n" * 60),
-        ]
+    for n in range(1, calls + 1):
+        messages += [call(f"c{n}", arguments=f'{{"shelf": {n}}}'), result(f"c{n}", f"shelf {n}: dust\n" * 60)]
     return [*messages, assistant("Not yet."), user("Look on.")]
 
 

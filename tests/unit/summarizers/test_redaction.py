@@ -44,6 +44,7 @@ PLACES = [
     ('{{"password": "{}"}}', "letmein", "password"),
     (r"{{\"password\": \"{}\"}}", "letmein", "password"),
     ("密码：{}", "abc12345", "password"),
+    ("账号名为Grace，密码为{}。你会做出反应", "hunter789", "password"),
     ("--PASSWORD {} --verbose", "hunter2", "password"),
     ("--SECRET {} --verbose", "hunter2xyz", "secret"),
     ("--PW {} --verbose", "hunter2", "password"),
@@ -246,11 +247,6 @@ def test_a_secret_inside_a_long_value_goes(name: str) -> None:
     """A value in quotation marks that is itself no secret, because it is a text, may hold one."""
     text = "The parts are on the shelf near the door. " * 9 + "DB_PASSWORD=hunter2x9Q, password: hunter2x9Q, and more."
     assert "hunter2x9Q" not in redact(json.dumps({name: text}))
-
-
-def test_a_name_of_one_language_beside_the_value_of_another() -> None:
-    """The value ends where a sentence in Chinese ends."""
-    assert redact("账号名为Grace，密码为hunter789。你会做出反应") == "账号名为Grace，密码为[REDACTED:password]。你会做出反应"
 
 
 @pytest.mark.parametrize("name", ["tau_airline", "sweagent_demos", "openhands", "cassettes", "inspect_logs"])

@@ -94,24 +94,18 @@ def test_what_was_said_twice_is_quoted_once() -> None:
 
 
 WEATHER = "And the weather was so fine that day, we all had lunch on the roof."
+TASTES = ("good", "bad", "cold", "weak", "hot", "sweet", "gone")
+COFFEE = [f"The coffee is {taste} today, isn't it?" for taste in TASTES]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "tokens"),
     [
-        pytest.param(
-            [f"Never send anything to the printer in hall 3. {WEATHER}"],
-            [f"The coffee is {taste} today, isn't it?" for taste in ("good", "bad", "cold", "weak", "hot", "sweet", "gone")],
-            265,
-            id="rules",
-        ),
-        pytest.param(
-            ["4.1 -> 5th", "My sister Olga lost a shoe."], ["shorter", "more", "another", "longer"], 130, id="values and facts"
-        ),
-        pytest.param(
-            ["Only Dora may cancel orders."], ["thanks", "nice", "hm", "looks good", "is that usual?"], 110, id="small talk"
-        ),
+        ([f"Never send anything to the printer in hall 3. {WEATHER}"], COFFEE, 265),
+        (["4.1 -> 5th", "My sister Olga lost a shoe."], ["shorter", "more", "another", "longer"], 130),
+        (["Only Dora may cancel orders."], ["thanks", "nice", "hm", "looks good", "is that usual?"], 110),
     ],
+    ids=["rules", "values and facts", "small talk"],
 )
 def test_what_matters_more_outlasts_newer_words(old: list[str], new: list[str], tokens: int) -> None:
     """Sentences that say little come before those that say nothing: a rule may be taken for small talk."""

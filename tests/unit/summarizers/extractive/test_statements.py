@@ -33,16 +33,6 @@ def test_rules(text: str) -> None:
         *("The sign at the pool says: never run here.", "You can never have enough string."),
         *("In Venice you must never feed the pigeons.", "Never touch the paint, as the painter told us."),
         'On the door: "Ring twice. Never knock."',
-    ],
-)
-def test_duties_are_not_written_as_rules(text: str) -> None:
-    """An obligation that may concern others is not a rule."""
-    assert "RULE" not in kinds(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         *("I never saw such a crowd.", "My uncle always said: never lend a book.", "They must wear helmets over there."),
         *("Ich habe nie so viele Leute gesehen.", "Mein Onkel sagte immer: niemals Bücher verleihen."),
         *("저는 그렇게 많은 사람은 절대 못 봤어요.", "삼촌이 책은 절대 빌려주지 말라고 하셨어요."),
@@ -51,7 +41,7 @@ def test_duties_are_not_written_as_rules(text: str) -> None:
     ],
 )
 def test_no_rules(text: str) -> None:
-    """Small talk, quotations and the duties of others are not rules."""
+    """Small talk, quotations, and obligations that may concern others are not rules."""
     assert "RULE" not in kinds(text)
 
 
