@@ -1,17 +1,21 @@
-"""Following the full list a framework passes on each call, whatever it did to it in between."""
+"""Following the full list a framework passes on each call, whatever it did to it in between; the keys of messages."""
 
 from __future__ import annotations
 
 import copy
 import json
+from types import MappingProxyType
 from typing import Any
 
+import attrs
 import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, nothing, run_sync
 from compaction.errors import InvalidMessage
+from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import HostChanges
+from compaction.index.keys import message_key
 from compaction.index.marks import Marks
 from compaction.strategies import ToolResult
 from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, turns, user
@@ -309,3 +313,37 @@ def test_after_a_restart_a_rewritten_group_had_changed_and_grown(stored: bool) -
     resumed.sync(host)
     assert resumed.messages() == [host[0], *host[2:]]
     assert [type(edit) for edit in resumed.undone] == [Rewrite]
+
+
+class Wrapped(OpenAIChat):
+    """A format whose key contains an object, as those of some frameworks do."""
+
+    def key(self, raw: Any) -> Any:
+        return raw["role"], Content(raw["content"])
+
+
+@attrs.frozen(repr=False)
+class Content:
+    """Equal by value, without a text of its own."""
+
+    text: str
+
+
+def test_the_key_of_a_message_depends_on_its_data_alone() -> None:
+    """Not on the order of its fields or on the types of its containers; saved sessions contain it, so it stays the same."""
+    fields = call("a", text="é")
+    forms: list[Any] = [fields, dict(reversed(fields.items())), {**fields, "tool_calls": tuple(fields["tool_calls"])}]
+    forms += [MappingProxyType(fields), {**fields, "tool_calls": list(map(MappingProxyType, fields["tool_calls"]))}]
+    assert len({message_key(each, openai_chat) for each in forms}) == 1
+    assert message_key({"role": "user", "content": "é"}, openai_chat) == "d73bbeb94014dfbc733731e1"
+
+
+def test_the_key_of_a_message_is_the_same_in_every_process() -> None:
+    messages = [user("hi"), user("hi"), user("ho")]
+    keys = [message_key(raw, Wrapped()) for raw in messages]
+    assert keys[0] == keys[1] != keys[2]
+    index = MessageIndex([*messages, user("so")], counter="chars/4", format=Wrapped())
+    assert index.apply(Drop(2))
+    again = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4", format=Wrapped())
+    again.sync([dict(raw) for raw in index.source])
+    assert (again.edits, again.messages()) == (index.edits, index.messages())
