@@ -61,8 +61,8 @@ class TestConstants:
         assert chosen(tools()) == set()
 
 
-class TestFirst:
-    """``first`` counts from the start and includes system messages."""
+class TestCounts:
+    """``first`` counts from the start and includes system messages; ``last`` counts from the end and ignores them."""
 
     @pytest.mark.parametrize(
         ("selector", "ids"),
@@ -83,19 +83,6 @@ class TestFirst:
             (first(groups=1, of=kinds(GroupKind.USER)), {2}),
             (first(messages=1, of=kinds(GroupKind.TOOL_CALL)), {3}),
             (first(turns=1, of=kinds(GroupKind.ASSISTANT)), {1, 6}),
-        ],
-    )
-    def test_how_many(self, selector: Selector, ids: set[int]) -> None:
-        """``first`` rounds messages up to whole groups, and a turn ends where the next one begins."""
-        assert chosen(selector) == ids
-
-
-class TestLast:
-    """``last`` counts from the end and ignores system messages."""
-
-    @pytest.mark.parametrize(
-        ("selector", "ids"),
-        [
             (last(messages=0), set()),
             (last(messages=1), {12}),
             (last(messages=3), {9, 11, 12}),
@@ -117,7 +104,7 @@ class TestLast:
         ],
     )
     def test_how_many(self, selector: Selector, ids: set[int]) -> None:
-        """``last`` rounds messages up to whole groups; groups before the first user message count as one more turn."""
+        """Messages are rounded up to whole groups; for ``last``, the groups before the first user message are one more turn."""
         assert chosen(selector) == ids
 
     def test_tokens_shrink_to_whole_groups(self) -> None:

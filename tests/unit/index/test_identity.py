@@ -42,8 +42,6 @@ ODD = [call("1", "2"), result("0", "r0"), result("1", "r1"), result("2", "r2"), 
 AGAIN = [user("ok"), assistant("one"), user("ok"), assistant("two"), user("ok"), assistant("three"), user("z")]
 NEW, OK = user("new"), user("ok")
 REPLACED = Replace([1, 2, 3, 4], [summary()])
-
-
 LISTS: dict[str, tuple[Chat, list[Edit], Any, str]] = {
     "the source, which covers more": (TURNS, [Drop([1, 2])], lambda m, v: [*m[:6], NEW], "s q2 a2 q3 new"),
     "a view that departs": (TURNS, [Drop([1, 2])], lambda m, v: [*v[:3], NEW], "s q2 a2 new"),
@@ -95,13 +93,6 @@ def test_what_the_host_changed_is_told(source: Chat, edits: list[Edit], given: A
 
 
 class TestSource:
-    def test_the_list_that_grows_in_place(self) -> None:
-        messages = [system("s"), *turns(1)]
-        index = indexed(messages)
-        messages.append(user("q2"))
-        index.sync(messages)
-        assert index.messages() == messages
-
     def test_formats_may_say_what_the_same_message_is(self) -> None:
         class ById(OpenAIChat):
             name = "by-id"

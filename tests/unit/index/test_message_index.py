@@ -120,16 +120,10 @@ class TestTime:
         index.context = RunContext(now=165.0)
         index.append([assistant("a2")])
         assert index.idle_seconds == 5
+        index.append([])  # no sign of life
         index.context = RunContext(now=265.0)
         assert index.idle_seconds == 100
         assert indexed(turns(1)).idle_seconds == 0  # without a clock
-
-    def test_nothing_new_is_no_sign_of_life(self) -> None:
-        index = indexed(turns(1), context=RunContext(now=100.0))
-        index.context = RunContext(now=160.0)
-        index.append([])
-        index.context = RunContext(now=170.0)
-        assert index.idle_seconds == 70
 
 
 class TestTrial:

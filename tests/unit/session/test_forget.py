@@ -92,7 +92,6 @@ def used_elsewhere(path: Path) -> Iterator[None]:
 
 
 async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
-    """The secret is gone from the view, the saved state, the stores and their files."""
     store = SessionStore(tmp_path / "sessions.db")
     session = CompactionSession(storing(tmp_path), store=store, id="kim", **options())
     chat = chat_of("kim")

@@ -55,8 +55,6 @@ class Unshown(Counting):
 
 
 class CountingLater(Counting):
-    """An awaitable summarizer that answers with the number of requests so far."""
-
     async def summarize(self, request: SummaryRequest) -> str:  # type: ignore[override]
         return super().summarize(request)
 

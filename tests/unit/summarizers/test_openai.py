@@ -370,19 +370,14 @@ ON_THE_PAGE = [
 ]
 
 
-def shown() -> str:
-    """The request that is sent, formatted as on the page."""
-    with FaultServer(reply("## Goal\nA test.\n## Done\n(none)")) as server:
-        with OpenAI(base_url=server.url, api_key="none") as client:
-            summarizer = OpenAISummarizer("m", client=client)
-            summarizer.summarize(request_for(summarizer, ON_THE_PAGE, budget=2_000))
-        messages = server.requests[0]["messages"]
-    return "\n\n".join(f"--- {message['role']} ---\n{message['content']}" for message in messages)
-
-
 def test_the_page_shows_the_request() -> None:
     """The request on the page equals the one that is sent, so that a changed prompt needs a changed page."""
-    page = PAGE.read_text(encoding="utf-8")
-    _, _, rest = page.partition("```text\n")
-    text, _, _ = rest.partition("\n```\n")
-    assert text == shown()
+    with (
+        FaultServer(reply("## Goal\nA test.\n## Done\n(none)")) as server,
+        OpenAI(base_url=server.url, api_key="none") as client,
+    ):
+        summarizer = OpenAISummarizer("m", client=client)
+        summarizer.summarize(request_for(summarizer, ON_THE_PAGE, budget=2_000))
+        messages = server.requests[0]["messages"]
+    sent = "\n\n".join(f"--- {message['role']} ---\n{message['content']}" for message in messages)
+    assert PAGE.read_text(encoding="utf-8").partition("```text\n")[2].partition("\n```\n")[0] == sent
