@@ -14,9 +14,8 @@ PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.pn
 
 
 def test_text_is_words_and_results_without_reasoning_and_calls() -> None:
-    message = Message(
-        "assistant", (ReasoningPart("hm"), TextPart("one"), ToolCallPart("1", "look", "{}"), TextPart("two")), {}, openai_chat
-    )
+    parts = ReasoningPart("hm"), TextPart("one"), ToolCallPart("1", "look", "{}"), TextPart("two")
+    message = Message("assistant", parts, {}, openai_chat)
     assert message.text == "one\ntwo"
     assert openai_chat.read(result("1", "found it")).text == "found it"
     assert openai_chat.read(thought("hm")).text == ""

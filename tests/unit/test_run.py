@@ -247,11 +247,8 @@ class TestSteps:
         assert told == [3, 2]
 
     def test_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
-        strategy = Pipeline(
-            SlidingWindow(trigger=turns_exceed(2)),
-            Truncation(trigger=never),
-            Reporting((Failed("Summarization", OSError("no"), "kept as it is"),)),
-        )
+        failing = Reporting((Failed("Summarization", OSError("no"), "kept as it is"),))
+        strategy = Pipeline(SlidingWindow(trigger=turns_exceed(2)), Truncation(trigger=never), failing)
         with caplog.at_level(logging.INFO, logger="compaction"):
             compact_sync(turns(3), strategy, counter="chars/4")
         assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [

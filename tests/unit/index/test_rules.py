@@ -142,10 +142,8 @@ class TestRefusals:
         index.pin([0])
         assert not index.apply(Drop([0]))
         assert not index.apply(Rewrite(0, [openai_chat.new("user", "")]))
-        assert [refusal.rule for refusal in index.refused] == [
-            "pinned groups must be kept",
-            "pinned groups must not be changed",
-        ]
+        rules = ["pinned groups must be kept", "pinned groups must not be changed"]
+        assert [refusal.rule for refusal in index.refused] == rules
 
     @pytest.mark.parametrize("read_anew", [False, True])
     def test_a_summary_is_not_rewritten(self, read_anew: bool) -> None:

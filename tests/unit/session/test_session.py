@@ -33,13 +33,8 @@ def cut() -> Truncation:
 
 
 def summarizing(scripted: Scripted) -> Summarization:
-    return Summarization(
-        scripted,
-        trigger=tokens_exceed(1_500),
-        target=tokens_below(800),
-        keep=last(messages=4),
-        budget=SummaryBudget(floor=50, ceiling=60),
-    )
+    budget = SummaryBudget(floor=50, ceiling=60)
+    return Summarization(scripted, trigger=tokens_exceed(1_500), target=tokens_below(800), keep=last(messages=4), budget=budget)
 
 
 def session(strategy: Any = None, **options: Any) -> CompactionSession:
@@ -166,9 +161,8 @@ def test_a_preset_compacts_a_small_conversation_on_demand_or_says_why_not() -> N
     assert re.match(r"nothing was compacted; .*: Truncation \(tokens [\d,]+ <= 16,000 and .*\), Excerpt ", result.notes[0])
     assert watched.last_result == result
     watched = CompactionSession(ToolResult(keep=last(groups=9)), counter="chars/4")
-    assert watched.compact_sync(chat(2)).notes == (
-        "nothing was compacted; no part of the strategy found anything that it may remove or shorten",
-    )
+    [note] = watched.compact_sync(chat(2)).notes
+    assert note == "nothing was compacted; no part of the strategy found anything that it may remove or shorten"
 
 
 def test_status_tells_where_the_session_stands() -> None:

@@ -45,9 +45,8 @@ BAD: list[Any] = [
 
 
 def growing(summarizer: Any) -> GrowingSummary:
-    return GrowingSummary(
-        summarizer, tokens=300, initial_tokens=100, added_tokens=50, max_tokens=150, trigger=tokens_exceed(600)
-    )
+    sizes = {"tokens": 300, "initial_tokens": 100, "added_tokens": 50, "max_tokens": 150}
+    return GrowingSummary(summarizer, **sizes, trigger=tokens_exceed(600))
 
 
 def summarizing(summarizer: Any) -> Summarization:

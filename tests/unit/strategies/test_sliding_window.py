@@ -21,9 +21,8 @@ def left(strategy: SlidingWindow, messages: Chat, **options: Any) -> list[str]:
 class TestTurns:
     def test_the_oldest_turns_go_whole(self) -> None:
         index = indexed([system("s"), *tool_turns(4, words=1)])
-        assert list(edits_of(SlidingWindow(trigger=turns_exceed(2)), index)) == [
-            Drop(ids, REASON) for ids in ([1, 2, 4], [5, 6, 8])
-        ]
+        edits = list(edits_of(SlidingWindow(trigger=turns_exceed(2)), index))
+        assert edits == [Drop([1, 2, 4], REASON), Drop([5, 6, 8], REASON)]
         assert shown(index.messages()) == ["s", *shown(tool_turns(4, words=1)[8:])]
         assert index.included.turns == 2
 

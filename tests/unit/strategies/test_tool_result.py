@@ -173,12 +173,8 @@ class TestClear:
         index = MessageIndex(messages, counter="chars/4")
         assert run_sync(index, ToolResult(Clear(inputs=["write_*"]), keep=nothing)).outcome == "compacted"
         assert index.format.validate(index.messages()) == index.format.validate(messages) == []
-        calls = {
-            call.name: json.loads(call.arguments)
-            for group in index.included_groups
-            for m in group.messages
-            for call in m.tool_calls()
-        }
+        messages_left = [message for group in index.included_groups for message in group.messages]
+        calls = {call.name: json.loads(call.arguments) for message in messages_left for call in message.tool_calls()}
         cleared = {"path": "a.py", "lines": ["[Old tool input cleared]", 7], "content": "[Old tool input cleared]"}
         assert calls == {"write_file": cleared, "read_file": ARGUMENTS}
         assert json.dumps(messages) == before

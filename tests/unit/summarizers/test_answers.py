@@ -18,9 +18,8 @@ RECORD = f"[{KEY} user]\n" + "Please move the blog to the new host, and copy the
 
 def judged(reply: ModelReply | str, *, template: SummaryTemplate | None = None, limit: int = 100) -> str | ModelFault:
     """The summary or the fault of a reply to a request for at most 100 tokens."""
-    check = AnswerCheck(
-        record=RECORD, key=KEY, template=template or default_template(), limit=limit, counter=counter("chars/4"), redact=redact
-    )
+    tokens, template = counter("chars/4"), template or default_template()
+    check = AnswerCheck(record=RECORD, key=KEY, template=template, limit=limit, counter=tokens, redact=redact)
     return check.verdict(ModelReply(text=reply, finish="stop") if isinstance(reply, str) else reply)
 
 

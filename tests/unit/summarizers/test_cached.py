@@ -109,10 +109,8 @@ def test_whatever_may_change_the_answer_is_asked_anew(path: Path, change: dict[s
 
 def test_parts_of_messages_count(path: Path) -> None:
     calls = [call("c", text="x"), call("c", name="rm", text="x")]
-    talks = [
-        *([each] for each in (user("x"), assistant("x"), {**user("x"), "name": "Ada"}, *calls)),
-        [call("c"), result("c", "x")],
-    ]
+    single = [user("x"), assistant("x"), {**user("x"), "name": "Ada"}, *calls]
+    talks = [*([each] for each in single), [call("c"), result("c", "x")]]
     inner = Counting()
     cached = CachedSummarizer(inner, path)
     for talk in talks:
