@@ -91,7 +91,6 @@ DEEP_CONTENT: Chat = [user("hi"), {"role": "user", "content": nested(10_000)}]
     ("chat", "messages"), [(CALL, True), (DEEP_PART, True), (DEEP_PART, False)], ids=["call", "part", "fingerprint"]
 )
 def test_a_deep_message_is_not_saved(chat: Chat, messages: bool) -> None:
-    """Storing an index with a deep message, or the fingerprint of a very deep one, raises an error with its place."""
     index = MessageIndex(chat, counter="chars/4")
     with pytest.raises(InvalidMessage, match=r"^messages\[1\]: it is nested too deep"):
         index.to_dict(messages=messages)

@@ -140,31 +140,24 @@ class TestContextWindow:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"window": 0}, "'window' must be a whole number >= 1"),
-            ({"window": -1}, "'window' must be a whole number >= 1"),
+            *(({"window": bad}, "'window' must be a whole number >= 1") for bad in (0, -1, 10.5)),
             ({"window": "32k"}, "pass a number of tokens"),
-            ({"window": 10.5}, "'window' must be a whole number >= 1"),
-            ({"window": 10, "reserve_output": 10}, "the window must be above the reserve"),
-            ({"window": 10, "reserve_output": -1}, "'reserve_output' must be a whole number >= 0"),
-            ({"window": 10, "tool_threshold": 0}, "0 < tool_threshold <= threshold <= 1"),
-            ({"window": 10, "tool_threshold": 0.9}, "0 < tool_threshold <= threshold <= 1"),
-            ({"window": 10, "threshold": 1.1}, "0 < tool_threshold <= threshold <= 1"),
-            ({"window": 10, "target": 0.8}, "0 < target < threshold"),
-            ({"window": 10, "target": 0}, "0 < target < threshold"),
-            ({"window": 10, "tool_batch": 1}, "0 <= tool_batch < 1"),
-            ({"window": 10, "tool_batch": -0.1}, "0 <= tool_batch < 1"),
-            ({"window": 10, "keep_groups": -1}, "last: 'groups' must be a whole number >= 0"),
-            ({"window": 10, "keep_tool_groups": -1}, "last: 'groups' must be a whole number >= 0"),
+            ({"reserve_output": 10}, "the window must be above the reserve"),
+            ({"reserve_output": -1}, "'reserve_output' must be a whole number >= 0"),
+            *(({"tool_threshold": bad}, "0 < tool_threshold <= threshold <= 1") for bad in (0, 0.9)),
+            ({"threshold": 1.1}, "0 < tool_threshold <= threshold <= 1"),
+            *(({"target": bad}, "0 < target < threshold") for bad in (0.8, 0)),
+            *(({"tool_batch": bad}, "0 <= tool_batch < 1") for bad in (1, -0.1)),
+            *(({name: -1}, "last: 'groups' must be a whole number >= 0") for name in ("keep_groups", "keep_tool_groups")),
         ],
     )
     def test_bad_arguments(self, arguments: dict[str, Any], message: str) -> None:
         with pytest.raises(ConfigurationError, match=message):
-            presets.context_window(**arguments)
+            presets.context_window(**{"window": 10, **arguments})
 
 
 @pytest.mark.parametrize("window", [10, 199])
 def test_adaptive_refuses_a_window_without_room_for_a_summary(window: int) -> None:
-    """``adaptive`` raises a `ConfigurationError` for fewer than 200 input tokens, which leave no room for a summary."""
     with pytest.raises(ConfigurationError, match="at least 200 input tokens are needed"):
         presets.adaptive(window)
 

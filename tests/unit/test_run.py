@@ -11,41 +11,11 @@ import anyio
 import attrs
 import pytest
 
-from compaction import (
-    CompactionResult,
-    Drop,
-    Edit,
-    GroupKind,
-    MessageIndex,
-    Pipeline,
-    Refusal,
-    Request,
-    RunContext,
-    Step,
-    apply_compaction,
-    apply_compaction_sync,
-    compact,
-    compact_sync,
-    kinds,
-    last,
-    nothing,
-    run,
-    run_sync,
-)
+from compaction import CompactionResult, Pipeline, Step, kinds, last, nothing
 from compaction.errors import ConfigurationError, SyncDriverError
-from compaction.index import marked
-from compaction.run import unawaited
-from compaction.strategies import (
-    Clear,
-    Failed,
-    SlidingWindow,
-    StepBegan,
-    StepEnded,
-    Steps,
-    Strategy,
-    ToolResult,
-    Truncation,
-)
+from compaction.index import Drop, Edit, GroupKind, MessageIndex, Refusal, Request, RunContext, marked
+from compaction.run import apply_compaction, apply_compaction_sync, compact, compact_sync, run, run_sync, unawaited
+from compaction.strategies import Clear, Failed, SlidingWindow, StepBegan, StepEnded, Steps, Strategy, ToolResult, Truncation
 from compaction.triggers import as_trigger, messages_exceed, never, tokens_below, tokens_exceed, turns_exceed
 from tests.support.chats import Chat, assistant, indexed, shown, system, tool_turns, turns
 

@@ -32,7 +32,6 @@ def chosen(selector: Selector, messages: Chat = CHAT) -> set[int]:
 
 
 def users(index: MessageIndex) -> list[int]:
-    """A plain function that chooses the user's groups, by id."""
     return [group.id for group in index.included_groups if group.kind is GroupKind.USER]
 
 

@@ -8,16 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import (
-    CompactionSession,
-    MessageIndex,
-    Pipeline,
-    SessionPool,
-    compact_sync,
-    last,
-    presets,
-    tools,
-)
+from compaction import CompactionSession, MessageIndex, Pipeline, SessionPool, compact_sync, last, presets, tools
 from compaction.errors import ConfigurationError
 from compaction.stores import SQLiteStore
 from compaction.strategies import (

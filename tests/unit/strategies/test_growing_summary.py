@@ -7,22 +7,11 @@ from typing import Any
 import attrs
 import pytest
 
-from compaction import (
-    CompactionResult,
-    Drop,
-    GroupKind,
-    MessageIndex,
-    Replace,
-    RunContext,
-    compact_sync,
-    last,
-    presets,
-    run_sync,
-)
+from compaction import CompactionResult, Drop, GroupKind, MessageIndex, Replace, compact_sync, last, presets, run_sync
 from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
 from compaction.formats.validity import validate
-from compaction.index import marked
+from compaction.index import RunContext, marked
 from compaction.session import CompactionSession
 from compaction.strategies import GrowingSummary, HeadTail, ToolResult
 from compaction.summarizers import FactSummarizer, SummaryRequest
@@ -79,7 +68,6 @@ def test_parts_stay_as_they_were_until_written_anew() -> None:
 
 
 def test_nothing_is_repeated() -> None:
-    """No part repeats a line of an earlier part, and no value is in the view more than twice."""
     for view in views(growing(), orders(0, 60)):
         texts = [message["content"] for message in view]
         for number in range(60):

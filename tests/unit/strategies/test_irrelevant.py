@@ -84,7 +84,6 @@ def test_no_usable_answer(answer: str | Exception) -> None:
 
 
 def test_a_forced_run() -> None:
-    """It runs below its trigger, and drops all that the judge names."""
     strategy = judged(Judge("[1, 2]"), trigger=tokens_exceed(10**6))
     messages = chat(3)
     assert compact_sync(messages, strategy, counter="chars/4").outcome == "unchanged"

@@ -110,7 +110,6 @@ def test_a_large_result_gives_way_to_a_stub(store: SQLiteStore) -> None:
 
 
 def test_small_results_and_what_is_kept_stay(store: SQLiteStore) -> None:
-    """Results below ``min_chars``, and those in kept, pinned, pending or the newest groups, are not offloaded."""
     chat = [user()]
     for id, chars in (("c1", 1_999), ("c2", 9_999), ("c3", 9_999)):
         chat += [call(id), result(id, "x" * chars)]

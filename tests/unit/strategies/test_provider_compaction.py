@@ -45,12 +45,10 @@ def turn(number: int) -> Items:
 
 
 def talk(turns: int) -> Items:
-    """An instruction, and turns."""
     return [{"role": "developer", "content": "be brief"}, *[item for number in range(turns) for item in turn(number)]]
 
 
 def kinds_of(items: list[Any]) -> list[str]:
-    """Return the role or type of each item."""
     return [item.get("role") or item["type"] for item in items]
 
 

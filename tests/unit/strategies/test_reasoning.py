@@ -44,7 +44,6 @@ def test_the_thought_goes_and_the_words_stay(thought: dict[str, Any], content: A
 
 
 def test_a_tool_group_keeps_calls_and_results() -> None:
-    """In a tool group, messages with only reasoning and the reasoning of the call are removed; calls and results stay."""
     group = [thought("a"), thinking(call("1")), thought("b"), result("1"), thought("c")]
     messages = [user("q"), *group, assistant("a"), user("r")]
     index = indexed(messages)

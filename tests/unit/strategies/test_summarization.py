@@ -7,20 +7,10 @@ from typing import Any
 import attrs
 import pytest
 
-from compaction import (
-    CompactionResult,
-    CompactionSession,
-    GroupKind,
-    MessageIndex,
-    compact_sync,
-    first,
-    kinds,
-    last,
-    presets,
-    run_sync,
-)
+from compaction import CompactionResult, CompactionSession, compact_sync, first, kinds, last, presets, run_sync
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.formats import MessageFormat, openai_chat, openai_responses
+from compaction.index import GroupKind, MessageIndex
 from compaction.index.marks import Marks, marked, read_mark
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
@@ -314,7 +304,6 @@ def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
 
 
 def test_a_digest_that_would_not_do_either_is_told() -> None:
-    """With ``on_failure="digest"``, if the digest would be too long as well, nothing changes, and the failure says both."""
     chat = [said("user", "word " * 9), said("user", "now?")]
     failing = Scripted(RuntimeError("boom"))
     outcome = summarized(chat, Summarization(failing, keep=last(messages=1), on_failure="digest", least_share=0.0))

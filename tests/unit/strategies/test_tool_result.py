@@ -8,19 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import (
-    Edit,
-    GroupKind,
-    MessageGroup,
-    MessageIndex,
-    Replace,
-    Rewrite,
-    compact_sync,
-    kinds,
-    last,
-    nothing,
-    run_sync,
-)
+from compaction import GroupKind, MessageGroup, MessageIndex, Replace, Rewrite, compact_sync, kinds, last, nothing, run_sync
 from compaction.formats import FORMATS, MessageFormat
 from compaction.index.marks import marked
 from compaction.messages import ToolCallPart
@@ -126,7 +114,7 @@ class TestStrategy:
 class TestAtLeast:
     """``at_least``: a run frees at least this number of tokens or changes nothing."""
 
-    def run(self, at_least: int) -> list[Edit]:
+    def run(self, at_least: int) -> list[Any]:
         """The edits on a conversation of six tool turns."""
         return list(edits_of(ToolResult(Clear(), keep=nothing, at_least=at_least), indexed(tool_turns(6))))
 

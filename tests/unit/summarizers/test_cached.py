@@ -195,7 +195,6 @@ def test_paths_that_are_none(name: Any) -> None:
 
 
 def test_summarizers_that_cannot_be_told_apart(path: Path) -> None:
-    """A summarizer without ``cache_key`` whose ``repr`` contains an address raises a `ConfigurationError`."""
 
     class Nameless:
         def summarize(self, request: SummaryRequest) -> str:
@@ -235,7 +234,6 @@ def somebody_elses(path: Path) -> None:
 
 
 def test_processes_share_a_file(path: Path) -> None:
-    """Processes that create the same file at the same time all work, and all answers are cached."""
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         answers = pool.starmap(fill, [(str(path), worker) for worker in range(3)])
     assert [len(answer) for answer in answers] == [40, 40, 40]

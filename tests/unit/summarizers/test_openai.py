@@ -287,7 +287,6 @@ async def test_without_a_key_the_error_says_what_to_pass(monkeypatch: pytest.Mon
 
 
 async def test_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable ``api_key_env`` is read for each summary; if it is not set, a `ConfigurationError` is raised."""
     told: list[str] = []
 
     def telling(handler: Any, got: Any) -> None:

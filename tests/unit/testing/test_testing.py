@@ -17,23 +17,10 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
-from compaction import (
-    Drop,
-    GroupKind,
-    MessageIndex,
-    Problem,
-    Request,
-    Rewrite,
-    RunContext,
-    Together,
-    compact_sync,
-    first,
-    last,
-    presets,
-    validate,
-)
+from compaction import Problem, compact_sync, first, last, presets, validate
 from compaction.errors import CompactionError, ConfigurationError
 from compaction.formats import MessageFormat, OpenAIChat
+from compaction.index import Drop, GroupKind, MessageIndex, Request, Rewrite, RunContext, Together
 from compaction.index.marks import read_mark
 from compaction.messages import Message
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult, Truncation
@@ -179,7 +166,6 @@ def test_every_law_of_the_suite_is_seen_broken() -> None:
 
 
 def test_long_texts_are_shortened_in_the_report() -> None:
-    """The error's text shows long messages shortened; its ``messages`` attribute has the whole conversation."""
     with pytest.raises(LawBroken) as caught:
         check_strategy(drop_one, messages=[{"role": "user", "content": "word " * 9_000}] * 4)
     assert len(str(caught.value)) < 2_000
