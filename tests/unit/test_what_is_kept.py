@@ -142,6 +142,11 @@ class TestShares:
         chat = [user("Go."), tool_turns(1)[1], result, *[assistant("I did it. " * 100)] * 3]
         assert "; values in them: src/parser.py ...]" in sent(chat, presets.token_budget(1_500))
 
+    def test_langgraph_summary(self) -> None:
+        """`langgraph_summary`: as much as the rest of the summary: 512 tokens."""
+        strategy = presets.langgraph_summary()
+        assert (strategy.user_tokens, strategy.budget.ceiling) == (None, 512)
+
     def test_share_of_what_is_replaced(self) -> None:
         """The excerpt has in a summary at most three quarters of the tokens that the summary replaces."""
         model, said = Scripted("They talked."), [user("Words of the user. " * 40) for _ in range(9)]
