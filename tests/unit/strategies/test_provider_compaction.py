@@ -58,8 +58,20 @@ def server() -> Iterator[FaultServer]:
         yield running
 
 
+_CLIENTS: list[OpenAI] = []
+
+
+@pytest.fixture(autouse=True)
+def closed_clients() -> Iterator[None]:
+    """Close all clients; an open connection would be reported while a later test runs."""
+    yield
+    while _CLIENTS:
+        _CLIENTS.pop().close()
+
+
 def client_of(server: FaultServer) -> OpenAI:
-    return OpenAI(base_url=server.url, api_key="none")
+    _CLIENTS.append(OpenAI(base_url=server.url, api_key="none"))
+    return _CLIENTS[-1]
 
 
 def of(server: FaultServer, **options: Any) -> ProviderCompaction:
