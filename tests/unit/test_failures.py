@@ -16,19 +16,14 @@ import attrs
 import pytest
 from anyio.lowlevel import checkpoint
 
-from compaction import Drop, Message, MessageIndex, Replace, Request, Rewrite, Together, presets, run, run_sync
-from compaction.errors import InvalidMessage, NoProgress, StrategyError
+from compaction import Drop, Message, MessageIndex, Replace, Request, Rewrite, Together, run, run_sync
+from compaction.errors import InvalidMessage, StrategyError
 from compaction.formats import OpenAIChat, openai_chat
-from compaction.index.groups import GroupKind
-from compaction.selectors import kinds, last, nothing
+from compaction.selectors import last, nothing
 from compaction.strategies import (
     Clear,
     ClearMedia,
-    ClearReasoning,
-    Dedupe,
-    HeadTail,
-    SelectiveToolCall,
-    SlidingWindow,
+    GrowingSummary,
     Strategy,
     Summarization,
     TokenBudgetComposed,
@@ -36,30 +31,28 @@ from compaction.strategies import (
     Truncation,
 )
 from compaction.testing import agent_session, sample_conversations
-from compaction.triggers import as_trigger, tokens_below
+from compaction.triggers import as_trigger
+from tests.support.chats import Chat
+from tests.support.wires import STRATEGIES
 
-Chat = list[dict[str, Any]]
 Steps = Generator[Any, Any, None]
 
-STRATEGIES: dict[str, Strategy] = {
-    "truncation": Truncation(target=tokens_below(900), keep=last(groups=2), drop_system=True),
-    "window": SlidingWindow(keep=last(groups=9)),
-    "collapse": ToolResult(keep=nothing),
-    "clear at least": ToolResult(Clear(), keep=last(groups=1), at_least=500),
-    "head and tail": ToolResult(HeadTail(chars=60)),
-    "dedupe": ToolResult(Dedupe(min_chars=20), keep=nothing),
-    "calls": SelectiveToolCall(keep=last(groups=2, of=kinds(GroupKind.TOOL_CALL))),
-    "reasoning": ClearReasoning(keep=nothing),
-    "media": ClearMedia(keep=nothing),
-    "digest": Summarization(keep=last(groups=4), on_failure="raise"),
-    "pipeline": ClearReasoning() >> ToolResult(Clear()) >> SlidingWindow() >> Truncation(keep=last(groups=1)),
-    "budget": TokenBudgetComposed([ToolResult(HeadTail(chars=60)), SelectiveToolCall()], budget=200),
-    "budget, each to its end": TokenBudgetComposed([ClearMedia(), ToolResult(keep=nothing)], budget=200, early_stop=False),
-    "context window": presets.context_window(700),
-}
 MIXED: Chat = [*agent_session(40), *itertools.chain.from_iterable(sample_conversations()[2:5])]
 
-each_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+
+def handles_failures(strategy: Strategy) -> bool:
+    return any(isinstance(part, GrowingSummary) or hasattr(part, "on_failure") for part in strategy.parts())
+
+
+RAISING = [
+    *(each for each in STRATEGIES if not handles_failures(each)),
+    ToolResult(Clear(), keep=last(groups=1), at_least=500),
+    Summarization(keep=last(groups=4), on_failure="raise"),
+    TokenBudgetComposed([ClearMedia(), ToolResult(keep=nothing)], budget=200, early_stop=False),
+]
+"""Strategies that handle no failure of a summarizer or a store."""
+
+each_strategy = pytest.mark.parametrize("strategy", RAISING, ids=lambda strategy: strategy.name)
 
 
 class Wrong(Exception):
@@ -150,7 +143,7 @@ def test_an_observers_stop_iteration_is_an_error_too() -> None:
     """A ``StopIteration`` of an observer becomes a `RuntimeError`, so that it is not taken for the end of the strategy."""
     index = indexed()
     with fails(index, RuntimeError):
-        run_sync(index, STRATEGIES["pipeline"], on_step=raising_after(1, StopIteration))
+        run_sync(index, Truncation() >> Truncation(), on_step=raising_after(1, StopIteration))
 
 
 class Failing:
@@ -190,9 +183,7 @@ def test_a_failing_counter_changes_nothing(strategy: Strategy) -> None:
 
 
 def rewritten(group: Any) -> Rewrite:
-    return Rewrite(
-        group, [message.evolve(text=f"{group.id} {place} short") for place, message in enumerate(group.messages)], "test"
-    )
+    return Rewrite(group, [each.evolve(text=f"{group.id} {place} short") for place, each in enumerate(group.messages)], "test")
 
 
 def replaced(group: Any) -> Replace:
@@ -403,20 +394,6 @@ async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> Non
         await run(index, strategy)
 
 
-async def test_asking_for_what_was_refused_is_an_error(anyio_backend: str) -> None:
-    def stubborn(index: MessageIndex) -> Steps:
-        yield from dropping(index)
-        while not (yield Drop(index.included_groups[-1], "it must go")):
-            pass
-
-    index = indexed()
-    for _ in range(2):
-        with fails(index, NoProgress, match="the newest group must be kept"):
-            run_sync(index, stubborn)
-        with fails(index, NoProgress, match="stubborn"):
-            await run(index, stubborn)
-
-
 def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
     def broken(index: MessageIndex) -> list[Drop]:
         raise Wrong("at once")
@@ -424,16 +401,3 @@ def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
     index = indexed()
     with fails(index, Wrong, match="at once"):
         run_sync(index, broken)
-
-
-async def test_two_runs_of_one_strategy_do_not_meet(anyio_backend: str) -> None:
-    good, bad = indexed(), indexed()
-    before = state(bad)
-    strategy = Asking(("ok", "hangs"))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run, bad, strategy)
-        result = await run(good, Asking(("ok", "ok")))
-        await anyio.wait_all_tasks_blocked()
-        tasks.cancel_scope.cancel()
-    assert len(result.edits) == 2
-    assert state(bad) == before

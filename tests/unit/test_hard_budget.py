@@ -15,13 +15,7 @@ from compaction.session import CompactionSession
 from compaction.strategies import HeadTail, Offload, TokenBudgetComposed, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, system, turns, user
-from tests.support.wires import (
-    Shelf,
-    anthropic_conversations,
-    bedrock_conversations,
-    gemini_conversations,
-    responses_conversations,
-)
+from tests.support.wires import Shelf, valid_conversation
 
 HUGE: Chat = [system("Be brief. " * 8), *turns(2), user("Read it."), call("1"), result("1", "a line of the log\n" * 2_000)]
 """A conversation whose newest group is a large result."""
@@ -37,9 +31,8 @@ class TestWhatHoldsTheSpace:
         first, *others = error.space_report
         assert (first.group, first.kind, first.why) == (6, "tool_call", "the newest group must be kept")
         assert "HeadTail" in first.remedy
-        assert [held.tokens for held in error.space_report] == sorted(
-            (held.tokens for held in error.space_report), reverse=True
-        )
+        sizes = [held.tokens for held in error.space_report]
+        assert sizes == sorted(sizes, reverse=True)
         assert {held.kind for held in others} >= {"system", "user"}
         assert "group 6 (tool_call): 9," in str(error)
 
@@ -49,11 +42,7 @@ class TestWhatHoldsTheSpace:
             ([user("x " * 900)], "the newest group must be kept", "shorten or split"),
             ([system("x " * 900), user("q")], "system messages must be kept", "drop_system=True"),
             ([user("x " * 900), call("1"), result("1"), call("2")], "the last user message must be kept", "shorten or split"),
-            (
-                [user("q"), call("1", arguments="x " * 900)],
-                "a tool call must be kept until its result arrives",
-                "before you add them",
-            ),
+            ([user(), call("1", arguments="x " * 900)], "a tool call must be kept until its result arrives", "before you add"),
         ],
     )
     def test_each_law_has_its_remedy(self, messages: Chat, why: str, remedy: str) -> None:
@@ -67,19 +56,16 @@ class TestWhatHoldsTheSpace:
         strategy = Truncation(trigger=tokens_exceed(50), keep=last(groups=3))
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(chat, strategy, counter="chars/4", hard=True)
-        assert (caught.value.space_report[0].why, caught.value.space_report[0].remedy) == (
-            "no strategy removed it",
-            "let the strategies keep less",
-        )
+        first = caught.value.space_report[0]
+        assert (first.why, first.remedy) == ("no strategy removed it", "let the strategies keep less")
         with pytest.raises(BudgetUnsatisfiable) as caught:
             compact_sync(chat, strategy, counter="chars/4", hard=True, pin=lambda message: "x " in message.text)
         assert caught.value.space_report[0].remedy == "pin less"
 
     def test_what_is_sent_beside_the_messages(self) -> None:
+        index = indexed([user("q")], context=RunContext(overhead_tokens=5_000))
         with pytest.raises(BudgetUnsatisfiable) as caught:
-            compact_sync(
-                [user("q")], Pipeline(), counter="chars/4", budget=100, hard=True, context=RunContext(overhead_tokens=5_000)
-            )
+            run_sync(index, Pipeline(), budget=100, hard=True)
         assert caught.value.wanted == ("budget=100",)
         assert (caught.value.space_report[0].group, caught.value.space_report[0].kind) == (None, "overhead")
 
@@ -94,11 +80,9 @@ class TestOutcome:
     def test_a_budget_that_is_met_changes_nothing_else(self) -> None:
         chat = turns(40)
         strategy = Truncation(trigger=tokens_exceed(100), target=tokens_below(80), keep=last(groups=2))
-        assert compact_sync(chat, strategy, counter="chars/4", hard=True) == compact_sync(chat, strategy, counter="chars/4")
-        assert (
-            apply_compaction_sync(chat, strategy, counter="chars/4", hard=True, budget=100)
-            == compact_sync(chat, strategy, counter="chars/4").messages
-        )
+        plain = compact_sync(chat, strategy, counter="chars/4")
+        assert compact_sync(chat, strategy, counter="chars/4", hard=True) == plain
+        assert apply_compaction_sync(chat, strategy, counter="chars/4", hard=True, budget=100) == plain.messages
 
     async def test_a_session_is_as_it_was(self) -> None:
         """A session raises `BudgetUnsatisfiable` without keeping edits, and returns a view for the next list that fits."""
@@ -127,23 +111,10 @@ class TestEmergency:
         assert done.messages[-2] is HUGE[-2]
         assert done.messages[-1]["content"].startswith("a line of the log")
 
-    @given(
-        drawn=st.one_of(
-            [
-                conversations.map(lambda messages, format=format: (messages, format))  # type: ignore[misc]
-                for format, conversations in (
-                    (anthropic, anthropic_conversations()),
-                    (gemini, gemini_conversations()),
-                    (bedrock, bedrock_conversations()),
-                    (openai_responses, responses_conversations()),
-                )
-            ]
-        ),
-        budget=st.integers(40, 600),
-    )
-    def test_in_every_format_the_budget_is_met_or_named(self, drawn: tuple[list[Any], MessageFormat], budget: int) -> None:
+    @given(st.data(), st.sampled_from([anthropic, gemini, bedrock, openai_responses]), st.integers(40, 600))
+    def test_in_every_format_the_budget_is_met_or_named(self, data: st.DataObject, format: MessageFormat, budget: int) -> None:
         """Never a result above the budget, and never an error about one that could be sent."""
-        messages, format = drawn
+        messages = data.draw(valid_conversation(format))
         left, reached = outcome(messages, format, budget)
         assert (left <= budget) == reached
 

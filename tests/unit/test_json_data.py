@@ -74,12 +74,8 @@ def test_finite_numbers(value: object) -> None:
 
 def test_values_in_errors_are_short() -> None:
     """A value in an error message is cut to 50 characters or replaced by its type, however large or deep it is."""
-    assert [shown(value) for value in (None, "x" * 99, 10**5_000, nested(5_000))] == [
-        "None",
-        "'" + "x" * 49,
-        "a value of type int",
-        "a value of type dict",
-    ]
+    values = (None, "x" * 99, 10**5_000, nested(5_000))
+    assert [shown(value) for value in values] == ["None", "'" + "x" * 49, "a value of type int", "a value of type dict"]
 
 
 CALL: Chat = [
@@ -95,7 +91,6 @@ DEEP_CONTENT: Chat = [user("hi"), {"role": "user", "content": nested(10_000)}]
     ("chat", "messages"), [(CALL, True), (DEEP_PART, True), (DEEP_PART, False)], ids=["call", "part", "fingerprint"]
 )
 def test_a_deep_message_is_not_saved(chat: Chat, messages: bool) -> None:
-    """Storing an index with a deep message, or the fingerprint of a very deep one, raises an error with its place."""
     index = MessageIndex(chat, counter="chars/4")
     with pytest.raises(InvalidMessage, match=r"^messages\[1\]: it is nested too deep"):
         index.to_dict(messages=messages)
@@ -117,9 +112,9 @@ def test_deep_messages_cannot_be_compared() -> None:
     session = CompactionSession(Truncation(trigger=tokens_exceed(10**6)), counter="chars/4")
     assert session.view_sync(DEEP_PART) == DEEP_PART
     assert session.view_sync([*DEEP_PART, user("more")])[2:] == [user("more")]
-    rebuilt = [user("hi"), {"role": "user", "content": [{"type": "text", "text": "x", "more": nested(10_000)}]}]
+    rebuilt = {"role": "user", "content": [{"type": "text", "text": "x", "more": nested(10_000)}]}
     with pytest.raises(InvalidMessage, match=r"^messages\[1\]: it is nested too deep"):
-        session.view_sync(rebuilt)
+        session.view_sync([user("hi"), rebuilt])
 
 
 def test_a_session_with_a_deep_message_works_unsaved(tmp_path: Any) -> None:

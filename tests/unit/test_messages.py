@@ -14,9 +14,8 @@ PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.pn
 
 
 def test_text_is_words_and_results_without_reasoning_and_calls() -> None:
-    message = Message(
-        "assistant", (ReasoningPart("hm"), TextPart("one"), ToolCallPart("1", "look", "{}"), TextPart("two")), {}, openai_chat
-    )
+    parts = ReasoningPart("hm"), TextPart("one"), ToolCallPart("1", "look", "{}"), TextPart("two")
+    message = Message("assistant", parts, {}, openai_chat)
     assert message.text == "one\ntwo"
     assert openai_chat.read(result("1", "found it")).text == "found it"
     assert openai_chat.read(thought("hm")).text == ""
@@ -48,17 +47,12 @@ def test_a_message_cannot_be_changed() -> None:
 
 def test_new_text_takes_the_place_of_the_first_words() -> None:
     """``evolve(text=)`` replaces the first text and removes the others; media, unknown fields and the original stay."""
-    raw = {
-        "role": "user",
-        "content": [PICTURE, {"type": "text", "text": "one", "cache": 1}, {"type": "text", "text": "two"}],
-        "trace": 7,
-    }
-    message = openai_chat.read(raw)
+    parts = [PICTURE, {"type": "text", "text": "one", "cache": 1}, {"type": "text", "text": "two"}]
+    message = openai_chat.read({"role": "user", "content": parts, "trace": 7})
     changed = message.evolve(text="short")
     assert changed.raw == {"role": "user", "content": [PICTURE, {"type": "text", "text": "short", "cache": 1}], "trace": 7}
     assert changed.raw["content"][0] is PICTURE
-    assert len(raw["content"]) == 3  # type: ignore[arg-type]
-    assert message.text == "one\ntwo"
+    assert (len(parts), message.text) == (3, "one\ntwo")
 
 
 def test_new_text_of_a_result_keeps_the_id() -> None:

@@ -140,31 +140,24 @@ class TestContextWindow:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"window": 0}, "'window' must be a whole number >= 1"),
-            ({"window": -1}, "'window' must be a whole number >= 1"),
+            *(({"window": bad}, "'window' must be a whole number >= 1") for bad in (0, -1, 10.5)),
             ({"window": "32k"}, "pass a number of tokens"),
-            ({"window": 10.5}, "'window' must be a whole number >= 1"),
-            ({"window": 10, "reserve_output": 10}, "the window must be above the reserve"),
-            ({"window": 10, "reserve_output": -1}, "'reserve_output' must be a whole number >= 0"),
-            ({"window": 10, "tool_threshold": 0}, "0 < tool_threshold <= threshold <= 1"),
-            ({"window": 10, "tool_threshold": 0.9}, "0 < tool_threshold <= threshold <= 1"),
-            ({"window": 10, "threshold": 1.1}, "0 < tool_threshold <= threshold <= 1"),
-            ({"window": 10, "target": 0.8}, "0 < target < threshold"),
-            ({"window": 10, "target": 0}, "0 < target < threshold"),
-            ({"window": 10, "tool_batch": 1}, "0 <= tool_batch < 1"),
-            ({"window": 10, "tool_batch": -0.1}, "0 <= tool_batch < 1"),
-            ({"window": 10, "keep_groups": -1}, "last: 'groups' must be a whole number >= 0"),
-            ({"window": 10, "keep_tool_groups": -1}, "last: 'groups' must be a whole number >= 0"),
+            ({"reserve_output": 10}, "the window must be above the reserve"),
+            ({"reserve_output": -1}, "'reserve_output' must be a whole number >= 0"),
+            *(({"tool_threshold": bad}, "0 < tool_threshold <= threshold <= 1") for bad in (0, 0.9)),
+            ({"threshold": 1.1}, "0 < tool_threshold <= threshold <= 1"),
+            *(({"target": bad}, "0 < target < threshold") for bad in (0.8, 0)),
+            *(({"tool_batch": bad}, "0 <= tool_batch < 1") for bad in (1, -0.1)),
+            *(({name: -1}, "last: 'groups' must be a whole number >= 0") for name in ("keep_groups", "keep_tool_groups")),
         ],
     )
     def test_bad_arguments(self, arguments: dict[str, Any], message: str) -> None:
         with pytest.raises(ConfigurationError, match=message):
-            presets.context_window(**arguments)
+            presets.context_window(**{"window": 10, **arguments})
 
 
 @pytest.mark.parametrize("window", [10, 199])
 def test_adaptive_refuses_a_window_without_room_for_a_summary(window: int) -> None:
-    """``adaptive`` raises a `ConfigurationError` for fewer than 200 input tokens, which leave no room for a summary."""
     with pytest.raises(ConfigurationError, match="at least 200 input tokens are needed"):
         presets.adaptive(window)
 
@@ -206,9 +199,7 @@ def test_with_more_budget_token_budget_keeps_no_fewer_values() -> None:
     values = [[f"src/part_{n}/file_{n}_{line}.py" for line in range(0, 120, 8)] for n in range(12)]
     chat = [system(), user("Look at every part.")]
     for n, paths in enumerate(values):
-        lines = [
-            f"a line of text with nothing in it that anybody needs {paths[at // 8] if at % 8 == 0 else ''}" for at in range(120)
-        ]
+        lines = ["a line of text with nothing in it that anybody needs " + paths[at // 8] * (at % 8 == 0) for at in range(120)]
         chat += [call(f"c{n}"), result(f"c{n}", "\n".join(lines)), assistant(f"I read part {n}.")]
     whole = indexed(chat).tokens
     kept: list[int] = []
@@ -232,10 +223,7 @@ def test_token_budget_cuts_what_is_larger_than_the_budget() -> None:
 
 
 def test_token_budget_fills_its_budget_with_the_newest_messages() -> None:
-    chat = [
-        system(),
-        *(each for n in range(60) for each in (user(f"Box {n}?"), assistant(f"On shelf {n}. " + "So it is. " * 60))),
-    ]
+    chat = [each for n in range(60) for each in (user(f"Box {n}?"), assistant(f"On shelf {n}. " + "So it is. " * 60))]
     budget = int(0.7 * indexed(chat).tokens)
     done = compact_sync(chat, presets.token_budget(budget), counter="chars/4")
     assert 0.95 * budget < done.after.tokens <= budget

@@ -18,21 +18,11 @@ from compaction.selectors import Selector, as_selector, demonstrations, fitting
 from compaction.strategies import ToolResult, Truncation
 from tests.support.chats import Chat, assistant, call, developer, indexed, result, system, turns, user
 
-# Ids: 0 system, 1 assistant of turn 0, 2 user, 3 two calls, 6 assistant, 7 developer, 8 user, 9 a call, 11 user, 12 assistant.
 CHAT: Chat = [
-    system(),
-    assistant("hello"),
-    user("q1"),
-    call("1", "2", name="read_file"),
-    result("1"),
-    result("2"),
-    assistant("a1"),
-    developer(),
-    user("q2"),
-    call("3", name="browser_open"),
-    result("3"),
-    user("q3"),
-    assistant("a3"),
+    *(system(), assistant("hello")),
+    *(user("q1"), call("1", "2", name="read_file"), result("1"), result("2"), assistant("a1"), developer()),
+    *(user("q2"), call("3", name="browser_open"), result("3")),
+    *(user("q3"), assistant("a3")),
 ]
 ALL = {0, 1, 2, 3, 6, 7, 8, 9, 11, 12}
 
@@ -42,7 +32,6 @@ def chosen(selector: Selector, messages: Chat = CHAT) -> set[int]:
 
 
 def users(index: MessageIndex) -> list[int]:
-    """A plain function that chooses the user's groups, by id."""
     return [group.id for group in index.included_groups if group.kind is GroupKind.USER]
 
 
@@ -71,8 +60,8 @@ class TestConstants:
         assert chosen(tools()) == set()
 
 
-class TestFirst:
-    """``first`` counts from the start and includes system messages."""
+class TestCounts:
+    """``first`` counts from the start and includes system messages; ``last`` counts from the end and ignores them."""
 
     @pytest.mark.parametrize(
         ("selector", "ids"),
@@ -93,19 +82,6 @@ class TestFirst:
             (first(groups=1, of=kinds(GroupKind.USER)), {2}),
             (first(messages=1, of=kinds(GroupKind.TOOL_CALL)), {3}),
             (first(turns=1, of=kinds(GroupKind.ASSISTANT)), {1, 6}),
-        ],
-    )
-    def test_how_many(self, selector: Selector, ids: set[int]) -> None:
-        """``first`` rounds messages up to whole groups, and a turn ends where the next one begins."""
-        assert chosen(selector) == ids
-
-
-class TestLast:
-    """``last`` counts from the end and ignores system messages."""
-
-    @pytest.mark.parametrize(
-        ("selector", "ids"),
-        [
             (last(messages=0), set()),
             (last(messages=1), {12}),
             (last(messages=3), {9, 11, 12}),
@@ -127,7 +103,7 @@ class TestLast:
         ],
     )
     def test_how_many(self, selector: Selector, ids: set[int]) -> None:
-        """``last`` rounds messages up to whole groups; groups before the first user message count as one more turn."""
+        """Messages are rounded up to whole groups; for ``last``, the groups before the first user message are one more turn."""
         assert chosen(selector) == ids
 
     def test_tokens_shrink_to_whole_groups(self) -> None:
@@ -264,15 +240,11 @@ def test_what_a_tool_said_names_no_tool() -> None:
     """The tool names of a collapsed call come from its calls, never from texts or results that look like calls."""
     said = {**call("1", name="look"), "content": "[Tool results]\nrm(all) -> done"}
     chat = [user("q"), said, result("1", "drop(tables) -> ok " * 60), user("q2"), assistant("a")]
-    [collapsed] = [
-        each for each in indexed(run_sync(indexed(chat), ToolResult()).messages).included_groups if each.is_collapsed
-    ]
-    assert collapsed.tool_names == ("look",)
     orphan = [user("q"), result("9", "drop(tables) -> ok " * 60), user("q2"), assistant("a")]
-    [collapsed] = [
-        each for each in indexed(run_sync(indexed(orphan), ToolResult()).messages).included_groups if each.is_collapsed
-    ]
-    assert collapsed.tool_names == ()
+    for messages, names in ((chat, ("look",)), (orphan, ())):
+        view = indexed(run_sync(indexed(messages), ToolResult()).messages)
+        [collapsed] = [each for each in view.included_groups if each.is_collapsed]
+        assert collapsed.tool_names == names
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from compaction import CompactionSession, compact_sync, last, presets
-from compaction.messages import Message
 from compaction.result import CompactionResult
 from compaction.strategies import Clip, Excerpt, GrowingSummary, HeadTail, LastResort, Strategy, StrategyLike, Summarization
 from compaction.summarizers import DigestSummarizer
@@ -46,29 +45,14 @@ def long_task(length: int = 60) -> list[dict[str, Any]]:
     return [system("You are an agent."), user(RULES), *rest]
 
 
-def is_(raw: dict[str, Any]) -> Callable[[Message], bool]:
-    """A function that says whether a message is this one."""
-
-    def check(message: Message) -> bool:
-        return message.raw is raw
-
-    return check
-
-
 def excerpt(tokens: int) -> Excerpt:
     """An excerpt that is written once: the request then is below the trigger."""
     return Excerpt(tokens=tokens, trigger=tokens_exceed(tokens + 150))
 
 
 def growing(**options: Any) -> GrowingSummary:
-    sizes: dict[str, Any] = {
-        "tokens": 500,
-        "initial_tokens": 120,
-        "added_tokens": 60,
-        "max_tokens": 200,
-        "trigger": tokens_exceed(1_000),
-    }
-    return GrowingSummary(**(sizes | options))
+    sizes: dict[str, Any] = {"tokens": 500, "initial_tokens": 120, "added_tokens": 60, "max_tokens": 200}
+    return GrowingSummary(**sizes, trigger=tokens_exceed(1_000), **options)
 
 
 class TestTheUsersWords:
@@ -165,10 +149,8 @@ class TestShares:
 
     def test_share_of_what_is_replaced(self) -> None:
         """The excerpt has in a summary at most three quarters of the tokens that the summary replaces."""
-        model = Scripted("They talked.")
-        cut(
-            [user("Words of the user. " * 40) for _ in range(9)], Summarization(model, keep=last(messages=1), user_tokens=9_999)
-        )
+        model, said = Scripted("They talked."), [user("Words of the user. " * 40) for _ in range(9)]
+        cut(said, Summarization(model, keep=last(messages=1), user_tokens=9_999))
         request = model.requests[0]
         assert request.counter.count_text(request.said) <= sum(group.tokens for group in request.groups) * 0.75
 
@@ -205,14 +187,6 @@ class TestWhatIsNotKept:
         assert (len(kept) < 5, messages[3] in kept) == (True, False)
 
 
-class TestPinning:
-    def test_a_session_keeps_it(self) -> None:
-        """`CompactionSession` has the argument."""
-        messages = long_task()
-        session = CompactionSession(presets.adaptive(2_000), counter="chars/4", pin=is_(messages[1]))
-        assert session.view_sync(messages)[1] is messages[1]
-
-
 @pytest.mark.parametrize("format", ["anthropic", "gemini", "bedrock"])
 @pytest.mark.parametrize("window", [1_500, 2_000, 3_000, 6_000])
 @pytest.mark.parametrize("name", ["adaptive", "context_window", "token_budget", "hermes"])
@@ -227,9 +201,8 @@ def test_words_beside_a_tool_result_are_the_users(name: str, window: int, format
 @pytest.mark.parametrize("name", ["adaptive", "token_budget", "hermes"])
 def test_rules_stay_beside_pasted_logs_and_small_talk(name: str, session: bool) -> None:
     """Rules said in the middle of work outlast logs that the user pastes again and again, and the names of files."""
-    log = "Here it is again:\n" + "\n".join(
-        f"2026-03-{day:02} 10:00:11 WARN retry {day} of job {day * 7}" for day in range(1, 29)
-    )
+    lines = [f"2026-03-{day:02} 10:00:11 WARN retry {day} of job {day * 7}" for day in range(1, 29)]
+    log = "\n".join(["Here it is again:", *lines])
     rules = [
         "Never write to the customers yourself.",
         "Amounts are always net, never gross.",
@@ -322,13 +295,8 @@ def test_an_answer_to_a_tool_that_asks_is_the_users(make: Callable[[int], Strate
     """It is not shortened like a result of a tool, and is quoted with its question once the call leaves."""
     asked = call("a", name="ask_user", arguments='{"question": "May I change send()?"}')
     told = "Edit: keep the old signature of send(). " + "The mobile app calls it with two arguments. " * 8
-    messages = [
-        system("You are an agent."),
-        user(RULES),
-        asked,
-        result("a", told),
-        *work("Go on.", "And the rest.", turns=60)[1:],
-    ]
+    rest = work("Go on.", "And the rest.", turns=60)[1:]
+    messages = [system("You are an agent."), user(RULES), asked, result("a", told), *rest]
     once = sent(messages, make(4_000))
     session = CompactionSession(make(4_000), counter="chars/4")
     for end in range(2, len(messages) + 1, 5):

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from compaction import GroupKind, MessageIndex, Replace
+from compaction import MessageIndex, Replace
 from compaction.formats import bedrock
 from compaction.index.marks import marked
 from compaction.messages import Outline
-from tests.support.chats import call, indexed, result, thought, user
+from tests.support.chats import call, indexed, result, user
 from tests.support.letters import Letters
 
 Raw = dict[str, Any]
@@ -45,16 +45,6 @@ def test_a_result_of_calls_that_came_later_comes_twice() -> None:
     assert layout(index) == [[0], list(range(1, len(messages)))]
 
 
-def test_an_id_that_three_calls_wait_with() -> None:
-    calls = [call("x"), user(), call("x"), user(), call("x"), user()]
-    index = indexed([*calls, *[result("x")] * 4, user(), result("x")])
-    assert layout(index) == [[0, 8, 9], [1], [2, 7], [3], [4, 6], [5], [10], [11]]
-
-
-def test_a_call_after_a_call_that_was_thought_about() -> None:
-    assert layout(indexed([user(), thought(), call("1"), call("2"), result("1"), result("2")])) == [[0], [1, 2, 4], [3, 5]]
-
-
 RESUMED: list[Raw] = [
     {"role": "user", "text": "u0"},
     {"role": "assistant", "text": "a1 word word word", "begins": ["x"]},
@@ -64,25 +54,20 @@ RESUMED: list[Raw] = [
 
 
 def test_a_call_after_an_answer_that_was_resumed_is_its_own_group() -> None:
-    messages = [
-        *RESUMED[:3],
-        {"role": "assistant", "text": "a3", "resumes": ["x"]},
-        {"role": "assistant", "text": "c4", "calls": ["k"]},
-    ]
-    assert layout(MessageIndex(messages, counter="chars/4", format=Letters())) == [[0], [1, 3], [2], [4]]
+    more = [{"role": "assistant", "text": "a3", "resumes": ["x"]}, {"role": "assistant", "text": "c4", "calls": ["k"]}]
+    index = MessageIndex([*RESUMED[:3], *more], counter="chars/4", format=Letters())
+    assert layout(index) == [[0], [1, 3], [2], [4]]
 
 
 def test_a_call_waits_no_longer_once_an_earlier_answer_calls() -> None:
     index = MessageIndex(RESUMED, counter="chars/4", format=Letters())
-    assert [(group.kind, group.pending) for group in index.included_groups][1::2] == [
-        (GroupKind.ASSISTANT, False),
-        (GroupKind.TOOL_CALL, True),
-    ]
+
+    def answers() -> list[tuple[str, bool]]:
+        return [(group.kind.value, group.pending) for group in index.included_groups][1::2]
+
+    assert answers() == [("assistant", False), ("tool_call", True)]
     index.append([{"role": "assistant", "text": "c4", "resumes": ["x"], "calls": ["l"]}])
-    assert [(group.kind, group.pending) for group in index.included_groups][1::2] == [
-        (GroupKind.TOOL_CALL, True),
-        (GroupKind.TOOL_CALL, False),
-    ]
+    assert answers() == [("tool_call", True), ("tool_call", False)]
 
 
 def test_a_summary_at_the_place_of_a_call_that_waits() -> None:

@@ -1,18 +1,18 @@
-"""A dry run shows what a strategy would do, and leaves the conversation as it was."""
+"""A strategy run within another: dry runs, which change nothing, and `Drops`, applied in one loop or seen one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from compaction import Drop, Pipeline, Rewrite, last
-from compaction.index import CutWorth, MessageIndex, dry_run
+from compaction import Drop, MessageIndex, Pipeline, Rewrite, last
+from compaction.index import PASS_ON, CutWorth, Drops, dry_run, relay
 from compaction.index.dry_runs import unchanged_groups
 from compaction.strategies import Summarization, Truncation
 from compaction.summarizers import SummaryRequest
-from tests.support.chats import assistant, call, indexed, result, thought, turns, user
+from tests.support.chats import assistant, call, indexed, result, shown, system, thought, turns, user
 from tests.support.scripted import Scripted
 
 
@@ -87,3 +87,47 @@ class TestUnchangedGroups:
         messages = [None if place == thought_place else each for place, each in enumerate(before[1].messages)]
         assert index.apply(Rewrite(before[1], messages))
         assert unchanged_groups(before, index.included_groups) == 1
+
+
+def drops(index: MessageIndex, steps: Sequence[Sequence[int]], until: int = 0) -> Drops:
+    """Return the drops of these groups, until the view has so many messages."""
+    return Drops(steps, "a test", lambda: len(index.messages()) <= until)
+
+
+def test_the_target_sees_every_drop() -> None:
+    index = indexed(turns(4))
+    index.begin_step(Truncation())
+    index.apply_all(drops(index, [[0, 1], [2], [3], [4]], until=5))
+    assert shown(index.messages()) == ["a2", "q3", "a3", "q4", "a4"]
+    assert index.edits == (Drop([0, 1], "a test"), Drop([2], "a test"))
+    assert [applied.by for applied in index.journal] == ["Truncation", "Truncation"]
+
+
+@pytest.mark.parametrize("bad", [[], [0], [1, 1], [9], [3], [1, 2, 3]])
+def test_each_drop_is_checked(bad: list[int]) -> None:
+    one, other = (indexed([system(), *turns(1), user("last")]) for _ in range(2))
+    one.apply_all(drops(one, [bad, [2], [2]]))
+    for step in (bad, [2], [2]):
+        other.apply(Drop(step, "a test"))
+    assert (one.edits, one.refused) == (other.edits, other.refused)
+    assert one.included == other.included
+
+
+def test_a_strategy_around_them_sees_single_drops() -> None:
+    """Without ``drop_all``, `relay` answers each drop by itself, and stops when ``until`` says so."""
+    index = indexed(turns(3))
+
+    def steps() -> Generator[Any, Any, None]:
+        yield drops(index, [[0], [1], [2]])
+        yield "the end"
+
+    seen: list[Any] = []
+
+    def applied(item: Any) -> object:
+        seen.append(item)
+        return isinstance(item, Drop) and index.apply(item)
+
+    assert list(relay(steps(), applied)) == []
+    assert seen == [Drop(0, "a test"), Drop(1, "a test"), Drop(2, "a test"), "the end"]
+    index.rollback()
+    assert list(relay(steps(), lambda _: PASS_ON, until=lambda item: item == seen[1])) == seen[:2]

@@ -1,4 +1,4 @@
-"""The grouping of messages one by one: both ways of reading, the positions of instructions, and the limits of summaries."""
+"""Messages become groups one by one: both ways of reading, the limits of summaries, and which instructions may leave."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from compaction import GroupKind, MessageIndex
-from compaction.formats import openai_chat
+from compaction import GroupKind, MessageIndex, last
+from compaction.formats import anthropic, openai_chat
 from compaction.index.grouping import Grouping
 from compaction.index.marks import MarkCeiling, Marks, marked
 from tests.support.chats import Chat, assistant, call, developer, indexed, result, said, system, thought, user
@@ -62,6 +62,10 @@ def test_a_summary_of_exactly_the_limit_is_believed() -> None:
 LETTERS = {"system": "s", "user": "u", "assistant": "a", "tool_call": "t", "summary": "m"}
 
 
+LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
+ANSWERED, ELSEWHERE = ({"role": "function", "name": name, "content": "found"} for name in ("look", "elsewhere"))
+
+
 def layout(index: MessageIndex) -> str:
     """Every group of the view as a letter for its kind and the places of its messages.
 
@@ -84,12 +88,12 @@ def layout(index: MessageIndex) -> str:
         (thought(), GroupKind.ASSISTANT),
         (call("1"), GroupKind.TOOL_CALL),
         (result("1"), GroupKind.TOOL_CALL),
-        ({"role": "function", "name": "look", "content": "x"}, GroupKind.TOOL_CALL),
-        ({"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}, GroupKind.TOOL_CALL),
-        ({"role": "assistant", "content": None}, GroupKind.ASSISTANT),
-        ({"role": "assistant", "content": []}, GroupKind.ASSISTANT),
-        ({"role": "assistant"}, GroupKind.ASSISTANT),
-        ({"role": "assistant", "content": None, "tool_calls": []}, GroupKind.ASSISTANT),
+        (ANSWERED, GroupKind.TOOL_CALL),
+        (LEGACY, GroupKind.TOOL_CALL),
+        *(
+            ({"role": "assistant", **nothing}, GroupKind.ASSISTANT)
+            for nothing in ({"content": None}, {"content": []}, {}, {"content": None, "tool_calls": []})
+        ),
         (said("critic", "too long"), GroupKind.ASSISTANT),
         (user(marked("they met", by="X")), GroupKind.SUMMARY),
         (assistant(marked("they met", by="X")), GroupKind.SUMMARY),
@@ -97,12 +101,6 @@ def layout(index: MessageIndex) -> str:
 )
 def test_one_message_is_a_group_of_its_kind(message: dict[str, Any], kind: GroupKind) -> None:
     assert [group.kind for group in indexed([message]).included_groups] == [kind]
-
-
-LEGACY = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
-
-
-ANSWERED, ELSEWHERE = ({"role": "function", "name": name, "content": "found"} for name in ("look", "elsewhere"))
 
 
 GROUPED: dict[str, tuple[Chat, str]] = {
@@ -124,6 +122,10 @@ GROUPED: dict[str, tuple[Chat, str]] = {
         "t0,5 u1 t2,3 u4",
     ),
     "a reused id whose calls were answered": ([call("1"), result("1"), call("1"), result("1")], "t0,1 t2,3"),
+    "a reused id of three calls that wait": (
+        [*[call("1"), user()] * 3, *[result("1")] * 4, user(), result("1")],
+        "t0,8,9 u1 t2,7 u3 t4,6 u5 u10 t11!",
+    ),
     "one id twice in a message, one result": ([call("1", "1"), result("1")], "t0,1~"),
     "one id twice in a message, two results": ([call("1", "1"), result("1"), result("1")], "t0,1,2"),
     "a second answer right behind the first": ([call("1"), result("1"), result("1")], "t0,1,2"),
@@ -145,6 +147,10 @@ GROUPED: dict[str, tuple[Chat, str]] = {
     "reasoning behind a call": ([user(), call("1"), thought()], "u0 t1,2~"),
     "reasoning before a call": ([user(), thought("a"), thought("b"), call("1"), result("1")], "u0 t1,2,3,4"),
     "reasoning before and after a result": ([call("1"), thought("a"), result("1"), thought("b"), assistant()], "t0,1,2,3 a4"),
+    "reasoning before a call, and one after it": (
+        [user(), thought(), call("1"), call("2"), result("1"), result("2")],
+        "u0 t1,2,4 t3,5",
+    ),
     "reasoning between two calls": ([call("1"), result("1"), thought(), call("2")], "t0,1,2 t3~"),
     "reasoning within a calling message": ([{**call("1"), "reasoning": "hm"}, result("1")], "t0,1"),
     "reasoning by itself": (
@@ -163,3 +169,33 @@ def test_messages_are_read_into_groups(messages: Chat, expected: str) -> None:
     assert [group.id for group in index.included_groups] == [index.ordinals(group)[0] for group in index.included_groups]
     calls = [len(each) for raw in messages if (each := raw.get("tool_calls") or [raw.get("function_call")]) != [None]]
     assert index.included.tool_calls == index.total.tool_calls == sum(calls)
+
+
+def test_an_instruction_that_a_later_one_replaced_may_leave() -> None:
+    reminders = [system(f"Reminder {number}: keep the list current.") for number in range(5)]
+    index = indexed([system(), system(), reminders[0], user(), *reminders[1:3], assistant(), *reminders[3:], user()])
+    assert index.removable_ids() == [3, 4, 5, 6, 7]
+    assert index.protection(4) is None
+    assert index.protection(8) == "system messages must be kept"
+    index.append([system("Reminder 5: keep the list current.")])
+    assert 8 in index.removable_ids()
+
+
+def test_only_four_kinds_of_instructions_stay() -> None:
+    """So the protected part of a conversation is bounded, however many unlike instructions it has."""
+    topics = ["use tabs", "answer in French", "never push", "run the linter", "cite sources", "ask before deleting"]
+    index = indexed([system(), user(), *[developer(f"Please {topic}.") for topic in topics], assistant(), user()])
+    assert index.removable_ids() == [1, 2, 3, 8]
+
+
+def test_what_adds_a_tool_in_mid_conversation_stays() -> None:
+    added = {"role": "system", "content": [{"type": "tool_addition", "tool": {"name": "look"}}]}
+    chat = [user(), added, {"role": "assistant", "content": "hm"}] * 6 + [user()]
+    index = MessageIndex(chat, counter="chars/4", format=anthropic)
+    assert [id for id in index.removable_ids() if index.group(id).kind is GroupKind.SYSTEM] == []
+
+
+def test_last_counts_an_instruction_that_may_leave() -> None:
+    """Otherwise a summary of all others would take its place among the newest groups."""
+    chat = [system(), user(), system("Reminder 1."), assistant(), system("Reminder 2."), system("Reminder 3."), user()]
+    assert last(groups=3)(indexed(chat)) == {3, 4, 6}

@@ -1,4 +1,4 @@
-"""Groups as values: their names, sizes and kinds."""
+"""Groups and messages as values: their names and kinds, and that they are made when they are asked for."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from compaction import GroupKind, MessageGroup
+from compaction import Drop, GroupKind, MessageGroup, Rewrite
+from compaction.formats import openai_chat
+from compaction.index.columns import Columns
 from compaction.index.groups import only_reasoning
-from tests.support.chats import Chat, call, indexed, result, thought
+from compaction.index.reading import NewMessages
+from tests.support.chats import Chat, call, indexed, result, thought, user
 
 
 def group_of(messages: Chat, place: int = -1) -> MessageGroup:
@@ -39,12 +42,29 @@ def test_what_counts_as_nothing_but_reasoning(message: dict[str, Any], only: boo
     assert only_reasoning(group_of([message]).messages[0]) is only
 
 
-class TestValues:
-    def test_kinds_are_written_as_they_are_named(self) -> None:
-        assert [repr(kind) for kind in GroupKind] == [
-            "GroupKind.SYSTEM",
-            "GroupKind.USER",
-            "GroupKind.ASSISTANT",
-            "GroupKind.TOOL_CALL",
-            "GroupKind.SUMMARY",
-        ]
+def test_kinds_are_written_as_they_are_named() -> None:
+    assert [repr(kind) for kind in GroupKind] == [f"GroupKind.{kind.name}" for kind in GroupKind]
+
+
+def test_a_group_as_a_value_is_made_once() -> None:
+    index = indexed([user(), call("1"), result("1"), user()])
+    value = index.group(1)
+    assert index.apply(Drop(0))
+    assert index.group(1) is value
+    assert index.apply(Rewrite(1, [value.messages[0], value.messages[1].evolve(text="")]))
+    assert (index.group(1).messages[1].text, value.messages[1].text) == ("", "found")
+    index.rollback()
+    assert index.group(1) == value
+
+
+def test_a_message_that_was_only_glanced_at_is_read_when_it_is_asked_for() -> None:
+    """As what it was when it was added, whatever became of the caller's object since."""
+    raw = call("1")
+    outline = openai_chat.outline(raw)
+    assert outline is not None
+    columns = Columns(openai_chat, lambda message: (0, 0))
+    columns.extend(NewMessages([raw], [outline], [10], [20]), restore=id)
+    read = openai_chat.read(raw)
+    raw["tool_calls"] = None
+    assert (columns.read(0).role, columns.read(0).parts) == (read.role, read.parts)
+    assert columns.read(0) is columns.read(0)

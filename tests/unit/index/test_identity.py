@@ -1,17 +1,21 @@
-"""Following the full list a framework passes on each call, whatever it did to it in between."""
+"""Following the full list a framework passes on each call, whatever it did to it in between; the keys of messages."""
 
 from __future__ import annotations
 
 import copy
 import json
+from types import MappingProxyType
 from typing import Any
 
+import attrs
 import pytest
 
-from compaction import Drop, Edit, GroupKind, MessageIndex, Metrics, Replace, Rewrite, Together, nothing, run_sync
+from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, nothing, run_sync
 from compaction.errors import InvalidMessage
+from compaction.formats import openai_chat
 from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import HostChanges
+from compaction.index.keys import message_key
 from compaction.index.marks import Marks
 from compaction.strategies import ToolResult
 from tests.support.chats import Chat, assistant, call, indexed, result, shown, summary, system, turns, user
@@ -31,66 +35,36 @@ def compacted(messages: Chat) -> MessageIndex:
     return index
 
 
-def sizes_of(messages: Chat) -> Metrics:
-    return indexed(messages).included
-
-
 TURNS = [system("s"), *turns(4, words=40)]
 ASKED = [user("q"), call("1"), result("1", "r"), assistant("a"), user("z")]
 CALLED = [user("q"), call("1", "2"), result("1", "r1"), result("2", "r2"), assistant("a"), user("z")]
 ODD = [call("1", "2"), result("0", "r0"), result("1", "r1"), result("2", "r2"), *turns(2)]
 AGAIN = [user("ok"), assistant("one"), user("ok"), assistant("two"), user("ok"), assistant("three"), user("z")]
-NEW = user("new")
+NEW, OK = user("new"), user("ok")
+REPLACED = Replace([1, 2, 3, 4], [summary()])
+LISTS: dict[str, tuple[Chat, list[Edit], Any, str]] = {
+    "the source, which covers more": (TURNS, [Drop([1, 2])], lambda m, v: [*m[:6], NEW], "s q2 a2 q3 new"),
+    "a view that departs": (TURNS, [Drop([1, 2])], lambda m, v: [*v[:3], NEW], "s q2 a2 new"),
+    "cut before what was dropped": (TURNS, [Drop([1, 2])], lambda m, v: m[:3], "s q1 a1"),
+    "both or none": (TURNS, [Together(Drop([1]), Drop([2]))], lambda m, v: m[:3], "s q1 a1"),
+    "half of an edit is cut": (TURNS, [Drop(1), Drop([3, 5]), Drop(2)], lambda m, v: [*m[:5], NEW], "s q2 a2 new"),
+    "now the last question": (TURNS, [Drop([3]), Drop([1])], lambda m, v: [*m[:4], assistant("new")], "s a1 q2 new"),
+    "one moved here": (TURNS, [Drop([2, 3])], lambda m, v: [*m[:2], m[6], *m[3:6], *m[7:]], "s q1 a3 a2 q3 q4 a4"),
+    "without a head": (TURNS, [Replace([1, 2], [summary()])], lambda m, v: [*m[4:], NEW], "so far a2 q3 a3 q4 a4 new"),
+    "only a summary is left of it": (TURNS, [REPLACED], lambda m, v: [m[0], *m[5:], NEW], "s so far q3 a3 q4 a4 new"),
+    "a call without its result": (ASKED, [Drop([1])], lambda m, v: [*m[:2], NEW, m[4]], "q 1 new z"),
+    "a part of a group is new, whole": (CALLED, [], lambda m, v: [*m[:3], *m[4:]], "q 1+2 r1 a z"),
+    "cut into a hidden call": (CALLED, [Drop([1])], lambda m, v: [*m[:3], NEW], "q 1+2 r1 new"),
+    "a result moved": (ODD, [Drop(0), Drop(1)], lambda m, v: [*m[:2], NEW, *m[3:], m[2]], "1+2 new r2 q1 a1 q2 a2 r1"),
+    "words said again": (AGAIN, [Drop([0, 1])], lambda m, v: [*m, NEW], "ok two ok three z new"),
+    "not between the known": (AGAIN, [Drop([0, 1])], lambda m, v: [OK, assistant("new"), *m[3:]], "ok new two ok three z"),
+    "only the words are known": (AGAIN, [Drop([0, 1])], lambda m, v: [m[0], NEW, m[0], m[6]], "ok new ok z"),
+}
+"""For each case the list, the edits, the list that the host passes (made of the list and the view), and the new view."""
 
 
 @pytest.mark.parametrize("copies", [list, rebuilt], ids=["the same objects", "copies"])
-@pytest.mark.parametrize(
-    ("source", "edits", "given", "view"),
-    [
-        pytest.param(TURNS, [Drop([1, 2])], lambda m, v: [*m[:6], NEW], "s q2 a2 q3 new", id="the source, which covers more"),
-        pytest.param(TURNS, [Drop([1, 2])], lambda m, v: [*v[:3], NEW], "s q2 a2 new", id="a view that departs"),
-        pytest.param(TURNS, [Drop([1, 2])], lambda m, v: m[:3], "s q1 a1", id="cut before what was dropped"),
-        pytest.param(TURNS, [Together(Drop([1]), Drop([2]))], lambda m, v: m[:3], "s q1 a1", id="both or none"),
-        pytest.param(
-            TURNS, [Drop([1]), Drop([3, 5]), Drop([2])], lambda m, v: [*m[:5], NEW], "s q2 a2 new", id="half of an edit is cut"
-        ),
-        pytest.param(
-            TURNS, [Drop([3]), Drop([1])], lambda m, v: [*m[:4], assistant("new")], "s a1 q2 new", id="now the last question"
-        ),
-        pytest.param(
-            TURNS, [Drop([2, 3])], lambda m, v: [*m[:2], m[6], *m[3:6], *m[7:]], "s q1 a3 a2 q3 q4 a4", id="one moved here"
-        ),
-        pytest.param(
-            TURNS, [Replace([1, 2], [summary()])], lambda m, v: [*m[4:], NEW], "so far a2 q3 a3 q4 a4 new", id="without a head"
-        ),
-        pytest.param(
-            TURNS,
-            [Replace([1, 2, 3, 4], [summary()])],
-            lambda m, v: [m[0], *m[5:], NEW],
-            "s so far q3 a3 q4 a4 new",
-            id="removed, and all that is left of it is a summary",
-        ),
-        pytest.param(ASKED, [Drop([1])], lambda m, v: [*m[:2], NEW, m[4]], "q 1 new z", id="a call without its result"),
-        pytest.param(CALLED, [], lambda m, v: [*m[:3], *m[4:]], "q 1+2 r1 a z", id="a part of a group is new, whole"),
-        pytest.param(CALLED, [Drop([1])], lambda m, v: [*m[:3], NEW], "q 1+2 r1 new", id="cut into a hidden call"),
-        pytest.param(
-            ODD,
-            [Drop([0]), Drop([1])],
-            lambda m, v: [*m[:2], NEW, *m[3:], m[2]],
-            "1+2 new r2 q1 a1 q2 a2 r1",
-            id="a result moved",
-        ),
-        pytest.param(AGAIN, [Drop([0, 1])], lambda m, v: [*m, NEW], "ok two ok three z new", id="words said again"),
-        pytest.param(
-            AGAIN,
-            [Drop([0, 1])],
-            lambda m, v: [user("ok"), assistant("new"), *m[3:]],
-            "ok new two ok three z",
-            id="not between the known",
-        ),
-        pytest.param(AGAIN, [Drop([0, 1])], lambda m, v: [m[0], NEW, m[0], m[6]], "ok new ok z", id="only the words are known"),
-    ],
-)
+@pytest.mark.parametrize(("source", "edits", "given", "view"), LISTS.values(), ids=LISTS)
 def test_a_message_is_recognized_at_any_place_and_never_mistaken(
     source: Chat, edits: list[Edit], given: Any, view: str, copies: Any
 ) -> None:
@@ -106,7 +80,7 @@ def test_a_message_is_recognized_at_any_place_and_never_mistaken(
     ("source", "edits", "given", "changes"),
     [
         (TURNS, [Replace([1, 2], [summary()])], lambda m: [*m[4:], NEW], HostChanges(removed=(0, 3))),
-        (TURNS, [Replace([1, 2, 3, 4], [summary()])], lambda m: [m[0], *m[5:], NEW], HostChanges()),
+        (TURNS, [REPLACED], lambda m: [m[0], *m[5:], NEW], HostChanges()),
         (CALLED, [], lambda m: [*m[:3], *m[4:]], HostChanges(removed=(1, 2, 3), added=2)),
     ],
     ids=["without a head", "a summary stands for it", "a part of a group"],
@@ -119,13 +93,6 @@ def test_what_the_host_changed_is_told(source: Chat, edits: list[Edit], given: A
 
 
 class TestSource:
-    def test_the_list_that_grows_in_place(self) -> None:
-        messages = [system("s"), *turns(1)]
-        index = indexed(messages)
-        messages.append(user("q2"))
-        index.sync(messages)
-        assert index.messages() == messages
-
     def test_formats_may_say_what_the_same_message_is(self) -> None:
         class ById(OpenAIChat):
             name = "by-id"
@@ -209,7 +176,7 @@ class TestVerify:
         index.sync(messages)
         assert index.included.tokens == tokens
         index.sync(messages, verify=True)
-        assert index.included == sizes_of([messages[0], *messages[3:]])
+        assert index.included == indexed([messages[0], *messages[3:]]).included
         assert index.edits == (Drop([1, 2], "old"),)
 
 
@@ -230,12 +197,7 @@ def test_a_late_result_takes_the_place_of_the_line_for_its_call() -> None:
     assert [group.is_collapsed for group in index.included_groups] == [False, True, False, False]
     mark, turns_before = index.checkpoint(), index.turns_since_edit
     index.append([result("1")])
-    assert [group.kind for group in index.included_groups] == [
-        GroupKind.USER,
-        GroupKind.TOOL_CALL,
-        GroupKind.USER,
-        GroupKind.ASSISTANT,
-    ]
+    assert [group.kind.value for group in index.included_groups] == ["user", "tool_call", "user", "assistant"]
     assert index.turns_since_edit == turns_before
     again = MessageIndex.from_dict(index.to_dict(), counter="chars/4")
     assert (again.messages(), again.included) == (index.messages(), index.included)
@@ -342,3 +304,37 @@ def test_after_a_restart_a_rewritten_group_had_changed_and_grown(stored: bool) -
     resumed.sync(host)
     assert resumed.messages() == [host[0], *host[2:]]
     assert [type(edit) for edit in resumed.undone] == [Rewrite]
+
+
+class Wrapped(OpenAIChat):
+    """A format whose key contains an object, as those of some frameworks do."""
+
+    def key(self, raw: Any) -> Any:
+        return raw["role"], Content(raw["content"])
+
+
+@attrs.frozen(repr=False)
+class Content:
+    """Equal by value, without a text of its own."""
+
+    text: str
+
+
+def test_the_key_of_a_message_depends_on_its_data_alone() -> None:
+    """Not on the order of its fields or on the types of its containers; saved sessions contain it, so it stays the same."""
+    fields = call("a", text="é")
+    forms: list[Any] = [fields, dict(reversed(fields.items())), {**fields, "tool_calls": tuple(fields["tool_calls"])}]
+    forms += [MappingProxyType(fields), {**fields, "tool_calls": list(map(MappingProxyType, fields["tool_calls"]))}]
+    assert len({message_key(each, openai_chat) for each in forms}) == 1
+    assert message_key({"role": "user", "content": "é"}, openai_chat) == "d73bbeb94014dfbc733731e1"
+
+
+def test_the_key_of_a_message_is_the_same_in_every_process() -> None:
+    messages = [user("hi"), user("hi"), user("ho")]
+    keys = [message_key(raw, Wrapped()) for raw in messages]
+    assert keys[0] == keys[1] != keys[2]
+    index = MessageIndex([*messages, user("so")], counter="chars/4", format=Wrapped())
+    assert index.apply(Drop(2))
+    again = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4", format=Wrapped())
+    again.sync([dict(raw) for raw in index.source])
+    assert (again.edits, again.messages()) == (index.edits, index.messages())

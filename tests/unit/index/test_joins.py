@@ -126,14 +126,9 @@ class TestRewritten:
         made = {"type": "code_execution_20250825", "tool_id": "srv"}
         ran = {"type": "code_execution_tool_result", "tool_use_id": "srv", "content": {"type": "code_execution_result"}}
         use = {"type": "tool_use", "id": "t", "name": "look", "input": {}, "caller": made}
-        messages: Chat = [
-            said(anthropic, "user"),
-            {"role": "assistant", "content": [run, use]},
-            USED[1],
-            {"role": "assistant", "content": [ran, {"type": "text", "text": "so"}]},
-            said(anthropic, "user"),
-        ]
-        index = index_of(messages, anthropic)
+        first, second = {"content": [run, use]}, {"content": [ran, {"type": "text", "text": "so"}]}
+        answers: Chat = [{"role": "assistant", **first}, USED[1], {"role": "assistant", **second}]
+        index = index_of([said(anthropic, "user"), *answers, said(anthropic, "user")], anthropic)
         call, *rest = index.group(1).messages
         without = call.evolve(parts=[part for part in call.parts if not isinstance(part, OtherPart)])
         assert not index.apply(Rewrite(1, [without, *rest]))
@@ -143,13 +138,9 @@ class TestRewritten:
         """Gemini tells calls of one name by their order alone."""
         calls = [{"functionCall": {"name": "f", "args": {"n": n}}} for n in range(2)]
         results = [{"functionResponse": {"name": "f", "response": {"n": n}}} for n in range(2)]
-        messages: Chat = [
-            said(gemini, "user"),
-            {"role": "model", "parts": [{**calls[0], "thoughtSignature": "c2ln"}, calls[1]]},
-            {"role": "user", "parts": results},
-            said(gemini, "assistant"),
-        ]
-        index = index_of(messages, gemini)
+        asked: Raw = {"role": "model", "parts": [{**calls[0], "thoughtSignature": "c2ln"}, calls[1]]}
+        found: Raw = {"role": "user", "parts": results}
+        index = index_of([said(gemini, "user"), asked, found, said(gemini, "assistant")], gemini)
         call, result = index.group(1).messages
         assert not index.apply(Rewrite(1, [call.evolve(parts=call.parts[::-1]), result]))
         assert [refusal.rule for refusal in index.refused] == ["a rewrite must keep the order of calls"]
@@ -170,9 +161,8 @@ class TestNeighbours:
         """The instruction comes after a summary at the start of the list, so an answer has to follow it."""
         index = index_of([said(anthropic, "user")] * 4, anthropic)
         assert not index.apply(Replace([0, 1], [anthropic.new(role, "so far"), anthropic.new("system", "be brief")]))
-        assert [refusal.rule.partition("]")[0] for refusal in index.refused] == [
-            "the provider would reject the rest of the view [misplaced-system"
-        ]
+        [refusal] = index.refused
+        assert refusal.rule.startswith("the provider would reject the rest of the view [misplaced-system]")
         assert index.edits == ()
 
     def test_what_stands_behind_a_summary_of_two(self) -> None:

@@ -1,4 +1,4 @@
-"""Replacements: which groups one message can replace, mostly in a format whose answers follow only the user."""
+"""Which groups one message can replace, and which may leave together, mostly where answers follow only the user."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from compaction import GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
+from compaction import Drop, GroupKind, MessageGroup, MessageIndex, Replace, kinds, last
 from compaction.errors import StrategyError
-from compaction.formats import anthropic
+from compaction.formats import anthropic, openai_chat
 from compaction.index.marks import marked
 from compaction.index.replacements import neighbours
 from compaction.strategies import Summarization, ToolResult
 from compaction.testing import check_strategy
 from tests.support.chats import ROLES, call, index_of_roles, indexed, result, user
+from tests.support.letters import lettered
 
 Raw: TypeAlias = dict[str, Any]
 
@@ -137,3 +138,72 @@ def test_a_gap_closes_as_far_as_it_can() -> None:
     index = MessageIndex([*said, call, result, said[1], said[0], said[1]], counter="chars/4", format=anthropic)
     assert [group.id for group in index.included_groups] == [0, 1, 2, 3, 4, 5, 7, 8, 9]
     assert [group.id for group in index.replaceable(chosen(index, [2, 3, 4, 5, 8]))] == [2, 3, 8]
+
+
+@pytest.mark.parametrize(
+    ("roles", "free", "steps"), [("uusa", [1, 3], [[1, 3]]), ("uss", [0, 1, 2], [[0], [1, 2]])], ids=["a turn", "instructions"]
+)
+def test_steps_where_turns_go_at_once(roles: str, free: list[int], steps: list[list[int]]) -> None:
+    """The groups of a turn are one step, even if others stay between them; instructions belong to no turn and are one step."""
+    index = index_of_roles(roles)
+    assert list(index.steps(free, together=lambda one, other: index.columns.turn(one) == index.columns.turn(other))) == steps
+
+
+@pytest.mark.parametrize(
+    ("roles", "free", "preferred", "others"),
+    [
+        ("uuu", [0, 1], [[0], [1]], []),
+        ("suaauau", [1, 2, 3, 4, 5], [[2], [1, 3], [4, 5]], []),
+        ("suasuau", [1, 2, 4], [[1, 2]], [[4]]),
+        ("suaau", [1, 2], [[2]], [[1]]),
+        ("uaau", [1, 2], [[1], [2]], []),
+        ("uaau", [2, 1, 0, 2], [[2], [1], [0]], []),
+        ("saaua", [1, 2], [[1], [2]], []),
+        ("saaua", [2], [[2]], []),
+    ],
+)
+def test_steps_where_only_the_beginning_matters(
+    roles: str, free: list[int], preferred: list[list[int]], others: list[list[int]]
+) -> None:
+    """A user message that opens the view is dropped with the rest of its turn, or last; other groups one by one."""
+    index = index_of_roles(roles, openai_chat)
+    assert list(index.steps(free, preferred_only=True)) == preferred
+    assert list(index.steps(free)) == [*preferred, *others]
+    assert list(index.steps(free, replaced=True)) == [[id] for id in dict.fromkeys(free)]
+
+
+@pytest.mark.parametrize(("role", "steps"), [("user", [[1], [0, 2]]), ("assistant", [[1], [2], [0]])])
+def test_a_summary_opens_the_view_if_the_user_says_it(role: str, steps: list[list[int]]) -> None:
+    said: list[Raw] = [{"role": "user", "content": "a"}, *[{"role": "assistant", "content": "b"}] * 2]
+    messages = [*said, {"role": role, "content": marked("so far", by="X")}, *said]
+    assert list(MessageIndex(messages, counter="chars/4", format=openai_chat).steps([0, 1, 2])) == steps
+
+
+@pytest.mark.parametrize(
+    ("letters", "forbidden", "free", "steps"),
+    [
+        ("uabtv", "ub ut", [1, 2, 3], [[1, 2, 3]]),
+        ("uabtvabtu", "ub ut vb vt", [1, 2, 3, 5, 6, 7], [[1, 2, 3], [5, 6, 7]]),
+        ("uacrbv", "uc ub", [1, 2, 4], [[1, 2, 4]]),
+        ("uabtv", "ub uv", [1, 2, 3], [[1, 2]]),
+    ],
+)
+def test_a_gap_is_left_from_its_oldest_group_on(letters: str, forbidden: str, free: list[int], steps: list[list[int]]) -> None:
+    """The first step reaches from the oldest group to a valid end, though a group in the middle could be dropped alone."""
+    index = lettered(letters, forbidden)
+    assert list(index.steps(free)) == steps
+
+
+def test_no_steps_of_what_is_not_there() -> None:
+    index = index_of_roles("uuuu", openai_chat)
+    assert list(index.steps([], replaced=True)) == []
+    index = lettered("uabau", "")
+    assert index.apply(Drop(1))
+    assert list(index.steps([1])) == []
+    assert list(index.steps([1, 2])) == [[2]]
+
+
+def test_a_summary_of_two_messages_opens_the_view_by_its_first() -> None:
+    index = index_of_roles("uaau", openai_chat)
+    assert index.apply(Replace(1, [openai_chat.new("assistant", "a"), openai_chat.new("user", "b")]))
+    assert list(index.steps([0, 2])) == [[2], [0]]

@@ -33,15 +33,8 @@ def test_no_words_between_a_call_and_its_results() -> None:
 
 def test_no_words_among_results_that_answer_nothing() -> None:
     words = [openai_chat.new("assistant", "so")]
-    chat = [
-        call("1", "2"),
-        result("1"),
-        result("other", "long " * 40),
-        result("more", "long " * 40),
-        result("2"),
-        user(),
-        user(),
-    ]
+    others = [result("other", "long " * 40), result("more", "long " * 40)]
+    chat = [call("1", "2"), result("1"), *others, result("2"), user(), user()]
     for messages in (chat, [user(), *chat]):
         index = indexed(messages)
         orphans = [group.id for group in index.included_groups if group.orphan]
@@ -74,13 +67,10 @@ def test_the_newest_summary_of_the_provider_stays() -> None:
 
 
 LONG = "word " * 100
-
-
 CHAT: Chat = [system("s"), *turns(2), user("last"), call("1"), result("1")]
-
-
-def texts(index: MessageIndex) -> list[str]:
-    return shown(index.messages())
+CALLED: Chat = [user("q"), call("1", text=LONG), result("1", LONG), assistant("a")]
+FOUND = openai_chat.read(result("1", LONG))
+ONE_OR_TWO = "a replacement must be one message, or two if the format requires alternating roles"
 
 
 def edited_index() -> MessageIndex:
@@ -88,12 +78,6 @@ def edited_index() -> MessageIndex:
     index = indexed([user("a" + LONG), assistant("b"), user("c"), assistant("d")])
     assert index.apply(Replace([0], [summary()]))
     return index
-
-
-CALLED: Chat = [user("q"), call("1", text=LONG), result("1", LONG), assistant("a")]
-
-
-FOUND = openai_chat.read(result("1", LONG))
 
 
 def called(*ids: str, **options: str) -> Message:
@@ -127,12 +111,7 @@ class TestRefusals:
             ),
             ([system("a"), system("b")], Drop([0, 1], allow_system=True), "the edit would remove every group of the view"),
             (CHAT, Restore([1]), "only the index may restore groups, when a late result arrives"),
-            (CHAT, Replace([1], []), "a replacement must be one message, or two if the format requires alternating roles"),
-            (
-                CHAT,
-                Replace([1], [summary()] * 3),
-                "a replacement must be one message, or two if the format requires alternating roles",
-            ),
+            *((CHAT, Replace([1], [summary()] * count), ONE_OR_TWO) for count in (0, 3)),
             (CHAT, Replace([1], [called("1")]), "a replacement must not contain tool calls or results"),
             (CHAT, Replace([1], [FOUND]), "a replacement must not contain tool calls or results"),
             ([user(), call("1")], Rewrite(1, [called("1")]), "a tool call must not be changed until its result arrives"),
@@ -163,10 +142,8 @@ class TestRefusals:
         index.pin([0])
         assert not index.apply(Drop([0]))
         assert not index.apply(Rewrite(0, [openai_chat.new("user", "")]))
-        assert [refusal.rule for refusal in index.refused] == [
-            "pinned groups must be kept",
-            "pinned groups must not be changed",
-        ]
+        rules = ["pinned groups must be kept", "pinned groups must not be changed"]
+        assert [refusal.rule for refusal in index.refused] == rules
 
     @pytest.mark.parametrize("read_anew", [False, True])
     def test_a_summary_is_not_rewritten(self, read_anew: bool) -> None:
@@ -183,7 +160,7 @@ class TestRefusals:
         assert not index.apply(Rewrite(1, index.group(1).messages))
         assert index.refused[0].rule == "the rewrite changes nothing"
         assert index.apply(Rewrite(1, [called("1", arguments="{ }")]))
-        assert texts(index) == ["q", "1", texts(index)[2], "a"]
+        assert shown(index.messages()) == ["q", "1", LONG, "a"]
         assert index.source[1] == call("1", text=LONG)
 
     def test_the_view_never_grows(self) -> None:

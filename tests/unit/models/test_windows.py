@@ -68,12 +68,8 @@ def test_a_table_of_ones_own_comes_first(tmp_path: Path) -> None:
     assert input_limit("Ours", table={"ours": 64_000}, reserve_output=4_000) == 60_000
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
-    assert [input_limit(name, table=path) for name in ("ours-1", "gpt-5", "ours-2", "gpt-5-mini")] == [
-        87_500,
-        9_000,
-        5_000,
-        272_000,
-    ]
+    limits = {"ours-1": 87_500, "gpt-5": 9_000, "ours-2": 5_000, "gpt-5-mini": 272_000}
+    assert {name: input_limit(name, table=path) for name in limits} == limits
     assert (prices_of("ours-2", path).output, prices_of("gpt-5", path)) == (2, prices_of("gpt-5"))
     with pytest.raises(UnknownModel, match="no table has prices for model 'ours-1'"):
         prices_of("ours-1", path)

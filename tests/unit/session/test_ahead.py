@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,11 @@ from compaction.strategies import (
 )
 from compaction.summarizers import SummaryBudget, SummaryRequest
 from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from tests.support.chats import Chat
 from tests.support.limits import WAIT_SECONDS
 from tests.support.scripted import Scripted
 
-pytestmark = pytest.mark.anyio
-
-Chat = list[dict[str, Any]]
-POOL: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": None}
+AHEAD: dict[str, Any] = {"ahead": tokens_exceed(700), "counter": "chars/4", "clock": lambda: 0.0}
 
 
 class Gated:
@@ -66,6 +65,14 @@ class Gated:
             raise answer
         return answer
 
+    async def begins(self) -> None:
+        await settled(lambda: self.running == 1)
+
+    async def finishes(self) -> None:
+        """Allow all answers, and wait until no request is running."""
+        self.gate.set()
+        await settled(lambda: not self.running)
+
 
 def said(number: int) -> dict[str, Any]:
     """A message of about 100 tokens."""
@@ -83,8 +90,7 @@ def summarizing(model: Any, **options: Any) -> Summarization:
 
 
 def session(strategy: Any, **options: Any) -> CompactionSession:
-    given: dict[str, Any] = {"ahead": tokens_exceed(700), "clock": lambda: 0.0, "counter": "chars/4", **options}
-    return CompactionSession(strategy, **given)
+    return CompactionSession(strategy, **{**AHEAD, **options})
 
 
 async def settled(done: Callable[[], bool] = lambda: False) -> None:
@@ -104,26 +110,26 @@ async def prepared(model: Gated, talk: CompactionSession, source: Chat, messages
     asked = len(model.requests)
     await talk.view(source[: messages + 1])
     await settled(lambda: len(model.requests) > asked)
-    model.gate.set()
-    await settled(lambda: not model.running)
+    await model.finishes()
 
 
 def shows(view: Chat, text: str) -> bool:
     return any(text in str(message["content"]) for message in view)
 
 
-async def test_a_model_that_does_not_answer_delays_no_call() -> None:
+@pytest.mark.parametrize("counts", [range(2, 15), [14]], ids=["step by step", "due at once"])
+async def test_a_model_that_does_not_answer_delays_no_call(counts: Sequence[int]) -> None:
     """While the model writes, calls send the list unchanged, also past the trigger, and the model gets one request."""
     model, source = Gated(), chat(16)
     async with session(summarizing(model), window=4_000) as talk:
-        for count in range(2, 15):
+        for count in counts:
             assert await talk.view(source[:count]) == source[:count]
             await settled()
         assert model.running == len(model.requests) == 1
-        model.gate.set()
-        await settled(lambda: not model.running)
+        await model.finishes()
         view = await talk.view(source)
     assert shows(view, "Ahead.")
+    assert view[2:] == source[1 + len(model.requests[0].groups) :]
     assert len(model.requests) == 1
 
 
@@ -176,20 +182,6 @@ async def test_later_rounds_update_the_summary_ahead_of_time() -> None:
     assert status.compactions in (len(model.requests) - 1, len(model.requests))
 
 
-async def test_a_summary_that_is_due_at_once_delays_no_call_either() -> None:
-    """Many messages arrive at once and still fit the window: this call sends them, the next one has the summary."""
-    model, source = Gated(), chat(15)
-    async with session(summarizing(model), window=4_000) as talk:
-        assert await talk.view(source[:14]) == source[:14]
-        await settled(lambda: model.running == 1)
-        model.gate.set()
-        await settled(lambda: not model.running)
-        view = await talk.view(source)
-    assert shows(view, "Ahead.")
-    assert view[2:] == source[12:]
-    assert len(model.requests) == 1
-
-
 @pytest.mark.parametrize(("less", "waits"), [(0, False), (1, True)])
 async def test_a_request_that_fills_the_window_waits(less: int, waits: bool) -> None:
     """If it has more than nine tenths of the window, it does not fit unchanged, and the model is called at once."""
@@ -207,7 +199,7 @@ async def test_without_a_window_a_due_summary_is_asked_for_at_once() -> None:
     most = 0
     async with session(summarizing(model)) as talk, anyio.create_task_group() as group:
         await talk.view(source[:9])
-        await settled(lambda: model.running == 1)
+        await model.begins()
         views: list[Chat] = []
 
         async def due() -> None:
@@ -352,7 +344,7 @@ async def test_a_request_under_way_is_cancelled_when_its_messages_go() -> None:
     model, source = Gated(), chat(9)
     async with session(summarizing(model)) as talk:
         await talk.view(source[:9])
-        await settled(lambda: model.running == 1)
+        await model.begins()
         await talk.view(source[:3])
         await settled(lambda: model.running == 0)
         assert model.running == 0
@@ -373,16 +365,14 @@ async def test_a_failure_counts_and_is_told_in_the_next_result(window: int | Non
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize("tree", [summarizing, growing], ids=["summarization", "growing"])
-async def test_a_failure_of_a_due_summary_is_decided_by_the_strategy(tree: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("tree", [partial(summarizing, on_failure="digest"), growing], ids=["summarization", "growing"])
+async def test_a_failure_of_a_due_summary_is_decided_by_the_strategy(tree: Callable[[Any], Any]) -> None:
     """If the summary was due when requested, the next call applies the strategy's ``on_failure``."""
     model, source = Gated(SummaryFailed("no")), chat(14)
-    strategy = tree(model, on_failure="digest") if tree is summarizing else tree(model)
-    async with session(strategy, window=4_000) as talk:
+    async with session(tree(model), window=4_000) as talk:
         assert await talk.view(source) == source
         await settled(lambda: bool(model.requests))
-        model.gate.set()
-        await settled(lambda: not model.running)
+        await model.finishes()
         await talk.view(source)
         status = talk.status()
     assert (status.compactions, status.outcome, len(status.failures)) == (1, "degraded", 1)
@@ -410,7 +400,7 @@ async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable(sh
     talk = session(summarizing(model), tasks=tasks)
     async with tasks or talk:
         await talk.view(source[:9])
-        await settled(lambda: model.running == 1)
+        await model.begins()
     assert model.running == 0
     assert await talk.view(source[:10]) == source[:10]
     model.gate.set()
@@ -425,13 +415,13 @@ async def test_an_owner_that_is_killed_leaves_the_session_usable() -> None:
     with anyio.CancelScope() as scope:
         async with talk:
             await talk.view(source[:9])
-            await settled(lambda: model.running == 1)
+            await model.begins()
             scope.cancel()
             await anyio.sleep_forever()
     assert (scope.cancelled_caught, model.running) == (True, 0)
     async with talk:
         assert await talk.view(source[:10]) == source[:10]
-        await settled(lambda: model.running == 1)
+        await model.begins()
         assert model.running == 1
     assert model.running == 0
 
@@ -462,7 +452,7 @@ async def test_an_answer_that_comes_after_all_is_not_used() -> None:
     async with SummariesAhead(tokens_exceed(700)) as ahead:
         index.context = attrs.evolve(index.context, prepared=ahead.prepared)
         ahead.end(index, strategy, run_sync(index, ahead.begin(index, strategy)))
-        await settled(lambda: model.running == 1)
+        await model.begins()
         ahead.drop()
         model.gate.set()
         await settled(lambda: model.running == 0)
@@ -510,9 +500,8 @@ async def test_calls_of_threads_start_tasks_in_the_owners_loop() -> None:
     model, source = Gated(), chat(14)
     async with session(summarizing(model)) as talk:
         await anyio.to_thread.run_sync(talk.view_sync, source[:9])
-        await settled(lambda: model.running == 1)
-        model.gate.set()
-        await settled(lambda: not model.running)
+        await model.begins()
+        await model.finishes()
         view = await anyio.to_thread.run_sync(talk.view_sync, source)
     assert shows(view, "Ahead.")
 
@@ -621,7 +610,7 @@ async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
     async with background as tasks:
         async with session(summarizing(model), tasks=tasks) as talk:
             await talk.view(chat(8))
-            await settled(lambda: model.running == 1)
+            await model.begins()
         await settled(lambda: not model.running)
         assert (len(model.requests), model.running) == (1, 0)
         assert tasks.start(settled) is not None  # they belong to others, too
@@ -672,11 +661,10 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
 
 async def test_a_pool_owns_the_tasks_of_its_sessions() -> None:
     model, source = Gated(), chat(16)
-    async with SessionPool(summarizing(model), **POOL, window=4_000) as pool:
+    async with SessionPool(summarizing(model), **AHEAD, window=4_000) as pool:
         assert await pool.view(source[:9]) == source[:9]
-        await settled(lambda: model.running == 1)
-        model.gate.set()
-        await settled(lambda: not model.running)
+        await model.begins()
+        await model.finishes()
         assert shows(await pool.view(source), "Ahead.")
     assert len(model.requests) == 1
 
@@ -684,10 +672,10 @@ async def test_a_pool_owns_the_tasks_of_its_sessions() -> None:
 @pytest.mark.parametrize("how", ["discard", "delete", "evict"])
 async def test_a_session_that_leaves_the_pool_cancels_its_request(how: str) -> None:
     model = Gated()
-    async with SessionPool(summarizing(model), **POOL, limit=1) as pool:
+    async with SessionPool(summarizing(model), **AHEAD, limit=1) as pool:
         async with pool.call(chat(8)) as talk:
             await talk.compact_due()
-            await settled(lambda: model.running == 1)
+            await model.begins()
         if how == "discard":
             assert pool.discard(talk.id)
         elif how == "delete":

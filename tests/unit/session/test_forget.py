@@ -22,7 +22,7 @@ from compaction.session import CompactionSession, Evicted, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.strategies import Lossless, Offload, Strategy, Summarization, Truncation
 from compaction.triggers import tokens_exceed
-from tests.support.chats import Chat, user
+from tests.support.chats import Chat, call, result, system, user
 from tests.support.chats import assistant as answer
 from tests.support.scripted import Scripted
 
@@ -31,14 +31,13 @@ SECRET = "swordfish4711"
 
 def chat_of(name: str, turns: int = 8, *, secret: int = 1) -> Chat:
     """A conversation in which only one user message contains the secret."""
-    chat: Chat = [{"role": "system", "content": "You keep a store."}]
+    chat: Chat = [system("You keep a store.")]
     for number in range(turns):
-        said = f" The password is {SECRET}." if number == secret else ""
-        call = {"id": f"{name}{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        told = f" The password is {SECRET}." if number == secret else ""
         chat += [
-            user(f"{name} asks {number}: " + "why? " * 10 + said),
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"{name}{number}", "content": f"{name} found {number}. " * 20},
+            user(f"{name} asks {number}: " + "why? " * 10 + told),
+            call(f"{name}{number}"),
+            result(f"{name}{number}", f"{name} found {number}. " * 20),
             answer(f"{name} hears {number}: " + "so. " * 12),
         ]
     return chat
@@ -54,9 +53,7 @@ def without(chat: Chat) -> Chat:
 
 def quoting() -> Scripted:
     """A summarizer that repeats its input."""
-    return Scripted(
-        lambda request: " ".join(message.text[-60:] for group in request.groups for message in group.messages)[:900]
-    )
+    return Scripted(lambda request: " ".join(each.text[-60:] for group in request.groups for each in group.messages)[:900])
 
 
 def summarizing(**options: Any) -> Summarization:
@@ -95,7 +92,6 @@ def used_elsewhere(path: Path) -> Iterator[None]:
 
 
 async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
-    """The secret is gone from the view, the saved state, the stores and their files."""
     store = SessionStore(tmp_path / "sessions.db")
     session = CompactionSession(storing(tmp_path), store=store, id="kim", **options())
     chat = chat_of("kim")
@@ -152,10 +148,8 @@ def test_no_summary_made_from_it_survives(secret: int, is_saved: bool, tmp_path:
 
 def test_a_message_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     """Neither a message of another conversation nor one of another format; one that cannot be read is an error."""
-    session, chat = (
-        CompactionSession(storing(tmp_path), store=SessionStore(tmp_path / "sessions.db"), **options()),
-        chat_of("kim"),
-    )
+    session = CompactionSession(storing(tmp_path), store=SessionStore(tmp_path / "sessions.db"), **options())
+    chat = chat_of("kim")
     view = turns_of(session, chat)
     state, result, files = session.to_dict(), session.last_result, traces(tmp_path)
     assert "records.db" in files

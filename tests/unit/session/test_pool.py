@@ -20,7 +20,7 @@ from compaction.session import CompactionSession, Evicted, SaveFailed, SessionPo
 from compaction.stores import SessionStore, SQLiteStore, handle_tool_call
 from compaction.strategies import Lossless, Offload, Summarization, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.chats import Chat, user
+from tests.support.chats import Chat, call, result, user
 from tests.support.chats import assistant as answer
 from tests.support.scripted import Awaited, Scripted
 
@@ -49,10 +49,6 @@ def quoting() -> Scripted:
 def pool_of(strategy: Any = None, **options: Any) -> SessionPool:
     given: dict[str, Any] = {"counter": "chars/4", "clock": lambda: 0.0, "new_id": names(), **options}
     return SessionPool(cut() if strategy is None else strategy, **given)
-
-
-def single(strategy: Any = None) -> CompactionSession:
-    return CompactionSession(cut() if strategy is None else strategy, counter="chars/4", clock=lambda: 0.0)
 
 
 def rebuilt(chat: Chat) -> Chat:
@@ -201,10 +197,8 @@ def test_sub_agents_fork_from_a_shared_beginning() -> None:
     scripted = quoting()
     pool = pool_of(summarizing(scripted))
     start = grown("Main", 9)
-    for messages in calls_of(start):
-        pool.view_sync(messages)
+    assert looped(pool, start).index.edits
     paid = len(scripted.requests)
-    assert paid > 0
     tasks = [[*rebuilt(start), user(f"sub-agent {number}")] for number in range(5)]
     views = [pool.view_sync(task) for task in tasks]
     assert len(scripted.requests) == paid
@@ -459,13 +453,8 @@ def reading(name: str, turns: int, start: Chat | None = None) -> Chat:
     chat = list(start or [SYSTEM])
     for number in range(turns):
         id = f"call_{name}_{number}"
-        call = {"id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}}
-        chat += [
-            user(f"{name} {number}"),
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": id, "content": f"secret of {name} {number}. " * 40},
-            answer("Read."),
-        ]
+        found = result(id, f"secret of {name} {number}. " * 40)
+        chat += [user(f"{name} {number}"), call(id, name="read"), found, answer("Read.")]
     return chat
 
 
@@ -611,9 +600,7 @@ def test_a_rewind_after_a_restart_takes_over_what_it_may(tmp_path: Path) -> None
     store = SessionStore(tmp_path / "sessions.db")
     pool = pool_of(summarizing(scripted), store=store)
     start = grown("Main", 12)
-    branch = grown("Dead", 12, start)
-    for messages in calls_of(branch):
-        pool.view_sync(messages, "kim")
+    looped(pool, grown("Dead", 12, start), id="kim")
     paid = len(scripted.requests)
     again = pool_of(summarizing(scripted), store=store, new_id=lambda: "again")
     with again.call_sync([*rebuilt(start), user("Live")], "kim") as fork:
@@ -659,12 +646,10 @@ def test_a_locked_store_stops_no_call(tmp_path: Path, monkeypatch: pytest.Monkey
     events: list[Any] = []
     store = Broken(tmp_path / "sessions.db")
     chat = grown("Ann", 12)
-    first = pool_of(store=store)
-    for messages in calls_of(chat):
-        first.view_sync(messages, "kim")
+    looped(pool_of(store=store), chat, id="kim")
     saved = SessionStore(tmp_path / "sessions.db").load("kim")
     monkeypatch.setattr(Broken, "is_locked", True)
-    pool, alone = pool_of(store=store, on_event=events.append), single()
+    pool, alone = pool_of(store=store, on_event=events.append), CompactionSession(cut(), counter="chars/4", clock=None)
     for messages in calls_of(chat):
         assert pool.view_sync(messages, "kim") == alone.view_sync(messages)
     pool.view_sync(grown("Bob", 1))
@@ -689,14 +674,10 @@ def test_a_saved_session_of_another_version_is_passed_over(tmp_path: Path) -> No
     def process() -> SessionPool:
         return pool_of(summarizing(scripted), store=SessionStore(path), on_event=events.append, new_id=lambda: "again")
 
-    old = pool_of(summarizing(quoting()), store=SessionStore(path))
-    for messages in calls_of(chat[:20]):
-        old.view_sync(messages, "kim")
+    looped(pool_of(summarizing(quoting()), store=SessionStore(path)), chat[:20], id="kim")
     with sqlite3.connect(path) as database:
         database.execute("UPDATE sessions SET state = ?", (json.dumps({"version": 99}),))
-    first = process()
-    for messages in calls_of(chat[:22]):
-        view = first.view_sync(messages, "kim")
+    view = looped(process(), chat[:22], id="kim").index.messages()
     paid = len(scripted.requests)
     failures = [event.failure for event in events if isinstance(event, SaveFailed)]
     assert {type(each.error) for each in failures} == {StateError}

@@ -10,43 +10,32 @@ from compaction.session.provider_reports import LearnedWindow, ProviderReports
 from compaction.tokens import LengthRefusal, Usage
 
 
-def reported(*reports: tuple[int, int], overhead: int = 0) -> ProviderReports:
-    """Return what requests teach, each with the tokens of its messages by our count and by the provider's."""
-    figures = ProviderReports()
-    for counted, tokens in reports:
-        assert figures.record(Usage(tokens, 1), counted, overhead)
-    return figures
-
-
 @pytest.mark.parametrize(
     ("reports", "overhead", "left", "anchor"),
     [
-        pytest.param([(400, 700), (1_000, 1_180)], 0, 500, 280, id="four fifths of our count, and 380"),
-        pytest.param([(400, 700), (400, 760), (1_000, 1_180)], 0, 500, 280, id="the smallest of the shortest reports"),
-        pytest.param([(1_000, 1_180), (400, 700), (1_000, 1_180)], 0, 500, 280, id="a short report in between"),
-        pytest.param([(400, 700), (1_000, 760)], 0, 500, 93, id="a third of our count at the least"),
-        pytest.param([(400, 500), (1_000, 1_600)], 0, 500, 600, id="at most our count"),
-        pytest.param([(600, 700), (1_000, 900)], 0, 500, -100, id="too short a distance between them"),
-        pytest.param([(500, 600), (1_000, 900)], 0, 400, 140, id="just enough distance"),
-        pytest.param([(1_000, 1_180)], 0, 500, 180, id="one report"),
-        pytest.param([(1_000, 1_180)], 300, 500, 240, id="one report, and the overhead"),
-        pytest.param([(400, 700), (1_000, 1_180)], 0, 1_200, 180, id="no smaller"),
+        pytest.param([(400, 700), (1_000, 1_180)], 0, [500], 280, id="four fifths of our count, and 380"),
+        pytest.param([(400, 700), (1_000, 1_180)], 0, [900, 800], 220, id="a second cut continues from the first"),
+        pytest.param([(400, 700), (400, 760), (1_000, 1_180)], 0, [500], 280, id="the smallest of the shortest reports"),
+        pytest.param([(1_000, 1_180), (400, 700), (1_000, 1_180)], 0, [500], 280, id="a short report in between"),
+        pytest.param([(400, 700), (1_000, 760)], 0, [500], 93, id="a third of our count at the least"),
+        pytest.param([(400, 500), (1_000, 1_600)], 0, [500], 600, id="at most our count"),
+        pytest.param([(600, 700), (1_000, 900)], 0, [500], -100, id="too short a distance between them"),
+        pytest.param([(500, 600), (1_000, 900)], 0, [400], 140, id="just enough distance"),
+        pytest.param([(1_000, 1_180)], 0, [500], 180, id="one report"),
+        pytest.param([(1_000, 1_180)], 300, [500], 240, id="one report, and the overhead"),
+        pytest.param([(400, 700), (1_000, 1_180)], 0, [1_200], 180, id="no smaller"),
     ],
 )
 def test_after_a_cut_the_anchor_follows_the_providers_count(
-    reports: list[tuple[int, int]], overhead: int, left: int, anchor: int
+    reports: list[tuple[int, int]], overhead: int, left: list[int], anchor: int
 ) -> None:
     """The provider's count is an overhead plus a factor times ours; two reports, or one and the overhead, give the factor."""
-    figures = reported(*reports, overhead=overhead)
-    figures.cut(left)
+    figures = ProviderReports()
+    for counted, tokens in reports:
+        assert figures.record(Usage(tokens, 1), counted, overhead)
+    for tokens in left:
+        figures.cut(tokens)
     assert figures.anchor == anchor
-
-
-def test_a_second_cut_continues_from_the_first() -> None:
-    figures = reported((400, 700), (1_000, 1_180))
-    figures.cut(900)
-    figures.cut(800)
-    assert figures.anchor == 220
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,8 @@ def talk(count: int) -> Chat:
 
 def cutting(**options: Any) -> CompactionSession:
     """A session that cuts from 1,000 to 500 tokens."""
-    return CompactionSession(
-        Truncation(trigger=tokens_exceed(1_000), target=tokens_below(500), keep=last(groups=1)),
-        counter="chars/4",
-        clock=None,
-        **options,
-    )
+    cut = Truncation(trigger=tokens_exceed(1_000), target=tokens_below(500), keep=last(groups=1))
+    return CompactionSession(cut, counter="chars/4", clock=None, **options)
 
 
 def test_a_compaction_is_told_before_and_after() -> None:
@@ -200,9 +196,8 @@ def test_near_is_nine_tenths_of_the_window(more: int, told_near: int) -> None:
     session = CompactionSession(Truncation(trigger=never), counter="chars/4", window=window, on_event=told.append)
     for count in (near, near, 1, near):
         session.view_sync(talk(count))
-    assert [(event.tokens, event.window) for event in told if isinstance(event, NearLimit)] == [
-        (sizes[near], window)
-    ] * told_near
+    found = [(event.tokens, event.window) for event in told if isinstance(event, NearLimit)]
+    assert found == [(sizes[near], window)] * told_near
 
 
 def test_a_host_that_changes_its_list_is_told() -> None:

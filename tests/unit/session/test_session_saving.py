@@ -15,6 +15,7 @@ from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.index import MessageIndex
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SessionStore
+from tests.support.conversion import convert
 from tests.support.scripted import Scripted
 from tests.support.session_runs import FailingStore
 from tests.unit.session.test_session import chat, cut, session, summarizing
@@ -99,20 +100,8 @@ async def test_usage_reported_in_the_middle_of_a_call_saves_no_half_of_it(tmp_pa
     assert (saved["index"]["journal"], saved["anchor"] is None) == ([], False)
 
 
-def test_usage_reported_during_a_call_is_saved_at_its_end(tmp_path: Path) -> None:
-    """The session is locked then, so the report does not save it at once."""
-    store = SessionStore(tmp_path / "sessions.db")
-    pool = SessionPool(summarizing(Scripted("Short.")), store=store, counter="chars/4", clock=None)
-    with pool.call_sync(chat(9)) as talk:
-        talk.compact_due_sync()
-        talk.record_usage({"prompt_tokens": talk.index.included.tokens + 77, "completion_tokens": 1})
-    saved = store.load(talk.id)
-    assert saved is not None
-    assert saved["anchor"] == 77
-
-
 def test_a_report_during_a_call_saves_only_the_anchor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole session is saved only if something else changed: it grows with the conversation."""
+    """At the end of the call, which holds the session; the whole session, which grows, only if something else changed."""
     store, saved = SessionStore(tmp_path / "sessions.db"), list[str]()
     for name in ("save", "save_anchor"):
         plain = getattr(SessionStore, name)
@@ -122,6 +111,7 @@ def test_a_report_during_a_call_saves_only_the_anchor(tmp_path: Path, monkeypatc
         with pool.call_sync(chat(turns)) as talk:
             talk.compact_due_sync()
             talk.record_usage({"prompt_tokens": talk.index.included.tokens + 70 + turns, "completion_tokens": 1})
+        assert (store.load(talk.id) or {})["anchor"] == 70 + turns
     assert saved[-2:] == ["save_anchor", "save_anchor"]
     assert saved.count("save") <= 1
 
@@ -178,12 +168,7 @@ class Own(OpenAIChat):
 @pytest.mark.parametrize("format", [None, Own()])
 def test_a_saved_session_is_read_in_its_format(format: MessageFormat | None) -> None:
     """It is the one that the session was given, or else the one that it detected."""
-    messages: list[Any] = [] if format is None else chat(9)
-    for id in ("a", "b", "c") if format is None else ():
-        call = {"type": "tool_use", "id": id, "name": "look", "input": {}}
-        found = {"type": "tool_result", "tool_use_id": id, "content": "row " * 900}
-        messages += [{"role": "user", "content": "Look."}, {"role": "assistant", "content": [call]}]
-        messages += [{"role": "user", "content": [found]}, {"role": "assistant", "content": "It is there."}]
+    messages = convert(chat(9), to="anthropic") if format is None else chat(9)
     watched = session(format=format)
     view = watched.view_sync(messages)
     resumed = CompactionSession.from_dict(watched.to_dict(), cut(), counter="chars/4", format=format)

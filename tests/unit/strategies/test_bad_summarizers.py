@@ -45,9 +45,8 @@ BAD: list[Any] = [
 
 
 def growing(summarizer: Any) -> GrowingSummary:
-    return GrowingSummary(
-        summarizer, tokens=300, initial_tokens=100, added_tokens=50, max_tokens=150, trigger=tokens_exceed(600)
-    )
+    sizes = {"tokens": 300, "initial_tokens": 100, "added_tokens": 50, "max_tokens": 150}
+    return GrowingSummary(summarizer, **sizes, trigger=tokens_exceed(600))
 
 
 def summarizing(summarizer: Any) -> Summarization:
@@ -116,17 +115,6 @@ def test_new_content_is_worth_another_request() -> None:
     assert asked == [1, 1, 1, 2]
 
 
-def test_what_saved_nothing_is_saved_with_the_session() -> None:
-    """The note that a summary saved nothing is stored with the session, so that a loaded session does not request it again."""
-    scripted = Scripted("as long as it was " * 200)
-    strategy = Summarization(scripted, keep=last(messages=2))
-    session = CompactionSession(strategy, counter="chars/4", clock=None)
-    session.view_sync(said(6))
-    again = CompactionSession.from_dict(session.to_dict(), strategy, counter="chars/4", clock=None)
-    again.view_sync(said(6))
-    assert len(scripted.requests) == 1
-
-
 # ---------------------------------------------------------------- where no pause counts
 
 
@@ -144,7 +132,8 @@ def test_a_run_that_a_person_asks_for_forgets_the_pause(make: Any) -> None:
     session.view_sync(said(40))
     session.view_sync(said(41))
     assert len(scripted.requests) == 1
-    assert [str(each.error) for each in session.compact_sync(said(80)).failures] == ["still down"]
+    again = session.compact_sync(said(80))
+    assert ([str(each.error) for each in again.failures], again.notes) == (["still down"], ())
     session.view_sync(said(81))
     assert len(scripted.requests) == 2
     assert session.compact_sync(said(120)).outcome == "compacted"
@@ -182,11 +171,7 @@ async def test_the_next_summarizer_is_asked(make: Any) -> None:
     outcome = await run(index, strategy)
     assert outcome.outcome == "degraded"
     assert "Short and well." in str(outcome.messages[0])
-    assert [str(each.error).partition(" (")[0][:20] for each in outcome.failures] == [
-        "boom",
-        "Hanging did not answ",
-        "the summary has 260,",
-    ]
+    assert [str(each.error)[:15] for each in outcome.failures] == ["boom", "Hanging did not", "the summary has"]
     assert {each.policy for each in outcome.failures} == {"the next summarizer was asked"}
     assert not index.context.pauses.is_paused(strategy, 0.0)
 

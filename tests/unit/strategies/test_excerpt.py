@@ -21,13 +21,8 @@ RULES = "Rules:\n- Never push.\n- Dates in UTC."
 
 
 def test_the_excerpt_keeps_the_form_of_what_was_said() -> None:
-    said = [
-        user(RULES + "\n" * 400),
-        assistant("Yes. " * 90),
-        user("Go on with the parser. " * 3),
-        assistant("Done. " * 90),
-        user("Fine."),
-    ]
+    asked, goes_on = user(RULES + "\n" * 400), user("Go on with the parser. " * 3)
+    said = [asked, assistant("Yes. " * 90), goes_on, assistant("Done. " * 90), user("Fine.")]
     result = compact_sync(said, Excerpt(tokens=200, target=tokens_below(indexed(said).tokens)), counter="chars/4")
     assert [message["role"] for message in result.messages] == ["assistant", "user", "assistant", "user"]
     text = result.messages[1]["content"]
@@ -72,9 +67,8 @@ def test_the_last_resort_says_which_words_it_dropped() -> None:
     index = indexed(said)
     result = compact_sync(said, LastResort(tokens=8), counter="chars/4")
     assert result.outcome == "degraded"
-    assert [failure.policy for failure in result.failures] == [
-        f"messages {place} were dropped without a summary" for place in (0, 1)
-    ]
+    policies = [f"messages {place} were dropped without a summary" for place in (0, 1)]
+    assert [failure.policy for failure in result.failures] == policies
     assert index.total.messages == 3
 
 

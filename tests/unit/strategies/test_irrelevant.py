@@ -41,11 +41,8 @@ class AwaitedJudge:
 def chat(calls: int) -> Chat:
     """Return a question, some calls with long results, an answer, and another question."""
     messages = [user("Find the red box. The password is hunter2x.")]
-    for number in range(1, calls + 1):
-        messages += [
-            call(f"c{number}", arguments=f'{{"shelf": {number}}}'),
-            result(f"c{number}", f"shelf {number}: dust\n" * 60),
-        ]
+    for n in range(1, calls + 1):
+        messages += [call(f"c{n}", arguments=f'{{"shelf": {n}}}'), result(f"c{n}", f"shelf {n}: dust\n" * 60)]
     return [*messages, assistant("Not yet."), user("Look on.")]
 
 
@@ -87,7 +84,6 @@ def test_no_usable_answer(answer: str | Exception) -> None:
 
 
 def test_a_forced_run() -> None:
-    """It runs below its trigger, and drops all that the judge names."""
     strategy = judged(Judge("[1, 2]"), trigger=tokens_exceed(10**6))
     messages = chat(3)
     assert compact_sync(messages, strategy, counter="chars/4").outcome == "unchanged"

@@ -40,7 +40,6 @@ def test_a_note_says_what_was_there(part: dict[str, Any], kind: str) -> None:
 
 
 def test_the_note_can_be_worded() -> None:
-    """In the placeholder, only ``{kind}`` is replaced, and other braces stay."""
     left = cleared([showing(IMAGE), assistant("a"), user("b")], placeholder="(no {kind} {any more})")
     assert left[0] == showing(words("(no image {any more})"))
 

@@ -110,16 +110,9 @@ def test_a_large_result_gives_way_to_a_stub(store: SQLiteStore) -> None:
 
 
 def test_small_results_and_what_is_kept_stay(store: SQLiteStore) -> None:
-    """Results below ``min_chars``, and those in kept, pinned, pending or the newest groups, are not offloaded."""
-    chat = [
-        user(),
-        call("c1"),
-        result("c1", "x" * 1_999),
-        call("c2"),
-        result("c2", "x" * 9_999),
-        call("c3"),
-        result("c3", "x" * 9_999),
-    ]
+    chat = [user()]
+    for id, chars in (("c1", 1_999), ("c2", 9_999), ("c3", 9_999)):
+        chat += [call(id), result(id, "x" * chars)]
     waiting = [*chat, call("c4", "c5"), result("c4", "x" * 9_999)]
     assert compact_sync(chat, Offload(store), counter="chars/4").edits == ()
     pinned = compact_sync(waiting, Offload(store, keep=nothing), counter="chars/4", pin=lambda message: message.role == "tool")
@@ -189,22 +182,16 @@ def test_what_is_nested_too_deeply_stays(store: SQLiteStore) -> None:
     nested: Any = 1
     for _ in range(600):
         nested = {"a": nested}
-    use = {"type": "tool_use", "id": "a", "name": "f", "input": nested}
-    answer = {"type": "tool_result", "tool_use_id": "a", "content": "y " * 3_000}
-    chat: Chat = [
-        user("go"),
-        {"role": "assistant", "content": [use]},
-        {"role": "user", "content": [answer]},
-        *turns(5, words=90),
-    ]
+    use = assistant([{"type": "tool_use", "id": "a", "name": "f", "input": nested}])
+    answer = user([{"type": "tool_result", "tool_use_id": "a", "content": "y " * 3_000}])
+    chat = [user("go"), use, answer, *turns(5, words=90)]
     strategy = Lossless(Truncation(keep=last(groups=2)), store)
     done = compact_sync(chat, strategy, counter="chars/4", format="anthropic")
     assert done.outcome == "degraded"
     assert [any(raw is kept for raw in done.messages) for kept in chat[1:3]] == [True, True]
     assert len(done.messages) < len(chat)  # the other messages are stored and leave
-    assert [str(failure.error).partition(";")[0] for failure in done.failures] == [
-        "a message is nested too deeply to be stored as JSON"
-    ]
+    [failure] = done.failures
+    assert str(failure.error).startswith("a message is nested too deeply to be stored as JSON")
 
 
 # ------------------------------------------------------------------------ Lossless
@@ -258,10 +245,9 @@ PIPELINES: dict[str, Callable[[Any], Strategy]] = {
     ),
     "to a target": lambda store: Offload(store, min_chars=1, trigger=tokens_exceed(400), target=tokens_below(300)),
 }
-each_pipeline = pytest.mark.parametrize("made", PIPELINES.values(), ids=PIPELINES)
 
 
-@each_pipeline
+@pytest.mark.parametrize("made", PIPELINES.values(), ids=PIPELINES)
 @given(messages=conversations(valid=False, pending=True))
 @settings(max_examples=10)
 def test_laws_hold(made: Callable[[Any], Strategy], messages: Chat) -> None:
@@ -290,11 +276,8 @@ def test_a_store_that_fails_keeps_the_view(lossless: bool) -> None:
     strategy: Strategy = Lossless(inner, held) if lossless else Offload(held)
     index = MessageIndex(tool_turns(4, words=1_000), counter="chars/4")
     failed = run_sync(index, strategy)
-    assert (failed.edits, failed.outcome, [str(each.error) for each in failed.failures]) == (
-        (),
-        "degraded",
-        ["the disk is full"],
-    )
+    errors = [str(each.error) for each in failed.failures]
+    assert (failed.edits, failed.outcome, errors) == ((), "degraded", ["the disk is full"])
     assert held.puts == 1
     held.error = None
     assert run_sync(index, strategy).outcome == "compacted"

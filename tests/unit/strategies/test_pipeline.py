@@ -91,9 +91,8 @@ class TestAlgebra:
 
     def test_the_text_is_short(self) -> None:
         inner = Pipeline(drop_first, ToolResult(Clear(placeholder="gone " * 99), at_least=500), trigger=turns_exceed(3))
-        pipeline = Pipeline(SlidingWindow(keep=last(turns=9)), inner, target=never) >> TokenBudgetComposed(
-            [Truncation()], budget=9
-        )
+        outer = Pipeline(SlidingWindow(keep=last(turns=9)), inner, target=never)
+        pipeline = outer >> TokenBudgetComposed([Truncation()], budget=9)
         assert str(pipeline).split("\n") == [
             "Pipeline(",
             "    SlidingWindow(keep=last(turns=9)),",

@@ -44,17 +44,8 @@ def test_the_thought_goes_and_the_words_stay(thought: dict[str, Any], content: A
 
 
 def test_a_tool_group_keeps_calls_and_results() -> None:
-    """In a tool group, messages with only reasoning and the reasoning of the call are removed; calls and results stay."""
-    messages = [
-        user("q"),
-        thought("a"),
-        thinking(call("1")),
-        thought("b"),
-        result("1"),
-        thought("c"),
-        assistant("a"),
-        user("r"),
-    ]
+    group = [thought("a"), thinking(call("1")), thought("b"), result("1"), thought("c")]
+    messages = [user("q"), *group, assistant("a"), user("r")]
     index = indexed(messages)
     (edit,) = edits_of(ClearReasoning(), index)
     assert isinstance(edit, Rewrite)
@@ -72,7 +63,5 @@ def test_a_group_of_nothing_but_reasoning_is_dropped() -> None:
 
 def test_the_last_turn_stays_by_default() -> None:
     messages = [user("q"), thinking(assistant("a")), user("r"), thinking(call("1")), result("1"), thinking(assistant("b"))]
-    left = cleared(messages)
-    assert ["reasoning" in message for message in left] == [False, False, False, True, False, True]
-    left = cleared(messages, keep=nothing)
-    assert not any("reasoning" in message for message in left)
+    assert ["reasoning" in message for message in cleared(messages)] == [False, False, False, True, False, True]
+    assert not any("reasoning" in message for message in cleared(messages, keep=nothing))

@@ -8,7 +8,7 @@ from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothin
 from compaction.index.marks import Marks, marked
 from compaction.strategies import Clip, SlidingWindow, ToolResult, Truncation
 from compaction.testing import check_strategy
-from compaction.triggers import always, messages_exceed, never, tokens_exceed, turns_exceed
+from compaction.triggers import always, messages_exceed, tokens_exceed, turns_exceed
 from tests.support.chats import Chat, assistant, edits_of, indexed, shown, system, tool_turns, turns, user
 
 REASON = "outside the window"
@@ -21,17 +21,13 @@ def left(strategy: SlidingWindow, messages: Chat, **options: Any) -> list[str]:
 class TestTurns:
     def test_the_oldest_turns_go_whole(self) -> None:
         index = indexed([system("s"), *tool_turns(4, words=1)])
-        assert list(edits_of(SlidingWindow(trigger=turns_exceed(2)), index)) == [
-            Drop([1, 2, 4], REASON),
-            Drop([5, 6, 8], REASON),
-        ]
+        edits = list(edits_of(SlidingWindow(trigger=turns_exceed(2)), index))
+        assert edits == [Drop([1, 2, 4], REASON), Drop([5, 6, 8], REASON)]
         assert shown(index.messages()) == ["s", *shown(tool_turns(4, words=1)[8:])]
         assert index.included.turns == 2
 
     def test_without_trigger_what_is_kept_is_left(self) -> None:
-        strategy = SlidingWindow()
-        assert (strategy.trigger, strategy.target, strategy.keep) == (always, never, last(turns=1))
-        assert left(strategy, [system("s"), *turns(3)]) == ["s", "q3", "a3"]
+        assert left(SlidingWindow(), [system("s"), *turns(3)]) == ["s", "q3", "a3"]
         assert left(SlidingWindow(keep=last(turns=2)), [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
 
     def test_a_window_of_groups(self) -> None:
@@ -95,11 +91,8 @@ class TestSystem:
     def test_they_go_after_everything_else(self) -> None:
         index = indexed([system("s"), user("q1"), assistant("a1"), system("t"), user("q2"), assistant("a2")])
         edits = list(edits_of(SlidingWindow(keep=last(groups=2), drop_system=True), index))
-        assert [(edit.groups, edit.allow_system) for edit in edits if isinstance(edit, Drop)] == [
-            ((1, 2), False),
-            ((0,), True),
-            ((3,), True),
-        ]
+        dropped = [(edit.groups, edit.allow_system) for edit in edits if isinstance(edit, Drop)]
+        assert dropped == [((1, 2), False), ((0,), True), ((3,), True)]
         assert shown(index.messages()) == ["q2", "a2"]
 
 

@@ -7,25 +7,15 @@ from typing import Any
 import attrs
 import pytest
 
-from compaction import (
-    CompactionResult,
-    CompactionSession,
-    GroupKind,
-    MessageIndex,
-    compact_sync,
-    first,
-    kinds,
-    last,
-    presets,
-    run_sync,
-)
+from compaction import CompactionResult, CompactionSession, compact_sync, first, kinds, last, presets, run_sync
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.formats import MessageFormat, openai_chat, openai_responses
+from compaction.index import GroupKind, MessageIndex
 from compaction.index.marks import Marks, marked, read_mark
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, never, tokens_exceed
-from tests.support.chats import Chat, call, indexed, result, said
+from tests.support.chats import Chat, assistant, call, indexed, result, said, system, user
 from tests.support.scripted import Scripted
 
 
@@ -33,14 +23,11 @@ def turns(count: int, start: int = 1) -> Chat:
     """Return this number of questions and answers, about 100 tokens each."""
     chat: Chat = []
     for turn in range(start, start + count):
-        chat += [
-            said("user", f"Question {turn}: " + "what about it? " * 12),
-            said("assistant", f"Answer {turn}: " + "this about it. " * 12),
-        ]
+        chat += [user(f"Question {turn}: " + "what about it? " * 12), assistant(f"Answer {turn}: " + "this about it. " * 12)]
     return chat
 
 
-SYSTEM = said("system", "You are a careful assistant.")
+SYSTEM = system("You are a careful assistant.")
 
 
 def summarized(chat: Chat, strategy: Summarization, **options: Any) -> CompactionResult:
@@ -67,12 +54,9 @@ def test_a_kept_message_between_summarized_ones_stays_verbatim_and_before_the_su
 
 
 def test_the_request_holds_the_new_groups_the_budget_and_what_stays() -> None:
-    scripted = Scripted("Short.")
+    scripted, budget = Scripted("Short."), SummaryBudget(ratio=0.5, floor=10, ceiling=77)
     chat = [SYSTEM, *turns(5)]
-    summarized(
-        chat,
-        Summarization(scripted, keep=last(messages=2), budget=SummaryBudget(ratio=0.5, floor=10, ceiling=77), focus="prices"),
-    )
+    summarized(chat, Summarization(scripted, keep=last(messages=2), budget=budget, focus="prices"))
     (request,) = scripted.requests
     assert [message.raw for group in request.groups for message in group.messages] == chat[1:-2]
     assert [message.raw for group in request.kept for message in group.messages] == [SYSTEM, *chat[-2:]]
@@ -91,9 +75,9 @@ def test_a_later_round_updates_the_summary_and_does_not_summarize_it_again() -> 
     assert request.previous == "First."
     assert all(group.kind is not GroupKind.SUMMARY for group in request.groups)
     assert [message.raw for message in request.originals] == list(index.source[:8])
-    summaries = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
-    assert [read_mark(group.messages[0]).round for group in summaries if read_mark(group.messages[0])] == [2]  # type: ignore[union-attr]
-    assert index.originals(summaries[0]) == list(index.source[:18])
+    [summary] = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
+    mark = read_mark(summary.messages[0])
+    assert (mark and mark.round, index.originals(summary)) == (2, list(index.source[:18]))
 
 
 def test_the_budget_is_a_share_of_all_that_the_summary_stands_for() -> None:
@@ -113,16 +97,6 @@ def test_the_budget_is_a_share_of_all_that_the_summary_stands_for() -> None:
     assert budget.tokens(10, update_of=80, room=100) == 25
     assert budget.tokens(10, room=3) == 1
     assert SummaryBudget().tokens(1_000_000) == 12_000
-
-
-def test_a_stateless_caller_gets_updates_too() -> None:
-    """In a view passed back, the summary is recognized by its mark: its text is sent as ``previous``, without originals."""
-    scripted = Scripted("First.", "Second.")
-    strategy = Summarization(scripted, keep=last(messages=2))
-    once = summarized(turns(5), strategy).messages
-    summarized([*once, *turns(5, start=6)], strategy)
-    request = scripted.requests[1]
-    assert (request.previous, request.originals) == ("First.", ())
 
 
 def test_what_a_model_writes_is_never_read_back_as_the_users_words() -> None:
@@ -169,11 +143,7 @@ def test_what_another_strategy_collapsed_is_content_not_a_conversation_summary()
     assert [group.made_by for group in scripted.requests[0].groups if group.kind is GroupKind.SUMMARY] == ["ToolResult"]
 
 
-@pytest.mark.parametrize(
-    ("before", "role"),
-    [("user", "assistant"), ("assistant", "user"), ("system", "user")],
-    ids=["after user", "after assistant", "first"],
-)
+@pytest.mark.parametrize(("before", "role"), [("user", "assistant"), ("assistant", "user"), ("system", "user")])
 def test_the_role_of_a_summary_is_chosen_by_what_stands_before_it(before: str, role: str) -> None:
     chat = [said(before, "Head. " * 5), *turns(4)]
     outcome = summarized(chat, Summarization(Scripted("Middle."), keep=first(messages=1) | last(messages=2)))
@@ -334,21 +304,18 @@ def test_a_summary_is_shorter_than_what_it_stands_for() -> None:
 
 
 def test_a_digest_that_would_not_do_either_is_told() -> None:
-    """With ``on_failure="digest"``, if the digest would be too long as well, nothing changes, and the failure says both."""
     chat = [said("user", "word " * 9), said("user", "now?")]
-    outcome = summarized(
-        chat, Summarization(Scripted(RuntimeError("boom")), keep=last(messages=1), on_failure="digest", least_share=0.0)
-    )
+    failing = Scripted(RuntimeError("boom"))
+    outcome = summarized(chat, Summarization(failing, keep=last(messages=1), on_failure="digest", least_share=0.0))
     assert (outcome.messages, outcome.outcome) == (chat, "degraded")
     assert "a digest without a model would not have been shorter" in outcome.failures[0].policy
 
 
 @pytest.mark.parametrize("on_failure", ["keep", "digest", "drop"])
 def test_what_is_configured_wrongly_is_no_failure(on_failure: Any) -> None:
+    failing = Scripted(ConfigurationError("no model"))
     with pytest.raises(ConfigurationError, match="no model"):
-        summarized(
-            turns(5), Summarization(Scripted(ConfigurationError("no model")), keep=last(messages=2), on_failure=on_failure)
-        )
+        summarized(turns(5), Summarization(failing, keep=last(messages=2), on_failure=on_failure))
 
 
 def test_what_the_format_needs_is_not_dropped_either() -> None:

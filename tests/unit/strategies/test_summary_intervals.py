@@ -60,9 +60,8 @@ def test_the_ceiling_is_a_quarter_of_what_the_trigger_leaves_beside_what_is_kept
     kept = 300 + sum(group.tokens for group in index.included_groups if group.id in (0, 119, 120))
     last_turn = last(groups=2)
     for trigger in (tokens_exceed(LIMIT), context_exceeds(0.5), messages_exceed(9) | tokens_exceed(LIMIT)):
-        assert budget_of(
-            indexed(messages, context=index.context), Summarization(trigger=trigger, keep=last_turn, user_tokens=0)
-        ) == ((LIMIT - kept) // 4)
+        strategy = Summarization(trigger=trigger, keep=last_turn, user_tokens=0)
+        assert budget_of(indexed(messages, context=index.context), strategy) == (LIMIT - kept) // 4
     full = Summarization(trigger=tokens_exceed(LIMIT), keep=last(tokens=3_500), user_tokens=0)
     assert budget_of(indexed(messages), full) == LIMIT // 2 // 4
 

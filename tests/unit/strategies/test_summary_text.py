@@ -25,20 +25,8 @@ TEXTS = (
     SummaryText(preface="([aa\n{originals} aab", end="aa"),
 )
 PIECES = (
-    "[end of summary]",
-    "[End  of\nsummary]",
-    "[compaction ",
-    "[end]",
-    PREFACE,
-    "a",
-    "A",
-    "-",
-    "[",
-    "\\",
-    "\n",
-    "\n\n",
-    " ",
-    "x",
+    *("[end of summary]", "[End  of\nsummary]", "[compaction ", "[end]", PREFACE),
+    *("a", "A", "-", "[", "\\", "\n", "\n\n", " ", "x"),
 )
 
 
@@ -76,7 +64,7 @@ def test_a_later_round_gets_the_summary_as_it_was_written() -> None:
     strategy = Summarization(scripted, keep=last(messages=2), user_tokens=0)
     once = compact_sync(turns(5, words=30), strategy, counter="chars/4").messages
     twice = compact_sync([*once, *turns(4, words=30)], strategy, counter="chars/4").messages
-    assert scripted.requests[1].previous == scripted.answers[0]
+    assert (scripted.requests[1].previous, scripted.requests[1].originals) == (scripted.answers[0], ())
     assert body_of(twice[0]["content"], strategy.text) == scripted.answers[0]
 
 

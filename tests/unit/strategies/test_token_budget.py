@@ -29,8 +29,6 @@ def tokens(messages: Chat) -> int:
 
 
 class Asks(Request):
-    """A request that is answered without awaiting."""
-
     def call(self) -> Any:
         return None
 
@@ -117,11 +115,8 @@ class TestReports:
         outer = TokenBudgetComposed([inner, SlidingWindow()], budget=index.tokens - 150)
         seen: list[Step] = []
         done = run_sync(index, outer, on_step=seen.append)
-        assert [(step.strategy, step.reached) for step in seen] == [
-            ("ToolResult", None),
-            ("TokenBudgetComposed", None),
-            ("TokenBudgetComposed", True),
-        ]
+        names = ["ToolResult", "TokenBudgetComposed", "TokenBudgetComposed"]
+        assert [(step.strategy, step.reached) for step in seen] == list(zip(names, (None, None, True), strict=True))
         assert (len(done.edits), done.outcome) == (2, "compacted")
         assert [entry.by for entry in index.journal] == ["ToolResult", "ToolResult"]
 

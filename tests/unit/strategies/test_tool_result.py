@@ -8,19 +8,7 @@ from typing import Any
 
 import pytest
 
-from compaction import (
-    Edit,
-    GroupKind,
-    MessageGroup,
-    MessageIndex,
-    Replace,
-    Rewrite,
-    compact_sync,
-    kinds,
-    last,
-    nothing,
-    run_sync,
-)
+from compaction import GroupKind, MessageGroup, MessageIndex, Replace, Rewrite, compact_sync, kinds, last, nothing, run_sync
 from compaction.formats import FORMATS, MessageFormat
 from compaction.index.marks import marked
 from compaction.messages import ToolCallPart
@@ -28,7 +16,7 @@ from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, ToolResult,
 from compaction.strategies.tool_styles import brief_call
 from compaction.summarizers.extractive import DENIAL, denial_in
 from compaction.triggers import always, tokens_below, tokens_exceed
-from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, shown, thought, tool_turns, user
+from tests.support.chats import Chat, assistant, call, edits_of, indexed, result, said, shown, thought, tool_turns, user
 from tests.support.conversion import convert
 
 LONG = "line of output\n" * 100
@@ -126,7 +114,7 @@ class TestStrategy:
 class TestAtLeast:
     """``at_least``: a run frees at least this number of tokens or changes nothing."""
 
-    def run(self, at_least: int) -> list[Edit]:
+    def run(self, at_least: int) -> list[Any]:
         """The edits on a conversation of six tool turns."""
         return list(edits_of(ToolResult(Clear(), keep=nothing, at_least=at_least), indexed(tool_turns(6))))
 
@@ -173,12 +161,8 @@ class TestClear:
         index = MessageIndex(messages, counter="chars/4")
         assert run_sync(index, ToolResult(Clear(inputs=["write_*"]), keep=nothing)).outcome == "compacted"
         assert index.format.validate(index.messages()) == index.format.validate(messages) == []
-        calls = {
-            call.name: json.loads(call.arguments)
-            for group in index.included_groups
-            for m in group.messages
-            for call in m.tool_calls()
-        }
+        messages_left = [message for group in index.included_groups for message in group.messages]
+        calls = {call.name: json.loads(call.arguments) for message in messages_left for call in message.tool_calls()}
         cleared = {"path": "a.py", "lines": ["[Old tool input cleared]", 7], "content": "[Old tool input cleared]"}
         assert calls == {"write_file": cleared, "read_file": ARGUMENTS}
         assert json.dumps(messages) == before
@@ -226,12 +210,7 @@ class TestHeadTail:
             pytest.param("a" * 999 + "b" * 999, 300, "a" * 200 + "\n[... 1,698 characters cut ...]\n" + "b" * 100, id="thirds"),
             pytest.param("x" * 999, 1, "\n[... 999 characters cut ...]\n", id="one character"),
             pytest.param("x" * 500 + "\nz", 6, "xxxx\n[... 497 characters cut ...]\nz", id="from a line on"),
-            pytest.param(
-                "x" * 999 + "END\n",
-                30,
-                "x" * 20 + "\n[... 973 characters cut ...]\n" + "x" * 6 + "END\n",
-                id="a line end at the end",
-            ),
+            pytest.param("x" * 999 + "\n", 30, "x" * 20 + "\n[... 970 characters cut ...]\n" + "x" * 9 + "\n", id="line end"),
         ],
     )
     def test_both_ends_stay_and_the_middle_says_how_much_went(self, text: str, chars: int, cut: str) -> None:
@@ -289,11 +268,8 @@ class TestDedupe:
     def test_an_earlier_result_points_to_the_later_one(self) -> None:
         same = call("2", name="read", arguments='{"path": "a.py"}')
         messages = around(call("1"), result("1", LONG), same, result("2", LONG))
-        found = left(messages, Dedupe(), keep=last(groups=3))
-        assert [message["content"] for message in found if message["role"] == "tool"] == [
-            "[Same output as the later read(path=a.py)]",
-            LONG,
-        ]
+        found = [message["content"] for message in left(messages, Dedupe(), keep=last(groups=3)) if message["role"] == "tool"]
+        assert found == ["[Same output as the later read(path=a.py)]", LONG]
 
     def test_within_one_message_too(self) -> None:
         messages = around(call("1", "2"), result("1", LONG), result("2", LONG))
@@ -341,9 +317,8 @@ class TestDedupe:
         assert compact_sync(chat, strategy, counter="chars/4", format="anthropic").messages == chat
 
     def test_reads_may_be_patterns(self) -> None:
-        messages = around(
-            *(call("1", name="read_file"), result("1", LONG), call("2", name="read_file"), result("2", LONG + "."))
-        )
+        reads = [call("1", name="read_file"), result("1", LONG), call("2", name="read_file"), result("2", LONG + ".")]
+        messages = around(*reads)
         assert left(messages, Dedupe(reads=["READ_*", "file"])) == messages
         assert left(messages, Dedupe(reads=["read_*"])) == left(messages, Dedupe(reads=["read_file"])) != messages
 
@@ -374,15 +349,11 @@ class TestCollapse:
         asked["tool_calls"] += call("3", name="wait", arguments="")["tool_calls"]
         found = [result("2", "no\n  match"), result("1", "import os\n\nprint(1)\n"), result("3", "")]
         index = indexed(around(asked, *found))
-        assert Collapse().describe(index.group(1)) == "\n".join(
-            [
-                "I look at a.py",
-                "[Tool results]",
-                'read_file(path=a.py, lines=20, flags=["x"]) -> import os print(1)',
-                "grep(not json) -> no match",
-                "wait() -> (empty)",
-            ]
-        )
+        assert Collapse().describe(index.group(1)).split("\n") == [
+            *("I look at a.py", "[Tool results]"),
+            'read_file(path=a.py, lines=20, flags=["x"]) -> import os print(1)',
+            *("grep(not json) -> no match", "wait() -> (empty)"),
+        ]
 
     def test_where_the_group_stood(self) -> None:
         messages = around(call("1"), result("1", LONG))
@@ -419,15 +390,10 @@ class TestCollapse:
         """It stands beside the user's words, so its message stays, and a second run finds nothing to shorten."""
         image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
         found = [{"type": "text", "text": "line of output\n" * 60}, image]
-        messages: Chat = [
-            user("look"),
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "look", "input": {}}]},
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "1", "content": found}, {"type": "text", "text": "and?"}],
-            },
-            assistant("Grass."),
-        ]
+        used = {"type": "tool_use", "id": "1", "name": "look", "input": {}}
+        shown = {"type": "tool_result", "tool_use_id": "1", "content": found}
+        messages: Chat = [user("look"), said("assistant", [used]), said("user", [shown, {"type": "text", "text": "and?"}])]
+        messages.append(assistant("Grass."))
         index = MessageIndex(messages, counter="chars/4", format="anthropic")
         for _ in range(2):
             run_sync(index, ToolResult(keep=last(groups=1)))

@@ -18,14 +18,8 @@ RECORD = f"[{KEY} user]\n" + "Please move the blog to the new host, and copy the
 
 def judged(reply: ModelReply | str, *, template: SummaryTemplate | None = None, limit: int = 100) -> str | ModelFault:
     """The summary or the fault of a reply to a request for at most 100 tokens."""
-    check = AnswerCheck(
-        record=RECORD,
-        key=KEY,
-        template=template or default_template(),
-        limit=limit,
-        counter=counter("chars/4"),
-        redact=redact,
-    )
+    tokens, template = counter("chars/4"), template or default_template()
+    check = AnswerCheck(record=RECORD, key=KEY, template=template, limit=limit, counter=tokens, redact=redact)
     return check.verdict(ModelReply(text=reply, finish="stop") if isinstance(reply, str) else reply)
 
 
@@ -56,40 +50,25 @@ def test_headings_in_other_dress(decorated: str) -> None:
         (ModelReply(text="Sure! I moved the blog and copied the database.", finish="stop"), "without the sections"),
         (ModelReply(text="## Goal\n(none)\n## Done\n(none)\n## Next Steps\n- None", finish="stop"), "nothing under them"),
         (ModelReply(text=default_template().sections, finish="stop"), "nothing under them"),
-    ],
-)
-def test_answers_worth_a_second_try(reply: ModelReply, why: str) -> None:
-    verdict = judged(reply, limit=1_000 if reply.text == default_template().sections else 100)
-    assert isinstance(verdict, ModelFault)
-    assert why in verdict.says
-    assert verdict.retry
-    assert verdict.advice
-
-
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
         (ModelReply(text="", refusal="I cannot help with that."), "refused (I cannot help with that.)"),
         (ModelReply(text=GOOD, finish="content_filter"), "stopped by the server's content filter"),
         (ModelReply(text="", finish="SAFETY"), "stopped by the server's content filter"),
     ],
 )
-def test_answers_that_stay_no(reply: ModelReply, why: str) -> None:
-    """After a refusal or a content filter, there is no hint, so the same model is not called again."""
-    verdict = judged(reply)
+def test_answers_that_cannot_be_used(reply: ModelReply, why: str) -> None:
+    """The model gets a hint and a second try, but not after a refusal or a content filter."""
+    verdict = judged(reply, limit=1_000 if reply.text == default_template().sections else 100)
     assert isinstance(verdict, ModelFault)
     assert why in verdict.says
-    assert not verdict.retry
+    is_final = bool(reply.refusal) or "filter" in why
+    assert (verdict.retry, bool(verdict.advice)) == (not is_final, not is_final)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "I'm sorry, I can't do that.",
-        "죄송합니다. 도와드릴 수 없습니다.",
-        "抱歉，我无法总结。",
-        "Error: upstream",
-        "Error 502 Bad Gateway",
+        *("I'm sorry, I can't do that.", "죄송합니다. 도와드릴 수 없습니다.", "抱歉，我无法总结。"),
+        *("Error: upstream", "Error 502 Bad Gateway"),
     ],
 )
 def test_apologies_without_sections(text: str) -> None:
@@ -111,9 +90,7 @@ def test_copy_with_an_introduction() -> None:
 
 
 def test_quotations_are_no_copy() -> None:
-    quoting = (
-        f"{GOOD}\n\n## Constraints & Preferences\n- {RECORD[16:103]}\n\n## Done\n- The old host was read out, file by file."
-    )
+    quoting = f"{GOOD}\n\n## Constraints & Preferences\n- {RECORD[16:103]}\n\n## Done\n- The old host was read, file by file."
     assert judged(quoting, limit=500) == quoting
 
 

@@ -55,8 +55,6 @@ class Unshown(Counting):
 
 
 class CountingLater(Counting):
-    """An awaitable summarizer that answers with the number of requests so far."""
-
     async def summarize(self, request: SummaryRequest) -> str:  # type: ignore[override]
         return super().summarize(request)
 
@@ -110,14 +108,9 @@ def test_whatever_may_change_the_answer_is_asked_anew(path: Path, change: dict[s
 
 
 def test_parts_of_messages_count(path: Path) -> None:
-    talks = [
-        [user("x")],
-        [assistant("x")],
-        [{**user("x"), "name": "Ada"}],
-        [call("c", text="x")],
-        [call("c", name="rm", text="x")],
-        [call("c"), result("c", "x")],
-    ]
+    calls = [call("c", text="x"), call("c", name="rm", text="x")]
+    single = [user("x"), assistant("x"), {**user("x"), "name": "Ada"}, *calls]
+    talks = [*([each] for each in single), [call("c"), result("c", "x")]]
     inner = Counting()
     cached = CachedSummarizer(inner, path)
     for talk in talks:
@@ -129,11 +122,8 @@ def test_whether_a_call_failed_counts(path: Path) -> None:
     inner = Counting()
     cached = CachedSummarizer(inner, path)
     for failed in (None, False, True):
-        cached.summarize(
-            asked(
-                cached, originals=(Message("tool", (ToolResultPart("c", "x", failed=failed),), raw=None, format=openai_chat),)
-            )
-        )
+        original = Message("tool", (ToolResultPart("c", "x", failed=failed),), raw=None, format=openai_chat)
+        cached.summarize(asked(cached, originals=(original,)))
     assert inner.asked == 3
 
 
@@ -146,29 +136,24 @@ def test_who_is_asked_counts(path: Path) -> None:
     assert one.cache_key != two.cache_key
 
 
-def test_failures_are_not_remembered(path: Path) -> None:
-    class Failing(Counting):
-        def summarize(self, request: SummaryRequest) -> str:
-            if self.asked == 0:
-                self.asked += 1
-                raise SummaryFailed("not yet")
-            return super().summarize(request)
+def keyed(kind: type[Scripted], *answers: Any) -> Scripted:
+    """A summarizer with scripted answers that may be cached."""
+    inner: Any = kind(*answers)
+    inner.cache_key = "scripted"
+    return inner
 
-    cached = CachedSummarizer(Failing(), path)
+
+def test_failures_are_not_remembered(path: Path) -> None:
+    cached = CachedSummarizer(keyed(Scripted, SummaryFailed("not yet"), "Well."), path)
     with pytest.raises(SummaryFailed):
         cached.summarize(asked(cached))
-    assert cached.summarize(asked(cached)) == "answer 2 of counting"
+    assert cached.summarize(asked(cached)) == "Well."
 
 
 @pytest.mark.parametrize("kind", [Scripted, Awaited])
 @pytest.mark.parametrize("answer", [None, " ", ["text"]])
 async def test_an_answer_that_is_not_a_text_is_a_failure(path: Path, kind: Any, answer: Any) -> None:
-    def answered(request: SummaryRequest) -> Any:
-        return answer
-
-    inner = kind(answered)
-    inner.cache_key = "scripted"
-    cached = CachedSummarizer(inner, path)
+    cached = CachedSummarizer(keyed(kind, lambda request: answer), path)
     request = asked(cached)
     with pytest.raises(SummaryFailed, match="a summary is a text"):
         await request.wait(request.call())
@@ -181,16 +166,10 @@ def test_it_asks_a_model_if_the_inner_one_does(path: Path) -> None:
 
 def test_any_text_comes_back(path: Path) -> None:
     text = "'); DROP TABLE answers; -- \0 \ud83d 가🙂"
-
-    class Odd(Counting):
-        def summarize(self, request: SummaryRequest) -> str:
-            super().summarize(request)
-            return text
-
-    inner = Odd()
+    inner = keyed(Scripted, text)
     cached = CachedSummarizer(inner, path)
     assert [cached.summarize(asked(cached, focus=text)) for _ in range(2)] == [text, text]
-    assert inner.asked == 1
+    assert len(inner.requests) == 1
 
 
 def test_written_as_it_arrives(path: Path) -> None:
@@ -216,7 +195,6 @@ def test_paths_that_are_none(name: Any) -> None:
 
 
 def test_summarizers_that_cannot_be_told_apart(path: Path) -> None:
-    """A summarizer without ``cache_key`` whose ``repr`` contains an address raises a `ConfigurationError`."""
 
     class Nameless:
         def summarize(self, request: SummaryRequest) -> str:
@@ -256,7 +234,6 @@ def somebody_elses(path: Path) -> None:
 
 
 def test_processes_share_a_file(path: Path) -> None:
-    """Processes that create the same file at the same time all work, and all answers are cached."""
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         answers = pool.starmap(fill, [(str(path), worker) for worker in range(3)])
     assert [len(answer) for answer in answers] == [40, 40, 40]

@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -58,9 +59,7 @@ async def summary(server: FaultServer, **options: Any) -> str:
 FAULTS: list[Any] = [
     # the script, the error message, and the number of requests
     pytest.param(slow(30), "did not answer within 0.5 s", 1, id="timeout"),
-    pytest.param(
-        closes_early(), "could not be reached, or closed the connection (peer closed connection", 2, id="closes mid-body"
-    ),
+    pytest.param(closes_early(), "could not be reached, or closed the connection (peer closed", 2, id="closes mid-body"),
     pytest.param(status(400, "no such parameter"), "answered HTTP 400: no such parameter", 1, id="400"),
     pytest.param(status(401, "bad key"), "answered HTTP 401: bad key", 1, id="401"),
     pytest.param(status(403, "not yours"), "answered HTTP 403: not yours", 1, id="403"),
@@ -69,9 +68,7 @@ FAULTS: list[Any] = [
     pytest.param(status(409), "answered HTTP 409: scripted", 2, id="409"),
     pytest.param(status(413, "too big"), "answered HTTP 413: too big", 2, id="413"),
     pytest.param(status(429), "answered HTTP 429: scripted", 2, id="429"),
-    pytest.param(
-        status(429, "pay first", code="insufficient_quota"), "HTTP 429: pay first [insufficient_quota]", 2, id="quota"
-    ),
+    pytest.param(status(429, "pay first", code="quota_exceeded"), "HTTP 429: pay first [quota_exceeded]", 2, id="quota"),
     pytest.param(status(429, headers={"retry-after": "3600"}), "answered HTTP 429: scripted", 1, id="wait"),
     pytest.param(status(500), "answered HTTP 500: scripted", 2, id="500"),
     pytest.param(status(503), "answered HTTP 503: scripted", 2, id="503"),
@@ -86,8 +83,6 @@ FAULTS: list[Any] = [
     pytest.param(reply(None, refusal="I will not."), "first refused (I will not.)", 1, id="refusal"),
     pytest.param(reply(None), "gave an empty answer", 2, id="no text"),
 ]
-
-
 each_fault = pytest.mark.parametrize(("answer", "says", "requests"), FAULTS)
 
 
@@ -192,22 +187,20 @@ async def test_slow_drip_is_a_timeout() -> None:
         await summary(server, timeout=0.3, max_retries=0)
 
 
-async def test_the_request() -> None:
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        ({"options": {"temperature": 0}, "headroom": 2.0}, {"max_tokens": 400, "temperature": 0}),
+        ({"max_tokens_field": "max_completion_tokens"}, {"max_completion_tokens": 300}),
+    ],
+    ids=["options", "renamed"],
+)
+async def test_the_request(options: dict[str, Any], sent: dict[str, Any]) -> None:
     with FaultServer(reply(GOOD)) as server:
-        await summary(server, options={"temperature": 0}, headroom=2.0)
+        await summary(server, **options)
         [request] = server.requests
-    assert {name: value for name, value in request.items() if name != "messages"} == {
-        "model": "first",
-        "max_tokens": 400,
-        "temperature": 0,
-    }
-
-
-async def test_the_field_of_the_token_limit_can_be_renamed() -> None:
-    with FaultServer(reply(GOOD)) as server:
-        await summary(server, max_tokens_field="max_completion_tokens")
-        assert server.requests[0]["max_completion_tokens"] == 300
-        assert "max_tokens" not in server.requests[0]
+    del request["messages"]
+    assert request == {"model": "first", **sent}
 
 
 async def test_secrets_do_not_leave() -> None:
@@ -294,7 +287,6 @@ async def test_without_a_key_the_error_says_what_to_pass(monkeypatch: pytest.Mon
 
 
 async def test_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable ``api_key_env`` is read for each summary; if it is not set, a `ConfigurationError` is raised."""
     told: list[str] = []
 
     def telling(handler: Any, got: Any) -> None:
@@ -337,27 +329,14 @@ async def test_without_the_package_the_error_says_what_to_install(monkeypatch: p
 @pytest.mark.parametrize(
     "options",
     [
-        {"model": None},
-        {"client": object()},
-        {"client": "sync", "base_url": "http://127.0.0.1"},
-        {"client": "sync", "api_key": "none"},
-        {"client": "sync", "api_key_env": "SUMMARY_KEY"},
-        {"api_key": "none", "api_key_env": "SUMMARY_KEY"},
-        *({name: ""} for name in ("model", "api_key_env")),
+        *({"model": None}, {"model": ""}, {"client": object()}, {"api_key_env": ""}),
         *(
-            {name: value}
-            for name, value in (
-                ("timeout", 0),
-                ("max_retries", -1),
-                ("window", 0),
-                ("headroom", 0.9),
-                ("headroom", "2"),
-                ("max_parts", 0),
-            )
+            {"client": "sync", **more}
+            for more in ({"base_url": "http://127.0.0.1"}, {"api_key": "none"}, {"api_key_env": "KEY"})
         ),
-        {"max_tokens_field": "max_output_tokens"},
-        {"rules_role": "assistant"},
-        {"options": {"stream": True}},
+        {"api_key": "none", "api_key_env": "KEY"},
+        *({"timeout": 0}, {"max_retries": -1}, {"window": 0}, {"headroom": 0.9}, {"headroom": "2"}, {"max_parts": 0}),
+        *({"max_tokens_field": "max_output_tokens"}, {"rules_role": "assistant"}, {"options": {"stream": True}}),
     ],
     ids="-".join,
 )
@@ -380,3 +359,24 @@ def test_it_is_a_value() -> None:
     assert "hunter2x" not in summarizer.cache_key
     assert attrs.evolve(summarizer, window=4_096).cache_key != summarizer.cache_key
     assert attrs.evolve(summarizer, timeout=5).cache_key == summarizer.cache_key
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "prompts.md"
+ON_THE_PAGE = [
+    user("Fix the failing test in tests/test_api.py. Do not change the public API."),
+    call("c1", name="shell", arguments=json.dumps({"cmd": "pytest -x --token ghp_" + "a1b2c3d4e5" * 4})),
+    result("c1", "FAILED tests/test_api.py::test_create - KeyError: 'owner'\n" * 3),
+]
+
+
+def test_the_page_shows_the_request() -> None:
+    """The request on the page equals the one that is sent, so that a changed prompt needs a changed page."""
+    with (
+        FaultServer(reply("## Goal\nA test.\n## Done\n(none)")) as server,
+        OpenAI(base_url=server.url, api_key="none") as client,
+    ):
+        summarizer = OpenAISummarizer("m", client=client)
+        summarizer.summarize(request_for(summarizer, ON_THE_PAGE, budget=2_000))
+        messages = server.requests[0]["messages"]
+    sent = "\n\n".join(f"--- {message['role']} ---\n{message['content']}" for message in messages)
+    assert PAGE.read_text(encoding="utf-8").partition("```text\n")[2].partition("\n```\n")[0] == sent

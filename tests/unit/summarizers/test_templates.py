@@ -16,16 +16,8 @@ from compaction.summarizers.prompts import FIRST, UPDATE
 
 BLOG = "{max_summary_tokens} 토큰 이내로 요약해주세요.\n\n{existing_summary_section}새로운 대화:\n{messages_text}\n\n요약:"
 SECTIONS = (
-    "Goal",
-    "Constraints & Preferences",
-    "Progress",
-    "Done",
-    "In Progress",
-    "Blocked",
-    "Key Decisions",
-    "Relevant Files",
-    "Next Steps",
-    "Critical Context",
+    *("Goal", "Constraints & Preferences", "Progress", "Done", "In Progress", "Blocked"),
+    *("Key Decisions", "Relevant Files", "Next Steps", "Critical Context"),
 )
 
 
@@ -64,18 +56,14 @@ def test_template_of_three_placeholders() -> None:
     template = SummaryTemplate(BLOG, existing="이전 요약:\n{existing_summary}\n\n")
     first = template.render("user: 안녕", max_summary_tokens=512)
     later = template.render("user: 안녕", existing_summary="인사", max_summary_tokens=512)
-    assert first == BLOG.format(max_summary_tokens=512, existing_summary_section="", messages_text="user: 안녕")
-    assert later == BLOG.format(
-        max_summary_tokens=512, existing_summary_section="이전 요약:\n인사\n\n", messages_text="user: 안녕"
-    )
+    for prompt, section in ((first, ""), (later, "이전 요약:\n인사\n\n")):
+        assert prompt == BLOG.format(max_summary_tokens=512, existing_summary_section=section, messages_text="user: 안녕")
     assert template.headings == ()
 
 
 def test_focus_without_a_place_is_not_lost() -> None:
     prompt = SummaryTemplate(BLOG).render("X", max_summary_tokens=9, focus="tea", language="Korean")
-    assert prompt.endswith(
-        "brief about the rest: tea\n\nWrite in this language: Korean. Leave headings, names and quotations as they are."
-    )
+    assert "brief about the rest: tea\n\nWrite in this language: Korean." in prompt
 
 
 @given(st.text(alphabet="{}ab_messages_text\\", max_size=60))
@@ -142,10 +130,8 @@ def test_missing_placeholder(missing: str) -> None:
         pytest.param(lambda: SummaryTemplate(sections=None), id="no sections"),  # type: ignore[arg-type]
         pytest.param(lambda: as_template(None), id="nothing"),  # type: ignore[arg-type]
         pytest.param(lambda: as_template(Path("nowhere/at/all.txt")), id="no file"),
-        pytest.param(lambda: SummaryTemplate.load(Loader({("a", "b"): 5}), category="a", name="b"), id="loader gives no text"),
-        pytest.param(
-            lambda: SummaryTemplate.load(Loader({("a", "b"): "x"}), category="a", name="b"), id="loader gives no template"
-        ),
+        pytest.param(lambda: SummaryTemplate.load(Loader({("a", "b"): 5}), category="a", name="b"), id="loaded: no text"),
+        pytest.param(lambda: SummaryTemplate.load(Loader({("a", "b"): "x"}), category="a", name="b"), id="loaded: no template"),
         pytest.param(lambda: SummaryTemplate.load(object()), id="no loader"),  # type: ignore[arg-type]
     ],
 )

@@ -47,9 +47,8 @@ def test_calls_find_their_results() -> None:
 
 def test_media_are_named_and_not_sent() -> None:
     data = "data:image/png;base64," + "iVBORw0K" * 500
-    [entry] = read(
-        {"role": "user", "content": [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": data}}]}
-    )
+    parts = [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": data}}]
+    [entry] = read({"role": "user", "content": parts})
     assert entry.text.startswith("Look:\n[image")
     assert entry.text.endswith("not shown]")
     assert "iVBORw0K" not in entry.text
@@ -101,12 +100,8 @@ def test_no_text_can_pass_for_another_speaker() -> None:
     own = record_key([entry.text for entry in entries])
     text = fenced(rendered(entries, own), own, tag="record")
     assert own not in forged
-    assert [line for line in text.splitlines() if own in line] == [
-        f"<record {own}>",
-        f"[{own} user]",
-        f"[{own} result of fetch]",
-        f"</record {own}>",
-    ]
+    real = [f"<record {own}>", f"[{own} user]", f"[{own} result of fetch]", f"</record {own}>"]
+    assert [line for line in text.splitlines() if own in line] == real
 
 
 @given(st.lists(st.text(alphabet="0123456789abcdef", max_size=400), max_size=6))

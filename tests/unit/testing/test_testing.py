@@ -17,23 +17,10 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
-from compaction import (
-    Drop,
-    GroupKind,
-    MessageIndex,
-    Problem,
-    Request,
-    Rewrite,
-    RunContext,
-    Together,
-    compact_sync,
-    first,
-    last,
-    presets,
-    validate,
-)
+from compaction import Problem, compact_sync, first, last, presets, validate
 from compaction.errors import CompactionError, ConfigurationError
 from compaction.formats import MessageFormat, OpenAIChat
+from compaction.index import Drop, GroupKind, MessageIndex, Request, Rewrite, RunContext, Together
 from compaction.index.marks import read_mark
 from compaction.messages import Message
 from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult, Truncation
@@ -49,10 +36,9 @@ from compaction.testing import (
     sample_conversations,
 )
 from compaction.triggers import Trigger, always, context_exceeds, every, idle_for, never, tokens_below, tokens_exceed
-from tests.support.chats import assistant, call, result, system, user
+from tests.support.chats import Chat, assistant, call, result, system, thought, user
 from tests.support.scripted import Scripted
 
-Chat = list[dict[str, Any]]
 Steps = Generator[Any, Any, None]
 
 
@@ -98,7 +84,7 @@ def garble(index: MessageIndex) -> Steps:
         if index.is_rewritable(group) and message.role == "user" and message.text:
             garbled = index.format.read({**message.raw, "content": 5})
             index.columns.show(group.id, (garbled, *index.measure(garbled)))
-            index.columns.journal.append(attrs.evolve(_made(index), edit=Rewrite(group, group.messages, "garbled")))
+            index.columns.journal.append(attrs.evolve(_made(), edit=Rewrite(group, group.messages, "garbled")))
             index._discard_view()
     yield from ()
 
@@ -130,23 +116,24 @@ def turn_around(index: MessageIndex) -> Steps:
 def forget_the_user(index: MessageIndex) -> Steps:
     """Drop the last user message without permission."""
     user = next(group for group in reversed(index.included_groups) if group.messages[0].role == "user")
-    index.columns.set_shown([user.id], shown=False)
-    index.columns.journal.append(attrs.evolve(_made(index), edit=Drop(user, "forgotten")))
-    index._discard_view()
-    yield from ()
+    yield from _hide(index, user.id)
 
 
 def forget_the_rules(index: MessageIndex) -> Steps:
     """Drop a system message without permission."""
-    index.columns.set_shown([0], shown=False)
-    index.columns.journal.append(attrs.evolve(_made(index), edit=Drop(0, "forgotten")))
+    yield from _hide(index, 0)
+
+
+def _hide(index: MessageIndex, id: int) -> Steps:
+    index.columns.set_shown([id], shown=False)
+    index.columns.journal.append(attrs.evolve(_made(), edit=Drop(id, "forgotten")))
     index._discard_view()
     yield from ()
 
 
-def _made(index: MessageIndex) -> Any:
+def _made() -> Any:
     """Return a journal entry to copy from."""
-    other = MessageIndex([{"role": "user", "content": text} for text in ("a", "b")], counter="chars/4")
+    other = MessageIndex([user("a"), user("b")], counter="chars/4")
     assert other.apply(Drop(0))
     return other.journal[0]
 
@@ -158,16 +145,10 @@ def leave_a_trace(index: MessageIndex) -> Steps:
 
 
 CULPRITS: list[tuple[int, Any]] = [
-    (1, garble),
-    (2, tear),
-    (3, swap),
-    (3, turn_around),
-    (3, forget_the_user),
-    (3, forget_the_rules),
-    (4, say_more),
-    (5, drop_one),
-    (7, shout),
-    (7, in_turn()),
+    *((1, garble), (2, tear)),
+    *((3, each) for each in (swap, turn_around, forget_the_user, forget_the_rules)),
+    *((4, say_more), (5, drop_one)),
+    *((7, shout), (7, in_turn())),
     (9, leave_a_trace),
 ]
 
@@ -176,10 +157,8 @@ CULPRITS: list[tuple[int, Any]] = [
 def test_each_law_can_be_seen_broken(law: int, strategy: Any) -> None:
     with pytest.raises(LawBroken) as caught:
         check_strategy(strategy)
-    assert caught.value.law == law
+    assert (caught.value.law, LawBroken.__bases__) == (law, (CompactionError, AssertionError))
     assert str(caught.value).startswith(f"law {law}: {LAWS[law]}\n")
-    assert isinstance(caught.value, CompactionError)
-    assert isinstance(caught.value, AssertionError)
 
 
 def test_every_law_of_the_suite_is_seen_broken() -> None:
@@ -187,7 +166,6 @@ def test_every_law_of_the_suite_is_seen_broken() -> None:
 
 
 def test_long_texts_are_shortened_in_the_report() -> None:
-    """The error's text shows long messages shortened; its ``messages`` attribute has the whole conversation."""
     with pytest.raises(LawBroken) as caught:
         check_strategy(drop_one, messages=[{"role": "user", "content": "word " * 9_000}] * 4)
     assert len(str(caught.value)) < 2_000
@@ -207,10 +185,9 @@ def test_new_faults_are_told_from_old_ones() -> None:
             if group.messages[0].text not in ("short", "stays"):
                 yield Rewrite(group, [group.messages[0].evolve(text="short")], "short")
 
-    stays, changes = {"role": "user", "content": "stays"}, {"role": "user", "content": "long " * 9}
-    check_strategy(shorten, messages=[{"role": "user", "content": "short"}, stays], format=Strict())
+    check_strategy(shorten, messages=[user("short"), user("stays")], format=Strict())
     with pytest.raises(LawBroken, match="too-short in group"):
-        check_strategy(shorten, messages=[{"role": "user", "content": "short"}, changes, stays], format=Strict())
+        check_strategy(shorten, messages=[user("short"), user("long " * 9), user("stays")], format=Strict())
 
 
 def test_a_second_result_is_the_same_fault_without_its_call() -> None:
@@ -275,9 +252,7 @@ def test_code_that_did_nothing_is_reported() -> None:
     with pytest.warns(UserWarning, match="^never never fired on 15 conversations; this checks little") as warned:
         check_trigger(never)
     assert warned[0].filename == __file__
-    assert str(check_strategy(idle, messages=agent_session(9))).startswith(
-        "idle fired on 1 of 1 conversations and made no edits;"
-    )
+    assert "idle fired on 1 of 1 conversations and made no edits;" in str(check_strategy(idle, messages=agent_session(9)))
     assert str(check_trigger(never, messages=[])).startswith("never never fired on 1 conversations;")
 
 
@@ -337,6 +312,7 @@ def test_good_triggers_pass(trigger: Any) -> None:
         (lambda index: None, "not a bool"),
         (alternating(), "something else for the same index"),
         (adds_a_turn, "changes the index"),
+        (edits, "changes the index"),
         (Unfair(), "so does its negation"),
         (always & (lambda index: True), "cannot be pickled"),
         (Named(), "not equal to its unpickled copy"),
@@ -347,11 +323,6 @@ def test_bad_triggers_are_caught(trigger: Any, what: str) -> None:
     with pytest.raises(LawBroken, match=what) as caught:
         check_trigger(trigger)
     assert caught.value.law == 0
-
-
-def test_a_trigger_that_edits_is_caught() -> None:
-    with pytest.raises(LawBroken):
-        check_trigger(edits)
 
 
 def test_a_benchmark_is_a_table() -> None:
@@ -467,18 +438,10 @@ SHAPES: dict[str, Callable[[Chat], bool]] = {
         for kind in ("image_url", "input_audio", "file", "refusal", "thinking")
     },
 }
-FAULTS = (
-    "call-without-result",
-    "result-without-call",
-    "duplicate-result",
-    "duplicate-call-id",
-    "result-without-id",
-    "call-without-id",
-    "no-content",
-    "malformed-content",
-    "unknown-role",
-    "reasoning-only",
-)
+FAULTS = {
+    *("call-without-result", "result-without-call", "duplicate-result", "duplicate-call-id", "result-without-id"),
+    *("call-without-id", "no-content", "malformed-content", "unknown-role", "reasoning-only", "late"),
+}
 LATE = {"call-without-result", "result-without-call"}
 
 
@@ -492,7 +455,7 @@ def broken_rules(messages: Chat) -> set[str]:
 @pytest.mark.parametrize("valid", [True, False], ids=["shapes", "faults"])
 def test_every_shape_and_fault_is_generated(valid: bool) -> None:
     """``conversations()`` generates every documented shape, and with ``valid=False`` every kind of fault."""
-    left = set(SHAPES) if valid else {*FAULTS, "late"}
+    left = set(SHAPES) if valid else set(FAULTS)
 
     def is_complete(messages: Chat) -> bool:
         if left:
@@ -569,9 +532,8 @@ def test_a_broken_list_may_settle_in_a_few_runs() -> None:
 
     def words_then_calls(index: MessageIndex) -> Steps:
         free = [group for group in index.included_groups if index.is_removable(group)]
-        yield from (
-            Drop(group, "words, then calls") for group in [each for each in free if each.kind is GroupKind.USER] or free
-        )
+        for group in [each for each in free if each.kind is GroupKind.USER] or free:
+            yield Drop(group, "words, then calls")
 
     late, soon = [call("1"), user("between"), result("1"), user("now")], [call("1"), result("1"), user("between"), user("now")]
     check_strategy(words_then_calls, messages=late)
@@ -584,9 +546,7 @@ def test_a_broken_list_may_settle_in_a_few_runs() -> None:
 def test_a_shortened_message_may_lose_its_mark() -> None:
     """Where a message with a mark was shortened and is read as a plain one then, law 5 allows a few further runs."""
     marked = "[compaction 6e0299ec by ToolResult round 1]\n" + "a line of output\n" * 30
-    calls = [{"id": f"call_{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}} for at in (1, 2)]
-    call = {"role": "assistant", "content": None, "tool_calls": calls}
-    messages = [user("Fine."), user(marked), call, {"role": "tool", "tool_call_id": "call_2", "content": "18 degrees\n" * 40}]
+    messages = [user("Fine."), user(marked), call("call_1", "call_2", name="read"), result("call_2", "18 degrees\n" * 40)]
     for preset in (presets.context_window(120), presets.token_budget(120)):
         assert check_strategy(preset, messages=messages).edits > 0
 
@@ -597,8 +557,6 @@ def test_what_works_against_itself_may_be_granted_a_few_runs() -> None:
     with pytest.raises(LawBroken, match="law 5"):
         check_strategy(drop_one, messages=messages, settles_in=3)
     check_strategy(drop_one, messages=messages, settles_in=4)
-    with pytest.raises(ConfigurationError, match="settles_in"):
-        check_strategy(drop_one, settles_in=0)
 
 
 def test_a_view_that_reads_as_other_groups_may_settle_later() -> None:
@@ -607,12 +565,10 @@ def test_a_view_that_reads_as_other_groups_may_settle_later() -> None:
     def words_then_long_calls(index: MessageIndex) -> Steps:
         free = [group for group in index.included_groups if index.is_removable(group)]
         long = [group for group in free if group.kind is GroupKind.TOOL_CALL and len(group.messages) > 2]
-        yield from (
-            Drop(group, "words, and calls of three messages") for group in [*long, *[each for each in free if each.turn == 2]]
-        )
+        for group in [*long, *[each for each in free if each.turn == 2]]:
+            yield Drop(group, "words, and calls of three messages")
 
-    thought = {"role": "assistant", "content": None, "reasoning_content": "hm"}
-    messages = [user("q"), thought, user("between"), call("1"), result("1"), user("q3"), assistant("a")]
+    messages = [user("q"), thought(), user("between"), call("1"), result("1"), user("q3"), assistant("a")]
     assert validate([*messages[:1], *messages[2:]]) == []
     check_strategy(words_then_long_calls, messages=messages)
 

@@ -45,12 +45,8 @@ def test_a_longer_text_never_counts_less(counter: TokenCounter, before: str, aft
 def test_estimate_is_near_the_exact_total(corpus: Callable[[str], list[dict[str, Any]]], name: str) -> None:
     """For recorded conversations, the estimate is within 5 percent of o200k_base, and closer than ``chars/4``."""
     toktok = pytest.importorskip("toktok", reason="the exact counts to compare with come from toktok")
-    texts = [
-        message["content"]
-        for conversation in corpus(name)
-        for message in conversation["messages"]
-        if isinstance(message["content"], str)
-    ]
+    contents = [message["content"] for conversation in corpus(name) for message in conversation["messages"]]
+    texts = [content for content in contents if isinstance(content, str)]
     exact = sum(toktok.batch_count(texts, "o200k_base"))
     off = {counter.name: abs(sum(map(counter.count_text, texts)) - exact) / exact for counter in COUNTERS}
     assert off["estimate"] <= 0.05

@@ -48,42 +48,39 @@ def test_the_gateway_reads_the_same(sample: dict[str, Any]) -> None:
     assert LengthRefusal.read(refusal) is not None
 
 
-def test_the_body_is_read() -> None:
-    error = Answered("Error code: 400", body={"error": {"message": SAID["Anthropic"]}})
-    assert LengthRefusal.read(error) == LengthRefusal(208_310, 200_000)
-
-
 def test_a_wrapped_error_is_read_with_its_cause() -> None:
     outer = RuntimeError("the service failed")
     outer.__cause__ = Answered(SAID["OpenAI"])
     assert LengthRefusal.read(outer) == LengthRefusal(9_000, 8_192)
 
 
+ANTHROPIC_BODY = {"error": {"message": SAID["Anthropic"]}}
+CONTRADICTION = "maximum context length is 200 tokens. However, your messages resulted in 100 tokens"
+
+
+@pytest.mark.parametrize(
+    ("error", "refusal"),
+    [
+        pytest.param(Answered("Error code: 400", body=ANTHROPIC_BODY), LengthRefusal(208_310, 200_000), id="in the body"),
+        pytest.param(Answered(CONTRADICTION), LengthRefusal(None, 200), id="figures that contradict each other"),
+        pytest.param(Answered("Invalid value: " + "x " * 5_000 + SAID["Anthropic"]), None, id="perhaps a quoted request"),
+    ],
+)
+def test_which_words_are_read(error: Exception, refusal: LengthRefusal | None) -> None:
+    assert LengthRefusal.read(error) == refusal
+
+
 @pytest.mark.parametrize(
     "error",
     [
-        Answered("Invalid value for messages[3].role"),
-        Answered("You exceeded your current quota", 429),
-        Answered("context window of the pane is closed", 404),
-        ValueError("the context window is not known"),
-        TimeoutError(),
-        None,
-        "something else",
+        *(Answered("Invalid value for messages[3].role"), Answered("You exceeded your current quota", 429)),
+        *(Answered("context window of the pane is closed", 404), ValueError("the context window is not known")),
+        *(TimeoutError(), None, "something else"),
     ],
     ids=repr,
 )
 def test_other_errors_are_not(error: object) -> None:
     assert LengthRefusal.read(error) is None
-
-
-def test_figures_that_contradict_each_other_are_not_believed() -> None:
-    said = "maximum context length is 200 tokens. However, your messages resulted in 100 tokens"
-    assert LengthRefusal.read(Answered(said)) == LengthRefusal(None, 200)
-
-
-def test_only_the_first_words_are_read() -> None:
-    """Only the start of the message is read, because an error may quote the request."""
-    assert LengthRefusal.read(Answered("Invalid value: " + "x " * 5_000 + SAID["Anthropic"])) is None
 
 
 def test_the_words_that_are_read_decide_whether_an_error_is_quoted() -> None:

@@ -58,9 +58,7 @@ CASES = [
     pytest.param(GEMINI_JSON, REASONED, id="gemini json"),
     pytest.param({"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": None}, Usage(7, 2), id="openai, plain"),
     pytest.param({"input_tokens": 7, "output_tokens": 2}, Usage(7, 2), id="anthropic, plain"),
-    pytest.param(
-        {"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": None}, Usage(7, 2), id="anthropic, cache unused"
-    ),
+    pytest.param({"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": None}, Usage(7, 2), id="no cache used"),
     pytest.param({"prompt_tokens": 7}, Usage(7, 0), id="embedding"),
     pytest.param({"promptTokenCount": 7}, Usage(7, 0), id="gemini, nothing said"),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Pipeline, RunContext, compact_sync, last
+from compaction import Drop, MessageIndex, Pipeline, RunContext, compact_sync, last, run_sync
 from compaction.errors import ConfigurationError, StrategyError
 from compaction.strategies import SlidingWindow, Strategy, Summarization
 from compaction.triggers import (
@@ -82,15 +82,8 @@ class TestSizes:
 
     def test_the_five_sizes_are_different_things(self) -> None:
         index = indexed([system("s"), user("안녕"), user("b"), call("1", "2"), result("1"), result("2")])
-        assert [
-            explained(index)
-            for explained in (
-                messages_exceed(3).explain,
-                turns_exceed(3).explain,
-                groups_exceed(3).explain,
-                bytes_exceed(3_000).explain,
-            )
-        ] == ["messages 6 > 3", "turns 2 <= 3", "groups 4 > 3", f"bytes {index.included.bytes} <= 3,000"]
+        told = [each.explain(index) for each in (messages_exceed(3), turns_exceed(3), groups_exceed(3), bytes_exceed(3_000))]
+        assert told == ["messages 6 > 3", "turns 2 <= 3", "groups 4 > 3", f"bytes {index.included.bytes} <= 3,000"]
 
     def test_messages_without_system_messages(self) -> None:
         index = indexed([system(), {"role": "developer", "content": "d"}, *turns(2)])
@@ -107,10 +100,8 @@ class TestSizes:
 
     def test_a_summary_is_a_message_of_the_conversation(self) -> None:
         """``messages_exceed(system=False)`` counts a summary as a message, as Agent Framework does."""
-        first = compact_sync(
-            [system(), *turns(4, words=60)], Summarization(Scripted("Short."), keep=last(messages=2)), counter="chars/4"
-        )
-        index = indexed(first.messages)
+        index = indexed([system(), *turns(4, words=60)])
+        run_sync(index, Summarization(Scripted("Short."), keep=last(messages=2)))
         assert index.included.messages == 4
         assert messages_exceed(2, system=False)(index)
         assert not messages_exceed(3, system=False)(index)
@@ -124,8 +115,6 @@ class TestSizes:
         assert messages_exceed(4, system=False).explain(index) == "messages without system messages 4 <= 4"
         with pytest.raises(ConfigurationError, match="system must be True or False"):
             messages_exceed(3, system="no")  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match="messages_exceed: the limit must be a whole number >= 0"):
-            messages_exceed(-1, system=False)
 
     def test_overhead_counts_in_tokens(self) -> None:
         index = indexed(turns(1))
@@ -270,9 +259,7 @@ class TestAlgebra:
 
     def test_a_trigger_is_not_true_or_false(self) -> None:
         """``bool()`` of a trigger raises a `TypeError`, because ``and`` and ``or`` would silently ignore one side."""
-        with pytest.raises(
-            TypeError, match=r"tokens_exceed\(1\) is a trigger, which has no truth value: combine triggers with & \| ~"
-        ):
+        with pytest.raises(TypeError, match=r"tokens_exceed\(1\) is a trigger, .* combine triggers with & \| ~"):
             bool(tokens_exceed(1))
 
     @pytest.mark.parametrize("wrong", [True, False, None, -7, "always"])

@@ -60,20 +60,11 @@ def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
         "print(compact_sync(json.load(sys.stdin), presets.token_budget(400), counter='chars/4').messages)"
     )
     facts = [f"The limit of queue {name} is {n}17." for n, name in enumerate(("amber", "birch", "cedar", "dune"), 1)]
-    chat = [
-        said("user", " ".join(facts)),
-        *WORK,
-        said("user", "The queue amber has 950 now, and the limit of cedar is 1200."),
-    ] * 3
+    later = "The queue amber has 950 now, and the limit of cedar is 1200."
+    chat = json.dumps([said("user", " ".join(facts)), *WORK, said("user", later)] * 3)
+    options: dict[str, Any] = {"input": chat, "capture_output": True, "text": True}
     texts = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            input=json.dumps(chat),
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
+        subprocess.run([sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed}, check=True, **options).stdout
         for seed in ("1", "2")
     }
     assert len(texts) == 1
@@ -97,11 +88,8 @@ def test_a_digest_of_what_only_shortening_cut() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "Changed: the retry limit to seven",
-        "First: ask Ines before each deploy",
-        "Read: the whole contract",
-        "(3 more tasks are open)",
-        "TodoWrite: deploy on Monday",
+        *("Changed: the retry limit to seven", "First: ask Ines before each deploy", "Read: the whole contract"),
+        *("(3 more tasks are open)", "TodoWrite: deploy on Monday"),
     ],
 )
 def test_a_models_line_that_looks_like_one_of_ours_stays(summarizer: DigestSummarizer | FactSummarizer, line: str) -> None:
@@ -155,9 +143,8 @@ def test_half_of_a_sign_is_read_like_any_other() -> None:
 
 
 def test_of_a_very_long_text_both_ends_are_read() -> None:
-    text = digest_of(
-        [said("user", "Never delete x_1.txt. " + "a_b." * 200_000 + " Never touch y_2.txt."), said("assistant", "ok")]
-    )
+    long = "Never delete x_1.txt. " + "a_b." * 200_000 + " Never touch y_2.txt."
+    text = digest_of([said("user", long), said("assistant", "ok")])
     assert [rule in text for rule in ("Never delete x_1.txt.", "Never touch y_2.txt.")] == [True, True]
 
 
@@ -244,15 +231,9 @@ def test_what_the_focus_names_is_kept_first(summarizer: DigestSummarizer | FactS
 
 def planned(id: str, **states: str) -> Chat:
     """A call that hands over the agent's tasks with their states, and its result."""
-    tasks = [
-        {"id": number, "content": task.replace("_", " "), "status": state}
-        for number, (task, state) in enumerate(states.items())
-    ]
-    called = {"name": "TodoWrite", "arguments": json.dumps({"todos": tasks})}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": called}]},
-        {"role": "tool", "tool_call_id": id, "content": "Todos have been modified."},
-    ]
+    tasks = [{"id": n, "content": task.replace("_", " "), "status": states[task]} for n, task in enumerate(states)]
+    arguments = json.dumps({"todos": tasks})
+    return [call(id, name="TodoWrite", arguments=arguments), result(id, "Todos have been modified.")]
 
 
 @pytest.mark.parametrize("summarizer", [DigestSummarizer(), FactSummarizer()])

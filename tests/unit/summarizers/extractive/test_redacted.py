@@ -17,7 +17,6 @@ def summary_of(summarizer: DigestSummarizer | FactSummarizer, chat: Chat, **opti
 
 
 def chats_with(text: str) -> list[Chat]:
-    """The text as the words of the user, and as the result of a call."""
     return [[user(text)], [user("Read notes.txt."), call("c1", name="read"), result("c1", text)]]
 
 

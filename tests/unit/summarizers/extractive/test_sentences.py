@@ -21,25 +21,12 @@ from compaction.summarizers.extractive.sentences import sentences
         "Mr. Smith met Prof. Jones, e.g. in Fig. 3.|They ate etc.|Nobody knows.",
         "I said no.|That is all.",
         "यह ठीक है।|फिर मत करो।",
+        *('She said "stop."|Never touch prod.db.', "(See below.)|Never touch prod.db.", "**Never push.**|Ask me first."),
+        *("Sie rief „Halt!“|Dann war es still.", "« Arrêtez ! »|Puis plus rien."),
     ],
 )
-def test_an_abbreviation_ends_no_sentence(text: str) -> None:
-    """A dot after an abbreviation or an ordinal belongs to the sentence; marks of other scripts end one."""
-    assert list(sentences(text.replace("|", " "))) == text.split("|")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'She said "stop."|Never touch prod.db.',
-        "(See below.)|Never touch prod.db.",
-        "**Never push.**|Ask me first.",
-        "Sie rief „Halt!“|Dann war es still.",
-        "« Arrêtez ! »|Puis plus rien.",
-    ],
-)
-def test_what_closes_behind_the_mark_belongs_to_the_sentence(text: str) -> None:
-    """Quotation marks, brackets and asterisks behind an end mark stay with the sentence that they close."""
+def test_where_a_sentence_ends(text: str) -> None:
+    """Not at an abbreviation or an ordinal; at marks of other scripts too, and behind what closes after the mark."""
     assert list(sentences(text.replace("|", " "))) == text.split("|")
 
 

@@ -16,11 +16,8 @@ def kinds(text: str) -> list[str]:
 @pytest.mark.parametrize(
     "text",
     [
-        "Do not open the valve before noon.",
-        "You must sign every page.",
-        "Die Rechnungen darfst du nicht löschen.",
-        "밸브를 정오 전에는 열지 마세요.",
-        "中午之前不要打开阀门。",
+        *("Do not open the valve before noon.", "You must sign every page.", "Die Rechnungen darfst du nicht löschen."),
+        *("밸브를 정오 전에는 열지 마세요.", "中午之前不要打开阀门。"),
     ],
 )
 def test_rules(text: str) -> None:
@@ -31,42 +28,20 @@ def test_rules(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Deliveries are to be checked at the gate.",
-        "You never know what they will ask.",
-        "Alle Belege sind zehn Jahre aufzubewahren.",
-        "모든 쪽에 반드시 서명해야 합니다.",
-        "The sign at the pool says: never run here.",
-        "You can never have enough string.",
-        "In Venice you must never feed the pigeons.",
-        "Never touch the paint, as the painter told us.",
+        *("Deliveries are to be checked at the gate.", "You never know what they will ask."),
+        *("Alle Belege sind zehn Jahre aufzubewahren.", "모든 쪽에 반드시 서명해야 합니다."),
+        *("The sign at the pool says: never run here.", "You can never have enough string."),
+        *("In Venice you must never feed the pigeons.", "Never touch the paint, as the painter told us."),
         'On the door: "Ring twice. Never knock."',
-    ],
-)
-def test_duties_are_not_written_as_rules(text: str) -> None:
-    """An obligation that may concern others is not a rule."""
-    assert "RULE" not in kinds(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I never saw such a crowd.",
-        "My uncle always said: never lend a book.",
-        "They must wear helmets over there.",
-        "Ich habe nie so viele Leute gesehen.",
-        "Mein Onkel sagte immer: niemals Bücher verleihen.",
-        "저는 그렇게 많은 사람은 절대 못 봤어요.",
-        "삼촌이 책은 절대 빌려주지 말라고 하셨어요.",
-        "我从来没见过这么多人。",
-        "舅舅常说：书不要外借。",
-        "Never a quiet hour in this house.",
-        "Always wanted to see the fjords.",
-        "Don't worry, it was cheap.",
-        "别担心，很便宜。",
+        *("I never saw such a crowd.", "My uncle always said: never lend a book.", "They must wear helmets over there."),
+        *("Ich habe nie so viele Leute gesehen.", "Mein Onkel sagte immer: niemals Bücher verleihen."),
+        *("저는 그렇게 많은 사람은 절대 못 봤어요.", "삼촌이 책은 절대 빌려주지 말라고 하셨어요."),
+        *("我从来没见过这么多人。", "舅舅常说：书不要外借。", "别担心，很便宜。", "Don't worry, it was cheap."),
+        *("Never a quiet hour in this house.", "Always wanted to see the fjords."),
     ],
 )
 def test_no_rules(text: str) -> None:
-    """Small talk, quotations and the duties of others are not rules."""
+    """Small talk, quotations, and obligations that may concern others are not rules."""
     assert "RULE" not in kinds(text)
 
 
@@ -111,10 +86,8 @@ def test_pasted_text_is_kept_as_somebody_elses() -> None:
     assert (statement.by, statement.lead) == ("Quoted or pasted", "A letter from the town hall:")
     [asked] = user_statements(passages("Please stick to this:\n\nNever feed the swans."))
     assert (asked.by, asked.kind) == ("", Kind.RULE)
-    assert [each.by for each in user_statements(passages("How do you read it?\n\nNever feed the swans."))] == [
-        "",
-        "Quoted or pasted",
-    ]
+    _, shown = user_statements(passages("How do you read it?\n\nNever feed the swans."))
+    assert shown.by == "Quoted or pasted"
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,13 @@ from compaction.summarizers import DigestSummarizer, FactSummarizer, Summarizer
 from compaction.summarizers.extractive import excerpt_options
 from compaction.summarizers.extractive.memory import Memories
 from compaction.summarizers.extractive.talk import WEIGHTS, Utterance, chosen, lines_of, talk_in
-from tests.support.chats import assistant, call, result, user
+from tests.support.chats import Chat, assistant, call, result, user
 from tests.support.scripted import request_for
 
 CHATTER = ("Oh really?", "Yes, that is so nice!", "Ha ha, I know!", "Well, you know how it is.")
-TALK: list[dict[str, Any]] = [
-    {"role": ("user", "assistant")[place % 2], "content": CHATTER[place % len(CHATTER)]} for place in range(40)
-]
-TALK[10] = {"role": "user", "content": "Where did your sister learn to carve those owls?"}
-TALK[11] = {"role": "assistant", "content": "In Lillehammer, from a retired boat builder called Torvald."}
+TALK: Chat = [(user, assistant)[place % 2](CHATTER[place % len(CHATTER)]) for place in range(40)]
+TALK[10] = user("Where did your sister learn to carve those owls?")
+TALK[11] = assistant("In Lillehammer, from a retired boat builder called Torvald.")
 
 
 def summary_of(messages: list[dict[str, Any]], budget: int, summarizer: Summarizer) -> str:
@@ -63,11 +61,8 @@ def test_one_speaker_has_one_line_until_another_one_speaks() -> None:
         found = sorted(lines_of(talk, chosen(talk, order, 99, len)), key=lambda line: line.place)
         assert [f"{each.by}: {each.text}" for each in found] == expected
         for room in range(99):
-            lines = [
-                f"- {each.by}: {each.text}\n" if each.by else f"- {each.text}\n"
-                for each in lines_of(talk, chosen(talk, order, room, len))
-            ]
-            assert len("".join(lines)) <= room + len(lines)
+            lines = lines_of(talk, chosen(talk, order, room, len))
+            assert sum(len(f"- {each.by}: {each.text}") - 2 * (not each.by) for each in lines) <= room
 
 
 def test_agents_do_not_talk() -> None:
@@ -100,10 +95,7 @@ def test_half_of_a_chat_is_for_what_the_user_tells_the_assistant() -> None:
     events = ("harvest", "parade", "regatta", "eclipse", "circus", "opera", "race", "bazaar", "fair")
     chat: list[dict[str, Any]] = []
     for said, name, event in zip(told, names, events, strict=True):
-        chat += [
-            user(said),
-            assistant(f"Good to know. {name} told me about the {event} near the chapel of {event.title()}."),
-        ]
+        chat += [user(said), assistant(f"Good to know. {name} told me about the {event} near the chapel of {event.title()}.")]
         chat += [user("Nice, thanks."), assistant(f"By the way, {name} plans a trip to Mount {event[::-1].title()} with Jo.")]
     text = summary_of(chat, 250, DigestSummarizer(growth=1.0))
     assert sum(said in text for said in told) >= 7
