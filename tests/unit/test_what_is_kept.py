@@ -311,3 +311,34 @@ def test_a_long_answer_to_a_tool_that_asks_is_clipped_no_sooner_than_a_message()
     answer = "The export has these columns: " + "name, size and date. " * 280
     messages = [user("Write it."), call("a", name="ask_user", arguments='{"question": "What?"}'), result("a", answer)]
     assert sent([*messages, assistant("ok"), user("Go on.")], presets.adaptive(8_000)).count("name, size") == 280
+
+
+@pytest.mark.parametrize("make", [presets.adaptive, presets.context_window, presets.hermes])
+def test_a_long_style_guide_stays_whole(make: Callable[[int], Strategy]) -> None:
+    """Sixty-five rules, a tenth of the window, in every request of a session with files as results."""
+    wishes = ("go in sentence case", "never exceed one line", "carry a source", "use the metric system", "must not be bold")
+    nouns = (
+        "Tables",
+        "Captions",
+        "Links",
+        "Prices",
+        "Dates",
+        "Menus",
+        "Titles",
+        "Quotations",
+        "Paths",
+        "Acronyms",
+        "Tips",
+        "Keys",
+        "Units",
+    )
+    rules = [f"{noun} in print {wish}, except in appendix {n}." for n, wish in enumerate(wishes) for noun in nouns]
+    messages: list[dict[str, Any]] = [system("You write."), user("Write the manual.\n\nStyle guide:\n- " + "\n- ".join(rules))]
+    session = CompactionSession(make(8_000), counter="chars/4")
+    for n in range(60):
+        messages += [call(f"c{n}"), result(f"c{n}", f"{n} file module handler config value index parser buffer. " * 40)]
+        if n % 15 == 14:
+            messages += [assistant("Part done."), user("fine, next chapter")]
+        view = "\n".join(str(message["content"]) for message in session.view_sync(messages))
+        assert [rule for rule in rules if rule not in view] == []
+    assert session.index.edits
