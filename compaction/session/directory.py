@@ -88,22 +88,24 @@ class PooledSession:
         return self.space, [*keys, *id_keys(self.space, self.id)]
 
 
-def session_name(*names: str) -> str:
-    """Return the name of the first session with a host's id: the pool's scope, that of the call, and the id.
+def session_name(pool_scope: str, scope: str, id: str) -> str:
+    """Return the name of the first session with a host's id: the scope of the pool, that of the call, and the id.
 
-    Later ones have a colon and a suffix, which no quoted name contains.
+    No two of them have the same name: an empty scope is left out only if the pool has none. Later sessions with the id have a
+    colon and a suffix, which no quoted name contains.
 
-    >>> session_name("tenant", "", "chat/1")
-    'tenant/chat%2F1'
+    >>> session_name("", "", "chat/1"), session_name("", "tenant", "7"), session_name("tenant", "", "7")
+    ('chat%2F1', 'tenant/7', 'tenant//7')
     >>> _id_in_name("tenant/chat%2F1:5f1c")
     'chat/1'
     """
-    return "/".join([quote(each, safe="") for each in names if each])
+    scopes = [pool_scope, scope] if pool_scope else [scope] if scope else []
+    return "/".join([quote(each, safe="", errors="surrogatepass") for each in (*scopes, id)])
 
 
 def _id_in_name(name: str) -> str:
     """Return the host's id in the name of a session; any text if the session has none."""
-    return unquote(name.partition(":")[0].rpartition("/")[2])
+    return unquote(name.partition(":")[0].rpartition("/")[2], errors="surrogatepass")
 
 
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:

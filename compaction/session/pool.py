@@ -404,7 +404,7 @@ class SessionPool:
                 if (session := self._readable(name, request)) is not None:
                     return session
             named = self._store.find(space, id_keys(space, id))
-            request.is_taken = bool(named)
+            request.is_taken = bool(named) or (request.name is not None and self._store.load(request.name) is not None)
             for name in named:
                 if name not in exact and (session := self._readable(name, request)) is not None:
                     found = _continued_or_forked(session, name, request.given)
