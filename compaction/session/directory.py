@@ -117,7 +117,8 @@ def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Co
 
 def whole_key(space: str, id: str | None, whole: str) -> str:
     """Return the key under which a list is saved."""
-    return lookup_key("whole", space, id, whole)
+    kind = "whole of an id" if id == "None" else "whole"  # the key of no id has the text "None" in its place
+    return lookup_key(kind, space, id, whole)
 
 
 def id_keys(space: str, id: str | None) -> list[str]:

@@ -800,3 +800,32 @@ def test_two_pools_that_give_one_name_at_once(tmp_path: Path) -> None:
     assert [len(store.in_scope(pool._space(""))) for pool in pools] == [1, 0]
     failed = next(event.failure.error for event in events if isinstance(event, SaveFailed))
     assert "belongs to a conversation of another scope or format" in str(failed)
+
+
+def test_names_that_are_all_taken_are_an_error() -> None:
+    pool = pool_of(new_id=lambda: "x")
+    assert session_of(pool, grown("Ann", 1)).id == "auto:x"
+    with pytest.raises(ConfigurationError, match=r"new_id=<.*> returned a name that is taken, 100 times in a row"):
+        pool.view_sync(grown("Bea", 1))
+
+
+def test_a_host_id_none_as_text_is_an_id(tmp_path: Path) -> None:
+    """A new process without ids does not continue that conversation; one with the id does."""
+    store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
+    made = looped(pool_of(store=store), chat, id="None")
+    more = [*chat, user("More.")]
+    assert session_of(pool_of(store=store), more).id == "auto:session-0"
+    with pool_of(store=store).call_sync(more, id="None") as again:
+        assert (again.id, again.revision) == ("None", made.revision)
+
+
+def test_ids_and_scopes_are_texts(tmp_path: Path) -> None:
+    """A lone surrogate, which JSON may contain, is allowed in both."""
+    store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
+    made = looped(pool_of(store=store), chat, id="\ud800", scope="\udfff")
+    assert made.id == "%ED%BF%BF/%ED%A0%80"
+    assert session_of(pool_of(store=store), chat, id="\ud800", scope="\udfff").id == made.id
+    assert pool_of(store=store).forget_sync(chat[1:2], scope="\udfff") == 1
+    for wrong in ({"id": 5}, {"id": "a\0b"}, {"scope": 5}, {"scope": "a\0b"}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: must be a text without NUL"):
+            pool_of().view_sync(chat, **wrong)
