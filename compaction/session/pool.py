@@ -164,8 +164,8 @@ class SessionPool:
             sync: Whether nothing may be awaited, for a coroutine that is driven without an event loop.
 
         Raises:
-            InputError: If ``messages`` is not a list, or contains a message that cannot be read, or ``id`` or ``scope`` is not a
-                text, or contains NUL.
+            InputError: If ``messages`` is not a list, or contains a message that cannot be read; if ``id`` or ``scope`` is not
+                a text, or contains NUL.
             StateError: If ``saved`` is needed but corrupt or from a newer version.
             SyncDriverError: If it is called inside another call of the same session; see `CallLock`.
         """
@@ -314,10 +314,9 @@ class SessionPool:
         request = attrs.evolve(self._request(messages, id, scope, overhead_tokens, None), is_trial=True)
         search = self._search(request)
         found = search.found or self._made(request, search.parent)
+        alone = {**self._options, "on_event": None, "ahead": None, "tasks": None}
         with found.session.lock.thread:
-            state, fork = found.session.to_dict(), found.fork
-        alone = {**self._options, "id": found.session.id, "on_event": None, "ahead": None, "tasks": None}
-        session = CompactionSession.from_dict(state, Rehearsed(self._strategy), **alone)
+            session, fork = found.session.copied(Rehearsed(self._strategy), **alone), found.fork
         if fork is not None:
             session.begin_with(fork.saved)
         session.follow(request.given, overhead_tokens=overhead_tokens)

@@ -91,6 +91,12 @@ class _Committed:
     useless: UselessRuns
     last_sent: LastSent
 
+    @property
+    def snapshot(self) -> Saved:
+        """Its messages and edits, in a list of its own. O(messages)."""
+        messages = self.saved.messages
+        return attrs.evolve(self.saved, messages=None if messages is None else messages[: self.messages])
+
 
 class CompactionSession:
     """A conversation that is compacted as it grows. Holds state: the index, the reported usage, pauses after failures.
@@ -663,7 +669,7 @@ class CompactionSession:
             self._state, self._useless = self._committed.state, self._committed.useless
             self._reporter.last_sent = self._committed.last_sent
             self._ahead.drop()
-            self._index = self._index_at(self._committed)
+            self._index = self._index_of(self._committed.snapshot)
         self._is_torn = True
         try:
             yield
@@ -687,13 +693,8 @@ class CompactionSession:
         messages, last_sent = len(self.index.columns.source), self._reporter.last_sent
         return _Committed(self.index.snapshot, messages, self._state, self._useless, last_sent)
 
-    def _index_at(self, point: _Committed) -> MessageIndex:
-        """Return a new index of the messages and edits of a state. O(messages)."""
-        messages = point.saved.messages
-        saved = attrs.evolve(point.saved, messages=None if messages is None else messages[: point.messages])
-        return self._index_of(saved)
-
     def _index_of(self, saved: Saved) -> MessageIndex:
+        """Return a new index of messages and edits. O(messages)."""
         context, counter = self._context(), self.index.counter
         return MessageIndex.from_dict(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
 
@@ -706,7 +707,7 @@ class CompactionSession:
             "version": _VERSION,
             "id": self.id,
             "revision": point.state.revisions[-1],
-            "index": (self._index_at(point) if self._is_torn else self.index).to_dict(messages=False),
+            "index": (self._index_of(point.snapshot) if self._is_torn else self.index).to_dict(messages=False),
             **self._reports.to_dict(),
             "compactions": point.state.compactions,
             "pauses": self._base.pauses.to_dict(),
@@ -754,6 +755,13 @@ class CompactionSession:
             options = {"id": id, **options}
         session = cls(strategy, **options)
         session._resume(data)
+        return session
+
+    def copied(self, strategy: StrategyLike, **options: Any) -> CompactionSession:
+        """Return a session in the same state, with its messages and its pause after useless runs. Hold the lock."""
+        session = CompactionSession.from_dict(self.to_dict(), strategy, **options)
+        session._useless = self._useless
+        session.begin_with(self._committed.snapshot)
         return session
 
 
