@@ -36,7 +36,7 @@ from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, 
 from ..tokens import LengthRefusal, TokenCounter, Usage, is_quoted
 from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
-from .events import EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
+from .events import VETOED, EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
 from .lock import CallLock, unawaited_calls
 from .provider_reports import ProviderReports, SentView
 
@@ -523,7 +523,7 @@ class CompactionSession:
 
         forced = self._strategy.forced(focus or None)
         result = await self._run(begin, sync=sync)
-        if result.edits or result.failures:
+        if result.edits or result.failures or any(note.startswith(VETOED) for note in result.notes):
             return result
         waiting = ", ".join(dict.fromkeys(forced.waiting(self.index)))
         why = f"these parts run only when their own trigger fires: {waiting}" if waiting else _NOTHING_TO_DO
