@@ -386,7 +386,7 @@ class CompactionSession:
     def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
         """Record the token usage that a provider reported for the last view, and correct later counts with it.
 
-        A report that arrives while the strategy runs counts from the next call; one during any call is saved at its end.
+        A report that arrives while the strategy runs does not affect that run; one during any call is saved at its end.
 
         Args:
             usage: A provider's usage object or mapping, or a `Usage`.
@@ -716,8 +716,9 @@ class CompactionSession:
     def _resume(self, data: Mapping[str, Any]) -> None:
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != _VERSION:
-            remedy = f"this release reads version {_VERSION}; upgrade, or start a new session"
-            raise StateError(f"the saved session has version={shown(version)}: {remedy}")
+            remedy = "it is not what to_dict made; start" if version is None else "upgrade, or start"
+            rule = f"this release reads version {_VERSION}; {remedy} a new session"
+            raise StateError(f"the saved session has version={shown(version)}: {rule}")
         try:
             self._set(compactions=natural_number(data.get("compactions", 0)))
             self._reports.load(data)
