@@ -138,7 +138,9 @@ class ListRequest:
     overhead_tokens: int  # as for `CompactionSession.follow`
     saved: Mapping[str, Any] | None = None  # the state that the host keeps, if any
     is_trial: bool = False  # then no event is reported
-    is_taken: bool = False  # whether the store has a session with its id, or failed; set while the list's session is made
+    is_taken: bool = (
+        False  # whether the store has a session with its id or name, or failed; set while the list's session is made
+    )
     _overlaps: dict[KnownConversation, Overlap] = attrs.field(factory=dict[KnownConversation, Overlap])
     _digests: dict[int, str] = attrs.field(factory=dict[int, str])  # of single messages, as far as they were needed
     _wholes: list[str] = attrs.field(factory=lambda: [""])  # of the first messages together
