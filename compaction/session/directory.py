@@ -56,7 +56,7 @@ class PooledSession:
     is_gone: bool = False  # whether the pool has removed it
     # the keys of the host's id, and of its lists as they are now
     keys: frozenset[Hashable] = frozenset()
-    # the keys of each end of its lists, now and after earlier calls, the newest last; a list may fork at any of them
+    # where its lists end now, or ended after earlier calls, oldest first: the points at which a list may fork
     ends: dict[EndKeys, None] = attrs.field(factory=dict[EndKeys, None])
 
     @property
@@ -234,13 +234,14 @@ class SessionDirectory:
         for named in id_keys(request.space, request.id):
             perhaps.update(dict.fromkeys([*self._by_key.get(named, {})][-1:], False))
         for count in range(len(request.given), 0, -1):
-            key: Hashable = (request.space, request.newest(count))
-            if key not in self._by_key:
+            newest: Hashable = (request.space, request.newest(count))
+            if newest not in self._by_key:
                 continue
-            for each in itertools.islice(self._ending(key, request.id), _MOST_ALIGNED):
+            for each in itertools.islice(self._ending(newest, request.id), _MOST_ALIGNED):
                 if each in perhaps or len(perhaps) < _MOST_ALIGNED:
                     perhaps[each] = True
-            if len(self._by_key[key]) > _MOST_COMPARED:
+            key = newest
+            if len(self._by_key[newest]) > _MOST_COMPARED:
                 key = (request.space, request.whole(count))
             if (found := self._continued(request, key)) is not None:
                 return PoolSearch(found, perhaps)
@@ -272,13 +273,15 @@ class SessionDirectory:
         if pooled.is_gone:
             return
         ends = [each.end.keys(pooled.space) for each in pooled.known.host_lists]
-        left, pooled.keys = pooled.keys, frozenset(itertools.chain(*ends, id_keys(pooled.space, pooled.id)))
+        former, pooled.keys = pooled.keys, frozenset(itertools.chain(*ends, id_keys(pooled.space, pooled.id)))
         # A list may also fork before the newest message of the source, which agents alter.
         before = pooled.known.host_lists[0].before.keys(pooled.space)
         for key in (*before, *pooled.keys):
             self._by_key.setdefault(key, {})[pooled] = None
         pooled.ends.update(dict.fromkeys([before, *ends]))
-        for key in left.union(before) - pooled.keys:  # of the sessions that once had such a key, a few are enough as parents
+        for key in (
+            former.union(before) - pooled.keys
+        ):  # of the sessions that once had this key, the newest few remain as parents
             earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
             for each in earlier[:-_MOST_PARENTS]:
                 self._leave(each, key)
@@ -290,7 +293,8 @@ class SessionDirectory:
     def _thin_out(self, pooled: PooledSession) -> None:
         """If a session has too many ends, forget every second one of the older half, so that some of each time stay."""
         if len(pooled.ends) > _MOST_ENDS:
-            gone = [*pooled.ends][1 : _MOST_ENDS // 2 : 2]
+            older = [*pooled.ends][: _MOST_ENDS // 2]
+            gone = older[1::2]
             for end in gone:
                 del pooled.ends[end]
             for key in frozenset(itertools.chain(*gone)).difference(pooled.keys, *pooled.ends):  # others may share a key

@@ -198,8 +198,8 @@ class CompactionSession:
             self._resume(saved)
 
     def __repr__(self) -> str:
-        shown = self.index.included
-        sizes = f"messages {shown.messages:,}, tokens {shown.tokens:,}, compactions {self._state.compactions:,}"
+        included = self.index.included
+        sizes = f"messages {included.messages:,}, tokens {included.tokens:,}, compactions {self._state.compactions:,}"
         return f"<CompactionSession {self.id[:40]!r}: {sizes}>"
 
     async def __aenter__(self) -> Self:
@@ -269,7 +269,7 @@ class CompactionSession:
     @property
     def new_messages(self) -> list[Any]:
         """The messages since the last view; empty before the first view. O(their number)."""
-        sent = self._state.sent.messages
+        sent = self._state.sent.of_messages
         return self.index.columns.source[sent:] if sent else []
 
     # ---------------------------------------------------------------- calls
@@ -417,7 +417,7 @@ class CompactionSession:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
                 without usage.
         """
-        if self._state.sent.messages or len(usages) != len(self.index.columns.source):
+        if self._state.sent.of_messages or len(usages) != len(self.index.columns.source):
             return
         last: tuple[Usage, int] | None = None  # with the tokens before the reply, by our count
         for usage, counted in _reported_sizes(self.index, usages):
@@ -640,7 +640,7 @@ class CompactionSession:
             if count or len(index.snapshot.journal) != edits:
                 self._ahead.drop()
                 left = set(map(id, index.source))
-                sent = SentView(messages=sum(id(raw) in left for raw in source[: self._state.sent.messages]))
+                sent = SentView(of_messages=sum(id(raw) in left for raw in source[: self._state.sent.of_messages]))
                 self._useless = UselessRuns()
                 self._set(last=None, sent=sent)
                 self._revise("forgot", len(source), count)
