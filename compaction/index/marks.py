@@ -186,7 +186,7 @@ class BelievedMarks:
     """The marked messages of a conversation that are read as summaries. Holds state: the totals so far."""
 
     def __init__(self, rules: Marks) -> None:
-        self.rules = rules  # the rules; they may be replaced by others that decide the same about the messages so far
+        self.rules = rules  # the rules; may be replaced by others, but only if they decide the same about the messages so far
         self.found = False  # whether any message begins with a mark, believed or not
         self._totals: dict[str, MarkCeiling] = {}
         self._own: set[str] = set()  # checksums of the session's summaries that were found
