@@ -15,11 +15,12 @@ from .selectors import Selector, nothing
 from .strategies import Failed, Report, StepBegan, StepEnded, Strategy
 from .triggers import Trigger, always, never
 
-__all__ = ["CompactionResult", "Observer", "Outcome", "RunRecorder", "Step", "space_report"]
+__all__ = ["WORSE_OPENING", "CompactionResult", "Observer", "Outcome", "RunRecorder", "Step", "space_report"]
 
 _logger = logging.getLogger("compaction")
 
-_OPENING: Final = "the shortened list does not begin with a user message; strict chat templates refuse such a list"
+WORSE_OPENING: Final = "the shortened list does not begin with a user message; strict chat templates refuse such a list"
+"""The note about a run after which the list no longer begins as its format prefers."""
 
 Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"]
 """The outcome of a run.
@@ -226,7 +227,7 @@ class RunRecorder:
             refused=index.refused,
             failures=tuple(self.failures),
             outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
-            notes=(*[note for _, note in missed], *((_OPENING,) if edits and self._opens_worse() else ())),
+            notes=(*[note for _, note in missed], *((WORSE_OPENING,) if edits and self._opens_worse() else ())),
             triggered=tuple(self.triggered),
         )
 

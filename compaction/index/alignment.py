@@ -37,8 +37,8 @@ NEVER: Final = 1 << 62
 """A number of edits that is never reached."""
 
 Position: TypeAlias = tuple[int, int, int]
-"""For a source message: its ordinal, 0 and 0. For a message of a summary: the ordinal of the source message before which it
-stands, shown or not; -1; and a number that orders the messages there, of which a summary has two at most."""
+"""``(ordinal, 0, 0)`` for a source message. ``(ordinal, -1, number)`` for a message of a summary: it stands before that source
+message, which may be hidden, and ``number`` orders the messages there, of which a summary has two at most."""
 
 
 @attrs.define(eq=False)

@@ -214,7 +214,7 @@ class CutPlanner:
         """Yield what can be removed from the oldest group of each run of offered groups on, in one walk over the view.
 
         A run ends before a group that stays; groups of several pieces stay here. Of a unit that covers several runs, the groups
-        that cannot be removed from their run stay. If not ``behind_instructions``, the message after an instruction stays, too.
+        that cannot leave their run stay. If ``behind_instructions`` is false, so does the message after an instruction.
         """
         pieces = self._pieces
         ends = {unit[-1] for unit in units}

@@ -25,17 +25,15 @@ _MOST_IDS: Final = 8
 def group_id(group: MessageGroup | int) -> int:
     """Return the id of a group that is given as a group or as its id; raise a `StrategyError` for anything else."""
     try:
-        return group if isinstance(group, int) else group.id
+        return group if isinstance(group, int) and group is not True and group is not False else cast("MessageGroup", group).id
     except AttributeError as error:
         raise StrategyError(f"group={group!r}: must be a group or a group id") from error
 
 
 def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
-    if isinstance(groups, int):
-        return (groups,)
-    if isinstance(groups, MessageGroup):
-        return (groups.id,)
     try:
+        if isinstance(groups, int | MessageGroup):
+            return (group_id(groups),)
         return tuple([group_id(group) for group in groups])
     except (StrategyError, TypeError) as error:
         raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error

@@ -120,8 +120,8 @@ class FollowedList:
     def _groups(self, now: Columns) -> tuple[dict[int, int], set[int | None]]:
         """Return the new id of each group with the same messages as before, and the groups of which a message changed.
 
-        New results may have joined a group at its end. Which messages formed a group is not stored: then a group of now, of
-        which all messages were there, is taken for one of before.
+        New results may have joined a group at its end. A stored state does not say which messages formed a group. Then a group
+        counts as the same if all its messages were there before.
         """
         entries, group_of = self.entries, now.grouping.group_of
         grouping = self.before.grouping if isinstance(self.before, Columns) else None
@@ -217,8 +217,8 @@ def _merged(
 ) -> FollowedList:
     """Return the source after a list that has the known messages ``found``, by their places.
 
-    Of these places, ``altered`` has those of messages that changed. Of the groups ``partial``, the list has only a part, as new
-    messages.
+    ``altered``: the places of messages that changed. ``partial``: the groups of which the list has only some messages, which
+    count as new.
     """
     stood_for = {
         place: [known.ordinal] if known.group >= 0 else [*chain.from_iterable(columns.stands_for([known.group]))]

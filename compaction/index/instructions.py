@@ -14,7 +14,14 @@ _MOST_REMINDERS: Final = 4
 
 _ALIKE: Final = 0.6  # of the words of two instructions are in both
 _READ_CHARS: Final = 4_000  # of an instruction, to compare it
-_WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]+")
+# Words; the combining marks of Hebrew, Arabic and the scripts of India are part of a word, but not letters for ``\w``. Scripts
+# without blanks have overlapping pairs of characters instead, or, if they have few different characters, threes.
+_WORD: Final = re.compile(
+    r"((?:[^\W\d_\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+    r"|[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0980-\u09e3\u0a00-\u0a63\u0a80-\u0ae3\u0b00-\u0b63"
+    r"\u0b80-\u0be3\u0c00-\u0c63\u0c80-\u0ce3\u0d00-\u0d63\u0d80-\u0ddf]+)+)"
+    r"|(?=([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|[\u0e00-\u109f\u1780-\u17ff]{3}))."
+)
 
 
 @attrs.define
@@ -34,7 +41,7 @@ class Instructions:
         self.leading += self.leading == id
         if id < self.leading or text is None:
             return
-        words = frozenset(_WORD.findall(text[:_READ_CHARS].lower()))
+        words = frozenset(one or other for one, other in _WORD.findall(text[:_READ_CHARS].lower()))
         outdated = next((each for each in self._reminders if _alike(each[0], words)), None)
         if outdated is None and len(self._reminders) == _MOST_REMINDERS:
             outdated = self._reminders[0]
@@ -50,5 +57,5 @@ def text_alone(message: Message) -> str | None:
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two texts have most of their words in common."""
-    return 2 * len(one & other) >= _ALIKE * (len(one) + len(other))
+    """Whether two texts have most of their words in common; texts without words are not alike."""
+    return 0 < 2 * len(one & other) >= _ALIKE * (len(one) + len(other))

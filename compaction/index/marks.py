@@ -35,7 +35,7 @@ LAST_ROUND: Final = 999_999
 """The highest version number; a summary that reached it keeps it."""
 
 _SIGNED_DIGITS: Final = 16
-_LINE: Final = re.compile(r"\[compaction ([0-9a-f]{8}|[0-9a-f]{16}) by ([A-Za-z_][\w.-]{0,63}) round ([1-9]\d{0,5})\]\n")
+_LINE: Final = re.compile(r"\[compaction ([0-9a-f]{8}|[0-9a-f]{16}) by ([^\W\d][\w.-]{0,63}) round ([1-9]\d{0,5})\]\n")
 
 
 @attrs.frozen
@@ -86,7 +86,8 @@ def _with_line(id: str, body: str, by: str, round: int) -> str:
     line = f"{MARK_START}{id} by {by} round {round}]\n"
     if _LINE.fullmatch(line) is None:
         raise ConfigurationError(
-            f"marked(by={by!r}, round={round!r}): a mark with these would not be recognized; see the docstring of marked"
+            f"marked(by={by!r}, round={round!r}): a mark with these would not be recognized; by= is a letter or underscore, "
+            f"then up to 63 word characters, dots or dashes, and round= a number from 1 to {LAST_ROUND:,}"
         )
     return line + body
 
@@ -185,7 +186,7 @@ class BelievedMarks:
     """The marked messages of a conversation that are read as summaries. Holds state: the totals so far."""
 
     def __init__(self, rules: Marks) -> None:
-        self.rules = rules  # the rules; they may be replaced by others that decide the same about the messages so far
+        self.rules = rules  # the rules; may be replaced by others, but only if they decide the same about the messages so far
         self.found = False  # whether any message begins with a mark, believed or not
         self._totals: dict[str, MarkCeiling] = {}
         self._own: set[str] = set()  # checksums of the session's summaries that were found

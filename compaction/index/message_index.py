@@ -159,9 +159,9 @@ class MessageIndex:
         """Return the ids of all removable groups, in order, including the summary that ``by`` may replace; O(groups)."""
         return removable(self.columns, by)
 
-    def group(self, id: int) -> MessageGroup:
-        """Return the group with this id, in the view or not; raise an `InputError` if it does not exist."""
-        return self.columns.snapshot(self.columns.require(id))
+    def group(self, id: MessageGroup | int) -> MessageGroup:
+        """Return the group with this id as it is now, in the view or not; raise an `InputError` if it does not exist."""
+        return self.columns.snapshot(self.columns.require(group_id(id)))
 
     def is_included(self, group: MessageGroup | int) -> bool:
         """Whether the view shows the group. O(1)."""
@@ -298,9 +298,8 @@ class MessageIndex:
     @property
     def idle_seconds(self) -> float:
         """Seconds between the last two appends, or since the last one if that is longer; 0 without a clock."""
-        now = self.context.now
-        since = 0.0 if now is None or self._arrived_at is None else now - self._arrived_at
-        return max(self._gap_seconds, since)
+        now, arrived_at = self.context.now, self._arrived_at
+        return 0.0 if now is None or arrived_at is None else max(self._gap_seconds, now - arrived_at)
 
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
@@ -411,9 +410,9 @@ class MessageIndex:
         self._pinned_ids = {id for id in self._pinned_ids if columns.exists(id)}
         self._discard_view()
 
-    def pin(self, ids: Iterable[int]) -> None:
+    def pin(self, ids: Iterable[MessageGroup | int]) -> None:
         """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
-        found = list(map(self.columns.require, ids))
+        found = [self.columns.require(group_id(each)) for each in ids]
         for id in found:
             self.columns.pin(id)
         self._pinned_ids.update(found)

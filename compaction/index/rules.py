@@ -86,7 +86,7 @@ def _removal_problem(
 ) -> str | None:
     """Return why these groups may not all be removed, system groups only if ``allow_system``; ``seen`` is that of `refusal`.
 
-    If a summary replaces them, ``by`` is its strategy. If the provider wrote that (``newer``), an older one of its may go.
+    If a summary replaces them, ``by`` is its strategy. If the provider wrote it (``newer``), the provider's earlier one may go.
     """
     if not ids:
         return "the edit names no groups"

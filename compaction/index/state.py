@@ -84,9 +84,8 @@ class Saved:
         """
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != VERSION:
-            raise StateError(
-                f"version={shown(version)}: this release reads version {VERSION}; upgrade, or compact from scratch"
-            )
+            remedy = "it is not what to_dict made; compact" if version is None else "upgrade, or compact"
+            raise StateError(f"version={shown(version)}: this release reads version {VERSION}; {remedy} from scratch")
         try:
             if format is not None and data.get("detects") is True:
                 return cls.read({**data, "detects": False}).in_format(format)

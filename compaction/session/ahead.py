@@ -235,7 +235,7 @@ class SummariesAhead:
 
     @property
     def _stage(self) -> Literal["closed", "idle", "requested", "arrived", "prepared"]:
-        """The state of the drawing above, or ``"closed"``. Only when it is idle may a summary be requested."""
+        """The stage in the drawing above, or ``"closed"`` after `close`. Only when it is idle may a summary be requested."""
         asked = self._asked
         if asked is not None and self._tasks.has(asked.task):
             return "requested"

@@ -56,7 +56,7 @@ class PooledSession:
     is_gone: bool = False  # whether the pool has removed it
     # the keys of the host's id, and of its lists as they are now
     keys: frozenset[Hashable] = frozenset()
-    # the keys of each end of its lists, now and after earlier calls, the newest last; a list may fork at any of them
+    # where its lists end now, or ended after earlier calls, oldest first: the points at which a list may fork
     ends: dict[EndKeys, None] = attrs.field(factory=dict[EndKeys, None])
 
     @property
@@ -88,22 +88,24 @@ class PooledSession:
         return self.space, [*keys, *id_keys(self.space, self.id)]
 
 
-def session_name(*names: str) -> str:
-    """Return the name of the first session with a host's id: the pool's scope, that of the call, and the id.
+def session_name(pool_scope: str, scope: str, id: str) -> str:
+    """Return the name of the first session with a host's id: the scope of the pool, that of the call, and the id.
 
-    Later ones have a colon and a suffix, which no quoted name contains.
+    No two of them have the same name: an empty scope is left out only if the pool has none. Later sessions with the id have a
+    colon and a suffix, which no quoted name contains.
 
-    >>> session_name("tenant", "", "chat/1")
-    'tenant/chat%2F1'
+    >>> session_name("", "", "chat/1"), session_name("", "tenant", "7"), session_name("tenant", "", "7")
+    ('chat%2F1', 'tenant/7', 'tenant//7')
     >>> _id_in_name("tenant/chat%2F1:5f1c")
     'chat/1'
     """
-    return "/".join([quote(each, safe="") for each in names if each])
+    scopes = [pool_scope, scope] if pool_scope else [scope] if scope else []
+    return "/".join([quote(each, safe="", errors="surrogatepass") for each in (*scopes, id)])
 
 
 def _id_in_name(name: str) -> str:
     """Return the host's id in the name of a session; any text if the session has none."""
-    return unquote(name.partition(":")[0].rpartition("/")[2])
+    return unquote(name.partition(":")[0].rpartition("/")[2], errors="surrogatepass")
 
 
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
@@ -115,7 +117,8 @@ def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Co
 
 def whole_key(space: str, id: str | None, whole: str) -> str:
     """Return the key under which a list is saved."""
-    return lookup_key("whole", space, id, whole)
+    kind = "whole of an id" if id == "None" else "whole"  # the key of no id has the text "None" in its place
+    return lookup_key(kind, space, id, whole)
 
 
 def id_keys(space: str, id: str | None) -> list[str]:
@@ -135,7 +138,9 @@ class ListRequest:
     overhead_tokens: int  # as for `CompactionSession.follow`
     saved: Mapping[str, Any] | None = None  # the state that the host keeps, if any
     is_trial: bool = False  # then no event is reported
-    is_taken: bool = False  # whether the store has a session with its id, or failed; set while the list's session is made
+    is_taken: bool = (
+        False  # whether the store has a session with its id or name, or failed; set while the list's session is made
+    )
     _overlaps: dict[KnownConversation, Overlap] = attrs.field(factory=dict[KnownConversation, Overlap])
     _digests: dict[int, str] = attrs.field(factory=dict[int, str])  # of single messages, as far as they were needed
     _wholes: list[str] = attrs.field(factory=lambda: [""])  # of the first messages together
@@ -229,13 +234,14 @@ class SessionDirectory:
         for named in id_keys(request.space, request.id):
             perhaps.update(dict.fromkeys([*self._by_key.get(named, {})][-1:], False))
         for count in range(len(request.given), 0, -1):
-            key: Hashable = (request.space, request.newest(count))
-            if key not in self._by_key:
+            newest: Hashable = (request.space, request.newest(count))
+            if newest not in self._by_key:
                 continue
-            for each in itertools.islice(self._ending(key, request.id), _MOST_ALIGNED):
+            for each in itertools.islice(self._ending(newest, request.id), _MOST_ALIGNED):
                 if each in perhaps or len(perhaps) < _MOST_ALIGNED:
                     perhaps[each] = True
-            if len(self._by_key[key]) > _MOST_COMPARED:
+            key = newest
+            if len(self._by_key[newest]) > _MOST_COMPARED:
                 key = (request.space, request.whole(count))
             if (found := self._continued(request, key)) is not None:
                 return PoolSearch(found, perhaps)
@@ -267,13 +273,15 @@ class SessionDirectory:
         if pooled.is_gone:
             return
         ends = [each.end.keys(pooled.space) for each in pooled.known.host_lists]
-        left, pooled.keys = pooled.keys, frozenset(itertools.chain(*ends, id_keys(pooled.space, pooled.id)))
+        former, pooled.keys = pooled.keys, frozenset(itertools.chain(*ends, id_keys(pooled.space, pooled.id)))
         # A list may also fork before the newest message of the source, which agents alter.
         before = pooled.known.host_lists[0].before.keys(pooled.space)
         for key in (*before, *pooled.keys):
             self._by_key.setdefault(key, {})[pooled] = None
         pooled.ends.update(dict.fromkeys([before, *ends]))
-        for key in left.union(before) - pooled.keys:  # of the sessions that once had such a key, a few are enough as parents
+        for key in (
+            former.union(before) - pooled.keys
+        ):  # of the sessions that once had this key, the newest few remain as parents
             earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
             for each in earlier[:-_MOST_PARENTS]:
                 self._leave(each, key)
@@ -285,7 +293,8 @@ class SessionDirectory:
     def _thin_out(self, pooled: PooledSession) -> None:
         """If a session has too many ends, forget every second one of the older half, so that some of each time stay."""
         if len(pooled.ends) > _MOST_ENDS:
-            gone = [*pooled.ends][1 : _MOST_ENDS // 2 : 2]
+            older = [*pooled.ends][: _MOST_ENDS // 2]
+            gone = older[1::2]
             for end in gone:
                 del pooled.ends[end]
             for key in frozenset(itertools.chain(*gone)).difference(pooled.keys, *pooled.ends):  # others may share a key

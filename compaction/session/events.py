@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ..index import Edit, HostChanges, MessageIndex, Metrics
-from ..result import CompactionResult, Outcome
+from ..result import WORSE_OPENING, CompactionResult, Outcome
 from ..strategies import Failed
 
 
@@ -176,6 +176,9 @@ OnEvent: TypeAlias = Callable[[Event], object]
 """A function that receives events."""
 
 
+VETOED: Final = "vetoed: "
+"""The start of the note about a veto."""
+
 _NEAR: Final = 9  # tenths of the window
 
 
@@ -248,7 +251,11 @@ class EventReporter:
             index.rollback(start)
             left: dict[str, Any] = {"messages": index.messages(), "after": result.before, "edits": (), "triggered": ()}
             outcome: Outcome = "degraded" if result.failures else "unchanged"
-            return attrs.evolve(result, **left, outcome=outcome, notes=(f"vetoed: {veto}",))
+            missed: tuple[str, ...] = ()
+            if result.outcome == "over_target":  # without the edits, the request is larger still
+                outcome = "over_target"
+                missed = tuple([f"even with the vetoed edits, {note}" for note in result.notes if note != WORSE_OPENING])
+            return attrs.evolve(result, **left, outcome=outcome, notes=(f"{VETOED}{veto}", *missed))
         return result
 
     def _compare(self, view: Sequence[Any], index: MessageIndex, why: str) -> None:

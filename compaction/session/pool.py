@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 
 import attrs
 
-from ..errors import ConfigurationError, StateError
+from ..errors import ConfigurationError, InputError, StateError
 from ..formats import as_list, resolve
 from ..index import lookup_key, same_beginning, written
 from ..stores import ForgettingStore, StoredRecord, copied
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("compaction")
 _PAGE: Final = 1_000  # records of a store that are deleted at once
+_MOST_NAMES: Final = 100  # that are drawn for one session
 
 
 class SessionPool:
@@ -79,7 +80,8 @@ class SessionPool:
         options: The other arguments of `CompactionSession`. With ``ahead=``, use ``async with pool:`` for the background tasks.
 
     Raises:
-        ConfigurationError: If an option is out of range or is ``id``, or a part of the strategy has its own ``session=``.
+        ConfigurationError: If an option is out of range or is ``id``, or a part of the strategy has its own ``session=``. In a
+            call, if ``new_id`` returns only names that are taken.
     """
 
     def __init__(
@@ -162,7 +164,8 @@ class SessionPool:
             sync: Whether nothing may be awaited, for a coroutine that is driven without an event loop.
 
         Raises:
-            InputError: If ``messages`` is not a list, or contains a message that cannot be read.
+            InputError: If ``messages`` is not a list, or contains a message that cannot be read; if ``id`` or ``scope`` is not
+                a text, or contains NUL.
             StateError: If ``saved`` is needed but corrupt or from a newer version.
             SyncDriverError: If it is called inside another call of the same session; see `CallLock`.
         """
@@ -311,24 +314,23 @@ class SessionPool:
         request = attrs.evolve(self._request(messages, id, scope, overhead_tokens, None), is_trial=True)
         search = self._search(request)
         found = search.found or self._made(request, search.parent)
+        alone = {**self._options, "on_event": None, "ahead": None, "tasks": None}
         with found.session.lock.thread:
-            state, fork = found.session.to_dict(), found.fork
-        alone = {**self._options, "id": found.session.id, "on_event": None, "ahead": None, "tasks": None}
-        session = CompactionSession.from_dict(state, Rehearsed(self._strategy), **alone)
+            session, fork = found.session.copied(Rehearsed(self._strategy), **alone), found.fork
         if fork is not None:
             session.begin_with(fork.saved)
         session.follow(request.given, overhead_tokens=overhead_tokens)
         return session
 
     def _space(self, scope: str) -> str:
-        return lookup_key(self._scope, scope, self._format_name)
+        return lookup_key(self._scope, _plain("scope", scope), self._format_name)
 
     def _request(
         self, messages: Iterable[Any], id: str | None, scope: str, overhead_tokens: int, saved: Mapping[str, Any] | None
     ) -> ListRequest:
         given = as_list(messages)
-        name = None if id is None else session_name(self._scope, scope, id)
         space, format = self._space(scope), self._format
+        name = None if id is None else session_name(self._scope, scope, _plain("id", id))
         return ListRequest(
             given=given, format=format, space=space, id=id, name=name, overhead_tokens=overhead_tokens, saved=saved
         )
@@ -385,10 +387,12 @@ class SessionPool:
         return pooled
 
     def _new_name(self, request: ListRequest) -> str:
-        name = request.name
-        if name is None or request.is_taken or name in self._directory.sessions:
-            name = f"{name or 'auto'}:{self._new_id()}"
-        return name
+        if request.name is not None and not request.is_taken and request.name not in self._directory.sessions:
+            return request.name
+        for _ in range(_MOST_NAMES):
+            if (name := f"{request.name or 'auto'}:{self._new_id()}") not in self._directory.sessions:
+                return name
+        raise ConfigurationError(f"new_id={self._new_id!r} returned a name that is taken, {_MOST_NAMES} times in a row")
 
     # ---------------------------------------------------------------- saved sessions
 
@@ -404,7 +408,7 @@ class SessionPool:
                 if (session := self._readable(name, request)) is not None:
                     return session
             named = self._store.find(space, id_keys(space, id))
-            request.is_taken = bool(named)
+            request.is_taken = bool(named) or (request.name is not None and self._store.load(request.name) is not None)
             for name in named:
                 if name not in exact and (session := self._readable(name, request)) is not None:
                     found = _continued_or_forked(session, name, request.given)
@@ -527,6 +531,13 @@ class SessionPool:
             new = keys_of_saved(space, name, session.index.snapshot.fingerprints, keys)
             self._store.keyed(lambda: (space, new)).save(name, session.to_dict())
         return count
+
+
+def _plain(name: str, value: object) -> str:
+    """Return the id or scope of a call if it is a text without NUL, which separates the parts of a key."""
+    if not isinstance(value, str) or "\0" in value:
+        raise InputError(f"{name}={value!r}: must be a text without NUL")
+    return value
 
 
 _Origin: TypeAlias = CompactionSession | Forked | None

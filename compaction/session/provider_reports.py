@@ -38,7 +38,7 @@ class SentView:
 
     view: Sequence[Any] = ()  # the messages; empty before the first view, and once it must not be used any more
     tokens: int = 0  # its tokens by our count, without overhead
-    messages: int = 0  # the number of messages of the conversation
+    of_messages: int = 0  # the number of messages that the conversation had
 
 
 class ProviderReports:
@@ -99,7 +99,9 @@ class ProviderReports:
             return
         least, reported = self.least
         grown = self.counted - least
-        if not counted < self.counted <= 2 * grown:
+        is_shorter = counted < self.counted
+        reports_are_apart = self.counted <= 2 * grown  # the short one has at most half of the long one; closer ones say little
+        if not (is_shorter and reports_are_apart):
             return
         factor = (self.counted + self.anchor - reported) / grown
         factor = min(1.0, max(1 / _MOST_FACTOR, factor))
@@ -109,9 +111,10 @@ class ProviderReports:
     def refused(self, error: LengthRefusal, counted: int, overhead: int, *, own: int) -> tuple[int, int]:
         """Record a length error, and return the tokens of the refused request and the window.
 
-        A request is overhead and messages. Since the factor is at most 3, the overhead may be larger than is known. Below, the
-        provider counts 4,000 tokens, and we count 1,000 for the messages, which are at most 3,000 of its tokens. So 1,000 are
-        overhead. A window of 2,000 then has 1,000 for messages: 333 by our count. The window is 1,333 until the next report::
+        By the provider's count, a request is ``overhead + factor * own``, with a factor of at most 3; the rest is overhead,
+        known or not. Below, the provider counts 4,000 tokens, and we count 1,000 for the messages, which are
+        at most 3,000 of its tokens. So 1,000 are overhead. A window of 2,000 then has 1,000 for messages: 333 by our count.
+        The window is 1,333 until the next report::
 
             >>> figures = ProviderReports()
             >>> figures.refused(LengthRefusal(tokens=4_000, window=2_000), 1_400, 400, own=1_000)
@@ -129,9 +132,9 @@ class ProviderReports:
         self.learned = self.learned.taught(error, tokens)
         window = self.learned.window or tokens
         outside = max(min(max(0, overhead), tokens - 1), tokens - _MOST_FACTOR * own)
-        fits = max(0, (window - outside) * own // (tokens - outside))  # tokens of messages by our count
-        self.anchor, self.counted, self.least = min(outside, window), fits, (0, outside)
-        self.fitting = self.anchor + fits
+        own_that_fits = max(0, (window - outside) * own // (tokens - outside))
+        self.anchor, self.counted, self.least = min(outside, window), own_that_fits, (0, outside)
+        self.fitting = self.anchor + own_that_fits
         return tokens, min(window, self.fitting)
 
     def to_dict(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, 
 from ..tokens import LengthRefusal, TokenCounter, Usage, is_quoted
 from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
-from .events import EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
+from .events import VETOED, EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
 from .lock import CallLock, unawaited_calls
 from .provider_reports import ProviderReports, SentView
 
@@ -90,6 +90,12 @@ class _Committed:
     state: _State
     useless: UselessRuns
     last_sent: LastSent
+
+    @property
+    def snapshot(self) -> Saved:
+        """Its messages and edits, in a list of its own. O(messages)."""
+        messages = self.saved.messages
+        return attrs.evolve(self.saved, messages=None if messages is None else messages[: self.messages])
 
 
 class CompactionSession:
@@ -192,8 +198,8 @@ class CompactionSession:
             self._resume(saved)
 
     def __repr__(self) -> str:
-        shown = self.index.included
-        sizes = f"messages {shown.messages:,}, tokens {shown.tokens:,}, compactions {self._state.compactions:,}"
+        included = self.index.included
+        sizes = f"messages {included.messages:,}, tokens {included.tokens:,}, compactions {self._state.compactions:,}"
         return f"<CompactionSession {self.id[:40]!r}: {sizes}>"
 
     async def __aenter__(self) -> Self:
@@ -263,7 +269,7 @@ class CompactionSession:
     @property
     def new_messages(self) -> list[Any]:
         """The messages since the last view; empty before the first view. O(their number)."""
-        sent = self._state.sent.messages
+        sent = self._state.sent.of_messages
         return self.index.columns.source[sent:] if sent else []
 
     # ---------------------------------------------------------------- calls
@@ -380,7 +386,7 @@ class CompactionSession:
     def record_usage(self, usage: Any, *, view: Sequence[Any] | None = None) -> None:
         """Record the token usage that a provider reported for the last view, and correct later counts with it.
 
-        A report that arrives while the strategy runs counts from the next call; one during any call is saved at its end.
+        A report that arrives while the strategy runs does not affect that run; one during any call is saved at its end.
 
         Args:
             usage: A provider's usage object or mapping, or a `Usage`.
@@ -411,7 +417,7 @@ class CompactionSession:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
                 without usage.
         """
-        if self._state.sent.messages or len(usages) != len(self.index.columns.source):
+        if self._state.sent.of_messages or len(usages) != len(self.index.columns.source):
             return
         last: tuple[Usage, int] | None = None  # with the tokens before the reply, by our count
         for usage, counted in _reported_sizes(self.index, usages):
@@ -517,7 +523,7 @@ class CompactionSession:
 
         forced = self._strategy.forced(focus or None)
         result = await self._run(begin, sync=sync)
-        if result.edits or result.failures:
+        if result.edits or result.failures or any(note.startswith(VETOED) for note in result.notes):
             return result
         waiting = ", ".join(dict.fromkeys(forced.waiting(self.index)))
         why = f"these parts run only when their own trigger fires: {waiting}" if waiting else _NOTHING_TO_DO
@@ -634,7 +640,7 @@ class CompactionSession:
             if count or len(index.snapshot.journal) != edits:
                 self._ahead.drop()
                 left = set(map(id, index.source))
-                sent = SentView(messages=sum(id(raw) in left for raw in source[: self._state.sent.messages]))
+                sent = SentView(of_messages=sum(id(raw) in left for raw in source[: self._state.sent.of_messages]))
                 self._useless = UselessRuns()
                 self._set(last=None, sent=sent)
                 self._revise("forgot", len(source), count)
@@ -663,7 +669,7 @@ class CompactionSession:
             self._state, self._useless = self._committed.state, self._committed.useless
             self._reporter.last_sent = self._committed.last_sent
             self._ahead.drop()
-            self._index = self._index_at(self._committed)
+            self._index = self._index_of(self._committed.snapshot)
         self._is_torn = True
         try:
             yield
@@ -687,13 +693,8 @@ class CompactionSession:
         messages, last_sent = len(self.index.columns.source), self._reporter.last_sent
         return _Committed(self.index.snapshot, messages, self._state, self._useless, last_sent)
 
-    def _index_at(self, point: _Committed) -> MessageIndex:
-        """Return a new index of the messages and edits of a state. O(messages)."""
-        messages = point.saved.messages
-        saved = attrs.evolve(point.saved, messages=None if messages is None else messages[: point.messages])
-        return self._index_of(saved)
-
     def _index_of(self, saved: Saved) -> MessageIndex:
+        """Return a new index of messages and edits. O(messages)."""
         context, counter = self._context(), self.index.counter
         return MessageIndex.from_dict(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
 
@@ -706,7 +707,7 @@ class CompactionSession:
             "version": _VERSION,
             "id": self.id,
             "revision": point.state.revisions[-1],
-            "index": (self._index_at(point) if self._is_torn else self.index).to_dict(messages=False),
+            "index": (self._index_of(point.snapshot) if self._is_torn else self.index).to_dict(messages=False),
             **self._reports.to_dict(),
             "compactions": point.state.compactions,
             "pauses": self._base.pauses.to_dict(),
@@ -715,8 +716,9 @@ class CompactionSession:
     def _resume(self, data: Mapping[str, Any]) -> None:
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != _VERSION:
-            remedy = f"this release reads version {_VERSION}; upgrade, or start a new session"
-            raise StateError(f"the saved session has version={shown(version)}: {remedy}")
+            remedy = "it is not what to_dict made; start" if version is None else "upgrade, or start"
+            rule = f"this release reads version {_VERSION}; {remedy} a new session"
+            raise StateError(f"the saved session has version={shown(version)}: {rule}")
         try:
             self._set(compactions=natural_number(data.get("compactions", 0)))
             self._reports.load(data)
@@ -754,6 +756,13 @@ class CompactionSession:
             options = {"id": id, **options}
         session = cls(strategy, **options)
         session._resume(data)
+        return session
+
+    def copied(self, strategy: StrategyLike, **options: Any) -> CompactionSession:
+        """Return a session in the same state, with its messages and its pause after useless runs. Hold the lock."""
+        session = CompactionSession.from_dict(self.to_dict(), strategy, **options)
+        session._useless = self._useless
+        session.begin_with(self._committed.snapshot)
         return session
 
 

@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from ..errors import StateError
 from ..json_data import data_of, json_of
 from .database import DatabaseFile
 
@@ -28,6 +29,7 @@ _FIND: Final = """
 SELECT session_keys.id FROM json_each(?) AS wanted CROSS JOIN session_keys
     ON session_keys.scope = ? AND session_keys.key = wanted.value ORDER BY wanted.key, session_keys.rowid DESC
 """
+_IN_OTHER_SCOPE: Final = "SELECT 1 FROM session_keys WHERE id = ? AND scope <> ? LIMIT 1"
 _MOST_FOUND: Final = 8
 
 
@@ -70,12 +72,17 @@ class SessionStore:
         return list(dict.fromkeys(id for (id,) in rows))[:_MOST_FOUND]
 
     def save(self, id: str, state: Mapping[str, Any]) -> None:
-        """Save a session's state, which must be JSON data, and, if the store is `keyed`, the keys by which it is found."""
+        """Save a session's state, which must be JSON data, and, if the store is `keyed`, the keys by which it is found.
+
+        Raises a `StateError` rather than replace a session that is found in another scope.
+        """
         self.has_saved = False
         row = (id, json_of(state, f"session {id!r}"), state.get("anchor"))
         scope, keys = ("", ()) if self._keys is None else self._keys()
         with self._file.open() as database:
             database.execute("INSERT OR REPLACE INTO sessions (id, state, anchor) VALUES (?, ?, ?)", row)
+            if self._keys is not None and database.execute(_IN_OTHER_SCOPE, (id, scope)).fetchone():
+                raise StateError(f"{self._file.path}: session {id!r} belongs to a conversation of another scope or format")
             database.execute("DELETE FROM session_keys WHERE id = ?", (id,))
             rows = [(scope, key, id) for key in keys]
             database.executemany("INSERT INTO session_keys (scope, key, id) VALUES (?, ?, ?)", rows)

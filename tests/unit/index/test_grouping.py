@@ -199,3 +199,34 @@ def test_last_counts_an_instruction_that_may_leave() -> None:
     """Otherwise a summary of all others would take its place among the newest groups."""
     chat = [system(), user(), system("Reminder 1."), assistant(), system("Reminder 2."), system("Reminder 3."), user()]
     assert last(groups=3)(indexed(chat)) == {3, 4, 6}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("404", "17"),
+        (
+            "ห้ามลบไฟล์ในโฟลเดอร์ข้อมูลลูกค้าโดยไม่ได้รับอนุญาตจากผู้จัดการก่อนทุกครั้ง และต้องสำรองข้อมูลไว้ก่อนเสมอ",
+            "ตอบคำถามเป็นภาษาอังกฤษเท่านั้น ใช้ประโยคสั้นและสุภาพ อย่าใส่ตารางหรือรูปภาพในคำตอบ เว้นแต่ผู้ใช้จะร้องขอ",
+        ),
+        ("ग्राहक की फ़ाइलें कभी मत हटाओ।", "केवल अंग्रेज़ी में छोटे वाक्यों में जवाब दो।"),
+        ("绝不要删除客户的文件，除非经理同意。", "只用英文回答，句子要短，不要表格。"),
+    ],
+)
+def test_instructions_of_any_script_that_say_different_things_both_stay(texts: tuple[str, str]) -> None:
+    """Thai and Chinese have no blanks between words, and the vowel signs of Hindi are part of its words."""
+    index = indexed([user(), system(texts[0]), assistant(), system(texts[1]), user(), assistant()])
+    assert index.protection(1) == "system messages must be kept"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("ตรวจรายการงานให้เป็นปัจจุบัน เหลือสามงาน", "ตรวจรายการงานให้เป็นปัจจุบัน เหลือห้างาน"),
+        ("कार्य सूची अद्यतन रखो: तीन काम बाकी हैं।", "कार्य सूची अद्यतन रखो: पाँच काम बाकी हैं।"),
+        ("当前待办事项有三个未完成，请继续处理。", "当前待办事项有五个未完成，请继续处理。"),
+    ],
+)
+def test_a_reminder_of_any_script_replaces_the_one_before(texts: tuple[str, str]) -> None:
+    index = indexed([user(), system(texts[0]), assistant(), system(texts[1]), user(), assistant()])
+    assert index.protection(1) is None

@@ -14,7 +14,7 @@ from compaction.index.marks import Mark, Marks, marked, read_mark
 from compaction.session import CompactionSession
 from compaction.strategies import Summarization, TokenBudgetComposed, Truncation
 from compaction.triggers import never
-from tests.support.chats import said, thought
+from tests.support.chats import said, thought, user
 from tests.support.scripted import Scripted
 
 
@@ -185,3 +185,10 @@ def test_a_collapsed_call_has_no_signature() -> None:
 def test_a_key_is_a_text() -> None:
     with pytest.raises(ConfigurationError, match=r"a key is a text; pass bytes as text, such as key.hex\(\)"):
         RunContext(keys=b"sixteen bytes and more")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("by", ["Überblick", "要約", "_own.v2"])
+def test_the_name_of_a_strategy_may_have_letters_of_any_script(by: str) -> None:
+    mark = read_mark(openai_chat.read(user(marked("sum", by=by, round=2))))
+    assert mark is not None
+    assert (mark.by, mark.round, mark.body) == (by, 2, "sum")

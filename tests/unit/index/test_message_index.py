@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections import UserDict
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Metrics, RunContext, counter
-from compaction.errors import InputError
+from compaction import Drop, MessageIndex, Metrics, Rewrite, RunContext, counter
+from compaction.errors import InputError, StrategyError
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore
 from compaction.tokens import MessageMeter
@@ -137,3 +138,25 @@ class TestTrial:
             assert not index.apply(Drop([5, 6]))
         assert (index.messages(), index.edits, index.refused) == before
         assert not index.apply(Drop([5, 6]))
+
+
+def test_groups_are_pinned_and_asked_for_by_themselves_or_by_id() -> None:
+    index = indexed(turns(2))
+    index.pin(index.included_groups[:2])
+    assert [group.pinned for group in index.included_groups] == [True, True, False, False]
+    assert index.group(index.included_groups[0]) == index.group(0)
+
+
+@pytest.mark.parametrize("edit", [Drop, lambda id: Rewrite(id, [])], ids=["drop", "rewrite"])
+def test_a_boolean_is_not_the_id_of_a_group(edit: Callable[[object], object]) -> None:
+    """It would be stored, and the stored state would be refused."""
+    with pytest.raises(StrategyError, match=r"group.?=True: "):
+        edit(True)
+
+
+def test_nothing_is_idle_after_the_clock_was_taken_away() -> None:
+    index = indexed(turns(1), context=RunContext(now=100.0))
+    index.context = RunContext(now=160.0)
+    index.append([user("q2")])
+    index.context = RunContext()
+    assert index.idle_seconds == 0

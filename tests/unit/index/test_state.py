@@ -187,7 +187,13 @@ class TestCorrupt:
 
     @pytest.mark.parametrize("data", [{}, [], "state", None, {"version": 3}])
     def test_what_is_no_state(self, data: Any) -> None:
-        with pytest.raises(StateError, match="this release reads version 2; upgrade, or compact from scratch"):
+        """Only data of another version is for another release."""
+        remedy = (
+            "upgrade, or compact from scratch"
+            if data == {"version": 3}
+            else "it is not what to_dict made; compact from scratch"
+        )
+        with pytest.raises(StateError, match=f"this release reads version 2; {remedy}"):
             loaded(data)
 
 

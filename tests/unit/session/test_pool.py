@@ -587,10 +587,11 @@ def test_formats_share_no_saved_session(tmp_path: Path) -> None:
     """A list that is valid in several formats is found only by a pool with the format of the one that saved it."""
     store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
     formats = [{}, {"format": "openai-chat"}, {"format": "anthropic"}]
+    names_of = names()
     for number, saving in enumerate(formats):
-        made = looped(pool_of(store=store, scope=str(number), **saving), chat[1:])
+        made = looped(pool_of(store=store, scope=str(number), new_id=names_of, **saving), chat[1:])
         for reading in formats:
-            with pool_of(store=store, scope=str(number), **reading).call_sync(rebuilt(chat[1:-1])) as found:
+            with pool_of(store=store, scope=str(number), new_id=names_of, **reading).call_sync(rebuilt(chat[1:-1])) as found:
                 assert (found.revision == made.revision) is (reading == saving)
 
 
@@ -744,3 +745,87 @@ def test_a_new_conversation_asks_the_store_twice(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(SessionStore, "find", counted)
     session_of(pool_of(store=SessionStore(tmp_path / "sessions.db")), grown("Ann", 1), id="talk")
     assert asked == [3, 1]
+
+
+def test_scopes_and_formats_with_one_host_id_share_no_name(tmp_path: Path) -> None:
+    """Neither in the session store nor in the stores of the strategy, whether the scope is the pool's or the call's."""
+    store, content = SessionStore(tmp_path / "sessions.db"), SQLiteStore(tmp_path / "content.db")
+    where: list[tuple[dict[str, Any], str]] = [
+        ({"scope": "tenant"}, ""),
+        ({}, "tenant"),
+        ({"scope": "tenant", "format": "anthropic"}, ""),
+        ({"format": "openai-chat"}, "tenant"),
+        ({"scope": "tenant"}, "tenant"),
+        ({}, ""),
+    ]
+    pools = [(pool_of(Lossless(cut(), content), store=store, **options), scope) for options, scope in where]
+    for number, (pool, scope) in enumerate(pools):
+        looped(pool, grown(f"Guest {number}", 12)[1:], id="7", scope=scope)
+    saved = [name for pool, scope in pools for name in store.in_scope(pool._space(scope))]
+    assert len(set(saved)) == len(saved) == len(where)
+    for number, name in enumerate(saved):
+        texts = str(store.load(name)) + str(content.range(name, 1, 100))
+        assert [guest for guest in range(len(where)) if f"Guest {guest}" in texts] == [number]
+    assert [pool.delete_sync("7", scope=scope) for pool, scope in pools[:1]] == [1]
+    assert [name for name in saved if store.load(name) is None] == saved[:1]
+    assert [name for name in saved if not content.range(name, 1, 100)] == saved[:1]
+
+
+@pytest.mark.parametrize("scope", ["", "tenant"])
+def test_a_session_with_the_name_of_an_earlier_release_is_found(tmp_path: Path, scope: str) -> None:
+    """It keeps its name, and no session of another scope takes it."""
+    store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
+    pool = pool_of(store=store, scope=scope)
+    made = looped(pool, chat[:-2], id="7")
+    name = f"{scope}/7".removeprefix("/")
+    with sqlite3.connect(tmp_path / "sessions.db") as database:
+        for table in ("sessions", "session_keys"):
+            database.execute(f"UPDATE {table} SET id = ? WHERE id = ?", (name, made.id))
+    again = session_of(pool_of(store=store, scope=scope), chat, id="7")
+    assert (again.id, again.index.edits[:1]) == (name, made.index.edits[:1])
+    other = looped(pool_of(store=store), grown("Bea", 12), id="7", scope="tenant")
+    assert other.id == ("tenant/7:session-0" if scope else "tenant/7")
+    assert "Bea" not in str(store.load(name))
+
+
+def test_two_pools_that_give_one_name_at_once(tmp_path: Path) -> None:
+    """The session that was saved first stays; the other one is not saved, which is reported."""
+    store, events = SessionStore(tmp_path / "sessions.db"), list[Any]()
+    pools = [pool_of(store=store, format=each, on_event=events.append) for each in ("openai-chat", "anthropic")]
+    chats = [grown(name, 12)[1:] for name in ("Ann", "Bea")]
+    for pool, chat in zip(pools, chats, strict=True):
+        session_of(pool, chat[:1], id="7")
+    for pool, chat in zip(pools, chats, strict=True):
+        session_of(pool, chat, id="7")
+    assert [len(store.in_scope(pool._space(""))) for pool in pools] == [1, 0]
+    failed = next(event.failure.error for event in events if isinstance(event, SaveFailed))
+    assert "belongs to a conversation of another scope or format" in str(failed)
+
+
+def test_names_that_are_all_taken_are_an_error() -> None:
+    pool = pool_of(new_id=lambda: "x")
+    assert session_of(pool, grown("Ann", 1)).id == "auto:x"
+    with pytest.raises(ConfigurationError, match=r"new_id=<.*> returned a name that is taken, 100 times in a row"):
+        pool.view_sync(grown("Bea", 1))
+
+
+def test_a_host_id_none_as_text_is_an_id(tmp_path: Path) -> None:
+    """A new process without ids does not continue that conversation; one with the id does."""
+    store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
+    made = looped(pool_of(store=store), chat, id="None")
+    more = [*chat, user("More.")]
+    assert session_of(pool_of(store=store), more).id == "auto:session-0"
+    with pool_of(store=store).call_sync(more, id="None") as again:
+        assert (again.id, again.revision) == ("None", made.revision)
+
+
+def test_ids_and_scopes_are_texts(tmp_path: Path) -> None:
+    """A lone surrogate, which JSON may contain, is allowed in both."""
+    store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
+    made = looped(pool_of(store=store), chat, id="\ud800", scope="\udfff")
+    assert made.id == "%ED%BF%BF/%ED%A0%80"
+    assert session_of(pool_of(store=store), chat, id="\ud800", scope="\udfff").id == made.id
+    assert pool_of(store=store).forget_sync(chat[1:2], scope="\udfff") == 1
+    for wrong in ({"id": 5}, {"id": "a\0b"}, {"scope": 5}, {"scope": "a\0b"}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: must be a text without NUL"):
+            pool_of().view_sync(chat, **wrong)

@@ -11,13 +11,13 @@ import pytest
 
 from compaction import SessionPool, last
 from compaction.errors import StrategyError
-from compaction.index import Request
+from compaction.index import Drop, Request
 from compaction.session import SaveFailed
 from compaction.stores import SessionStore, SQLiteStore
-from compaction.strategies import Offload, Summarization, Truncation
+from compaction.strategies import Offload, SlidingWindow, Summarization, Truncation
 from compaction.summarizers import DigestSummarizer
-from compaction.triggers import tokens_below, tokens_exceed
-from tests.support.chats import tool_turns
+from compaction.triggers import every, tokens_below, tokens_exceed
+from tests.support.chats import tool_turns, turns
 from tests.support.scripted import Scripted
 
 STRATEGY = Truncation(trigger=tokens_exceed(600), target=tokens_below(300), keep=last(groups=1))
@@ -121,3 +121,26 @@ def test_a_session_is_discarded(chat: list[Any]) -> None:
         assert not pool.discard(session.id)
     assert (pool.discard(session.id), pool.discard(session.id), len(pool), pool.bytes) == (True, False, 0, 0)
     assert pool.view_sync(chat)
+
+
+def test_a_trial_decides_as_the_call_that_passes_an_earlier_view() -> None:
+    """Messages that the host no longer passes count for both, and so do the edits that removed them."""
+    pool = SessionPool(SlidingWindow(trigger=every(turns=4), keep=last(turns=5)), counter="chars/4", clock=None)
+    given = [*pool.view_sync(turns(12, words=40)), {"role": "user", "content": "And now?"}]
+    tried = pool.trial(given)
+    with pool.call_sync(given) as session:
+        assert tried.index.total == session.index.total
+        assert tried.index.edit_count == session.index.edit_count > 0
+        assert tried.compact_due_sync().outcome == session.compact_due_sync().outcome == "unchanged"
+
+
+def test_a_trial_pauses_after_useless_runs_as_a_call_does() -> None:
+    def nibble(index: Any) -> Any:
+        yield Drop(index.removable_ids()[:1], "the oldest")
+
+    pool = SessionPool(nibble, counter="chars/4", clock=None)
+    for count in range(40, 46):
+        chat = turns(count, words=32)
+        tried = pool.trial(chat).compact_due_sync()
+        assert pool.view_sync(chat) == tried.messages
+    assert tried.outcome == "unchanged"

@@ -129,20 +129,35 @@ def test_a_veto_keeps_the_view() -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_result_after_a_veto_describes_the_view_that_is_sent(fails: bool) -> None:
-    """A target that the undone view missed is not mentioned; a failed summarizer is, and makes the outcome ``degraded``."""
+    """A failed summarizer is mentioned, and makes the outcome ``degraded``; no other note says why nothing changed."""
 
     def watch(event: Event) -> None:
         if isinstance(event, Compacting):
             raise Veto("not now")
 
     summarize = Summarization(Scripted(RuntimeError("down") if fails else "Short."), trigger=tokens_exceed(500))
-    strategy = summarize >> Truncation(trigger=always, target=tokens_below(10), keep=last(groups=1))
+    strategy = summarize >> Truncation(trigger=always, target=tokens_below(400), keep=last(groups=1))
     session = CompactionSession(strategy, counter="chars/4", clock=None, on_event=watch)
-    session.view_sync(talk(14))
-    result = session.last_result
-    assert result is not None
+    result = session.compact_sync(talk(14))
+    assert result is session.last_result
     assert (result.outcome, len(result.failures)) == (("degraded", 1) if fails else ("unchanged", 0))
     assert result.notes == ("vetoed: not now",)
+
+
+def test_a_veto_does_not_hide_that_a_target_is_missed() -> None:
+    """The list that is sent is larger than the one that missed it. The note about its changed beginning is left out."""
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Compacting):
+            raise Veto("not now")
+
+    cut = Truncation(trigger=always, target=tokens_below(10), keep=last(groups=1))
+    session = CompactionSession(cut, counter="chars/4", clock=None, on_event=watch)
+    result = session.compact_sync(talk(14))
+    assert (result.outcome, result.messages) == ("over_target", talk(14))
+    vetoed, missed = result.notes
+    assert vetoed == "vetoed: not now"
+    assert missed.startswith("even with the vetoed edits, Truncation missed its target tokens_below(10)")
 
 
 def test_another_exception_stops_nothing() -> None:
