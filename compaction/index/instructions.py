@@ -41,7 +41,8 @@ class Instructions:
         self.leading += self.leading == id
         if id < self.leading or text is None:
             return
-        words = frozenset(one or other for one, other in _WORD.findall(text[:_READ_CHARS].lower()))
+        found = _WORD.findall(text[:_READ_CHARS].lower())
+        words = frozenset(one or other for one, other in found) or frozenset([text.strip()])  # "404" is like "404" alone
         outdated = next((each for each in self._reminders if _alike(each[0], words)), None)
         if outdated is None and len(self._reminders) == _MOST_REMINDERS:
             outdated = self._reminders[0]
@@ -57,5 +58,5 @@ def text_alone(message: Message) -> str | None:
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two texts have most of their words in common; texts without words are not alike."""
-    return 0 < 2 * len(one & other) >= _ALIKE * (len(one) + len(other))
+    """Whether two texts have most of their words in common."""
+    return 2 * len(one & other) >= _ALIKE * (len(one) + len(other))

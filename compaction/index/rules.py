@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, starmap
 from typing import Final
 
@@ -174,27 +174,23 @@ def _placement_problem(columns: Columns, ids: Sequence[int]) -> str | None:
     """Return the rule against a replacement between the messages of a remaining group, if it would be broken.
 
     The replacement takes the place of the last group. Results without a call may stand between the messages of any group, so
-    they are passed over. If any message may follow any other, only the place of such a result can be a wrong one.
+    they are passed over. Only the nearest group on each side is asked, which is enough in a valid list. If any message may
+    follow any other, only the place of such a result can be a wrong one.
     """
     grouping, last = columns.grouping, max(ids, key=columns.anchor)
     if not columns.format.judges_joins and last not in grouping.orphans:
         return None
     gone = set(ids)
-    stay = (id for id in columns.ids() if id not in gone) if last in grouping.orphans else _beside(columns, last, gone)
-    for members in (columns.ordinals(id) for id in stay if id >= 0 and id not in grouping.orphans):
+    for step in (columns.visibility.before, columns.visibility.after):
+        node: Node | None = last
+        while node is not None and ((id := columns.group_at(node)) in gone or id in grouping.orphans):
+            node = step(node)
+        if node is None or node < 0:
+            continue
+        members = columns.ordinals(grouping.group_of[node])
         if members[0] < columns.anchor(last) < members[-1]:
             return "a replacement must not be written between the messages of a remaining group"
     return None
-
-
-def _beside(columns: Columns, id: int, gone: set[int]) -> Iterator[int]:
-    """Yield the groups that remain next to one on each side, without results of no call; -1 for a summary."""
-    for step in (columns.visibility.before, columns.visibility.after):
-        node: Node | None = id
-        while node is not None and ((found := columns.group_at(node)) in gone or found in columns.grouping.orphans):
-            node = step(node)
-        if node is not None:
-            yield -1 if node < 0 else columns.grouping.group_of[node]
 
 
 def _rewrite_problem(columns: Columns, edit: Rewrite) -> str | None:

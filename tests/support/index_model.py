@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Collection, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import attrs
@@ -13,6 +13,7 @@ from benchmarks.rule_pages import examples_of
 from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Metrics, Replace, Rewrite, Together
 from compaction.formats import openai_chat
 from compaction.index.edits import Applied, Restore
+from compaction.index.instructions import _WORD as WORD
 from compaction.index.marks import read_mark
 from compaction.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.tokens import MessageMeter
@@ -115,9 +116,6 @@ def joined(before: Sequence[Message], owners: Sequence[Group], message: Message,
     return previous if thoughts_alone(message) and (thinking or previous.calls) else None
 
 
-WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]+")
-
-
 def standing(messages: Sequence[Message]) -> set[int]:
     """The instructions that stay: those at the start or with more than text, and of the others the newest of four kinds."""
     places = [place for place, message in enumerate(messages) if kind_of(message) is GroupKind.SYSTEM]
@@ -125,7 +123,8 @@ def standing(messages: Sequence[Message]) -> set[int]:
     leading |= {place for place in places if any(not isinstance(part, TextPart) for part in messages[place].parts)}
     newest: list[int] = []
     for place in places:
-        words, *known_words = (set(WORD.findall(messages[at].text.lower())) for at in (place, *newest))
+        texts = [messages[at].text for at in (place, *newest)]
+        words, *known_words = (set(WORD.findall(text[:4_000].lower())) or {text.strip()} for text in texts)
         others = dict(zip(newest, known_words, strict=True))
         like = [other for other, known in others.items() if 2 * len(known & words) >= 0.6 * (len(known) + len(words))]
         if place not in leading:
@@ -274,9 +273,21 @@ class Model(View):
         )
 
     def is_inside_another(self, last: Group, gone: Sequence[int]) -> bool:
-        """Return whether what replaces a result without its call would stand between the messages of a group that stays."""
-        others = [group for group in self.in_view if group.id >= 0 and group.id not in gone and not group.orphan]
-        return last.orphan and any(group.ordinals[0] < last.ordinals[-1] < group.ordinals[-1] for group in others)
+        """Return whether what replaces a result without its call would stand between the messages of a neighbour that stays."""
+        if not last.orphan:
+            return False
+        others = [group for group in self.in_view if group.id not in gone and not group.orphan]
+        places = [(at, group) for group in others for at in self.places_of(group)]
+        before = max([each for each in places if each[0] < last.ordinals[0]], key=itemgetter(0), default=None)
+        behind = min([each for each in places if each[0] > last.ordinals[-1]], key=itemgetter(0), default=None)
+        near = [group for _, group in filter(None, (before, behind)) if group.id >= 0]
+        return any(group.ordinals[0] < last.ordinals[-1] < group.ordinals[-1] for group in near)
+
+    def places_of(self, group: Group) -> list[float]:
+        """Return where the messages of a group of the view stand; an inserted group comes before the message at its anchor."""
+        if group.id < 0:
+            return [self.inserted[group.id][0] - 0.5]
+        return [at for at in group.ordinals if self.shown[at] is not None]
 
     def may_rewrite(self, edit: Rewrite) -> bool:
         group = self.groups.get(edit.group)

@@ -183,11 +183,3 @@ def test_a_group_of_another_conversation() -> None:
     assert not index.apply(Rewrite(group, [summary()]))
     assert not index.apply(Drop([1, group]))
     assert [refused.rule for refused in index.refused] == ["group 8 does not exist"] * 2
-
-
-def test_nothing_is_written_between_a_call_and_a_result_that_comes_much_later() -> None:
-    """The call's group may not be the nearest on either side."""
-    between = [call("3"), result("3"), result("no call", "long " * 90), system("be kind")]
-    index = MessageIndex([user("x"), call("1", "2"), result("1"), *between, result("2"), user("y")], counter="chars/4")
-    assert not index.apply(Replace([5], [openai_chat.new("user", "short")], "test"))
-    assert "between the messages of a remaining group" in index.refused[0].rule
