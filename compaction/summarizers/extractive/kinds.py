@@ -109,7 +109,7 @@ _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我
 def judge(sentence: str) -> Statement:
     """Return a sentence that a user said as a statement, with all that its words tell; O(characters).
 
-    >>> judge("Never touch prod.db.").kind.name, judge("The sign at the door: never touch prod.db.").kind.name
+    >>> judge("Never touch prod.db.").kind.name, judge("The sign by the door: you must never touch prod.db.").kind.name
     ('RULE', 'DUTY')
     """
     read = sentence[:LONGEST_SENTENCE]
