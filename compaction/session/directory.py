@@ -138,9 +138,8 @@ class ListRequest:
     overhead_tokens: int  # as for `CompactionSession.follow`
     saved: Mapping[str, Any] | None = None  # the state that the host keeps, if any
     is_trial: bool = False  # then no event is reported
-    is_taken: bool = (
-        False  # whether the store has a session with its id or name, or failed; set while the list's session is made
-    )
+    # whether the store has a session with its id or name, or failed; set while the list's session is made
+    is_taken: bool = False
     _overlaps: dict[KnownConversation, Overlap] = attrs.field(factory=dict[KnownConversation, Overlap])
     _digests: dict[int, str] = attrs.field(factory=dict[int, str])  # of single messages, as far as they were needed
     _wholes: list[str] = attrs.field(factory=lambda: [""])  # of the first messages together
@@ -279,9 +278,8 @@ class SessionDirectory:
         for key in (*before, *pooled.keys):
             self._by_key.setdefault(key, {})[pooled] = None
         pooled.ends.update(dict.fromkeys([before, *ends]))
-        for key in (
-            former.union(before) - pooled.keys
-        ):  # of the sessions that once had this key, the newest few remain as parents
+        # of the sessions that once had such a key, the newest few remain as parents
+        for key in former.union(before) - pooled.keys:
             earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
             for each in earlier[:-_MOST_PARENTS]:
                 self._leave(each, key)

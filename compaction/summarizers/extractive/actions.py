@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 import attrs
@@ -80,7 +80,7 @@ class Action:
     call: str  # the call, as ``name(value, value)``
     changes: bool = False  # whether it changes something, judged by its name and command
     paths: tuple[str, ...] = ()  # the files that it names
-    plan: tuple[str, ...] = ()  # the tasks in it, see `plan_in`
+    plan: tuple[str, ...] | None = None  # the tasks in it, see `plan_in`
     place: int = 0  # the number of its message
     outcome: str | None = None  # its result in a few words; ``None`` without a result
     failed: bool = False  # whether the result reports an error; ``outcome`` is then the error's message
@@ -125,21 +125,23 @@ def argument_values(arguments: str) -> list[str]:
     return found
 
 
-def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[str, ...]:
-    """Return the tasks of the agent's own list that a call hands over, each behind its state.
+def plan_in(arguments: str, redact: Callable[[str], str] = str) -> tuple[str, ...] | None:
+    """Return the tasks of the agent's own list that a call hands over, each behind its state; ``None`` without a list.
 
-    >>> plan_in('{"todos": [{"content": "Port it", "status": "in_progress"}]}')
-    ('in_progress: Port it',)
+    >>> plan_in('{"todos": [{"content": "Port it", "status": "in_progress"}]}'), plan_in('{"todos": []}'), plan_in("{}")
+    (('in_progress: Port it',), (), None)
     """
     try:
-        given = json.loads(arguments) if '"status"' in arguments else None
+        given = json.loads(arguments) if '"status"' in arguments or "[]" in arguments else None
     except (ValueError, RecursionError):
-        return ()
-    for value in cast("dict[str, Any]", given).values() if isinstance(given, dict) else ():
-        tasks = [*map(_task_of, cast("Sequence[Any]", value)[:_MOST_TASKS])] if isinstance(value, list) else []
-        if tasks and all(tasks):
+        return None
+    values = cast("dict[str, Any]", given).values() if isinstance(given, dict) else ()
+    lists: list[list[Any]] = [value for value in values if isinstance(value, list)]
+    for value in filter(None, lists):
+        tasks = [*map(_task_of, value[:_MOST_TASKS])]
+        if all(tasks):
             return tuple([one_line(redact(task), _ERROR_CHARS) for task in tasks])
-    return ()
+    return () if [] in lists else None
 
 
 def _task_of(given: Any) -> str:

@@ -136,7 +136,7 @@ class ConversationMemory:
         """Note a call, which has no outcome yet, and its files; or the plan in it."""
         call = attrs.evolve(call, place=self.messages)
         if call.plan or call.tool in self.plans:
-            if call.plan or not call.call.endswith("()"):  # without values, it reads the plan
+            if call.plan is not None:  # else it reads the plan
                 self.plans[call.tool] = call
             return
         self.actions.pop(call.call, None)

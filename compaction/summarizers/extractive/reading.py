@@ -23,9 +23,10 @@ _VALUE_CHARS: Final = 80
 _REQUEST_CHARS: Final = 2_000
 _DEMONSTRATION_CHARS: Final = 2_000  # of a message that may show work
 _PRINTED_SHARE: Final = 0.25  # of such a message
-# the end of the name of a message that multi-agent frameworks send for a program: "ComputerTerminal", not "O'Toole"
+# the end of the name of a message that multi-agent frameworks send for a program: "ComputerTerminal", "code_executor_agent"
 _MACHINE: Final = re.compile(
-    r"(?i:(?:terminal|executor|observation|environment|tool|function|computer)s?[\W_]*(?:outputs?|results?|responses?)?[\W_\d]*\Z)"
+    r"(?i:(?:terminal|executor|observation|environment|tool|function|computer)s?"
+    r"[\W_\d]{0,4}(?:agents?|outputs?|results?|responses?)?[\W_\d]{0,8}\Z)"
 )
 
 

@@ -190,7 +190,7 @@ class SummaryWriter:
     def plans(self) -> Iterator[Item]:
         """Yield the tasks of the agent's latest plan, the open ones first."""
         for tool, call in self._memory.plans.items():
-            for task in sorted(call.plan, key=lambda task: not is_open(task)):
+            for task in sorted(call.plan or (), key=lambda task: not is_open(task)):
                 yield Item(Section.NEXT if is_open(task) else Section.DONE, task, place=call.place, by=tool)
 
     def last_words(self) -> Iterator[Item]:

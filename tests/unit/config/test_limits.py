@@ -1,4 +1,4 @@
-"""A pipeline file is no authority: its size, its depth, and the variables and servers that it may name are limited."""
+"""Pipeline files are not trusted: their size and depth, and the variables and servers that they may name, are limited."""
 
 from __future__ import annotations
 

@@ -89,7 +89,10 @@ def plan(arguments: str) -> dict[str, object]:
 def test_a_call_that_reads_the_plan_leaves_it() -> None:
     made = plan('{"todos": [{"content": "Port it", "status": "pending"}]}')
     assert memory_of(read(made, plan("{}"))).plans["todo"].plan == ("pending: Port it",)
-    assert memory_of(read(made, plan('{"todos": [], "merge": false}'))).plans["todo"].plan == ()
+    assert memory_of(read(made, plan('{"todos": []}'))).plans["todo"].plan == ()
+    assert memory_of(read(made, plan('{"merge": false, "ids": [], "todos": [{"content": "a", "status": "done"}]}'))).plans[
+        "todo"
+    ].plan == ("done: a",)
 
 
 def test_inches_quote_nothing() -> None:
@@ -113,14 +116,18 @@ def test_of_very_many_lines_both_ends_are_read() -> None:
 
 def test_a_person_may_have_the_name_of_a_machine_within_the_own() -> None:
     spoken = {"role": "user", "name": "computer_science_student", "content": "Never touch prod.db."}
-    machine = {**spoken, "name": "tool_results_2"}
-    assert [len(memory_of(read(each)).statements.current) for each in (spoken, machine)] == [1, 0]
+    machines = [{**spoken, "name": name} for name in ("tool_results_2", "code_executor_agent", "CodeExecutorAgent")]
+    assert [len(memory_of(read(each)).statements.current) for each in (spoken, *machines)] == [1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("text", ["passed: 40\nfailed: 0", "FAILED: 0", "tests failed: 0", "errors: none, warnings: 3"])
 def test_none_that_failed_is_no_failure(text: str) -> None:
     assert error_in(text) is None
-    assert error_in(text.replace("0", "3").replace("none", "2 of 7")) is not None or "errors" in text
+
+
+@pytest.mark.parametrize("text", ["passed: 40\nfailed: 3", "FAILED: 3", "tests failed: 0.5 s: no disk", "error: 0 files"])
+def test_what_failed_is_a_failure(text: str) -> None:
+    assert error_in(text) is not None
 
 
 def test_what_a_demonstration_repeats_was_said_before() -> None:
