@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import math
 import pkgutil
 import re
 import re._constants as op  # type: ignore[import-not-found]
@@ -31,7 +32,7 @@ CHARS = 8_000
 TIMES_LONGER = 4
 MOST_GROWTH = 8.0
 SHORTEST_SECONDS = 3e-3
-ROUNDS = 3
+ROUNDS = 8
 
 REDACTED = [
     "a", "password", "password=", 'password="', "password='\"", "token: ", "sk-", "eyJ", "eyJaaaaaaaaa.",
@@ -188,16 +189,16 @@ def growth(run: Callable[[str], object], text_of: Callable[[int], str], chars: i
     A text of `FIRST_CHARS` is long enough to show growth that is not linear. In a text of `CHARS`, an expression with a bound
     has reached its bound.
     """
-    if seconds(run, text_of(FIRST_CHARS)) < SHORTEST_SECONDS:
+    first = text_of(FIRST_CHARS)
+    if min(seconds(run, first) for _ in range(2)) < SHORTEST_SECONDS:
         return 0.0
-    short, long = text_of(chars), text_of(TIMES_LONGER * chars)
-    measured = 0.0
-    for _ in range(ROUNDS):  # noise only makes a ratio larger, so the smallest counts
-        ratio = seconds(run, long) / max(seconds(run, short), 1e-6)
-        measured = min(measured, ratio) if measured else ratio
-        if measured <= MOST_GROWTH:
+    texts = text_of(chars), text_of(TIMES_LONGER * chars)
+    short = long = math.inf
+    for _ in range(ROUNDS):  # noise only adds to a time, so the smallest counts
+        short, long = (min(least, seconds(run, text)) for least, text in zip((short, long), texts, strict=True))
+        if long <= MOST_GROWTH * short:
             break
-    return measured
+    return long / max(short, 1e-6)
 
 
 def repeated(unit: str) -> Callable[[int], str]:
