@@ -33,6 +33,15 @@ from .options import IntegrationOptions
 KEPT_BY_SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
 """The reason for doing nothing that integrations report for a conversation that is stored elsewhere."""
 
+TOOL_NAME: Final = "compact_conversation"
+"""The name of the tool with which a model asks for compaction."""
+
+TOOL_DESCRIPTION: Final = (
+    "Replace the older part of this conversation by a summary, to make room. Call it when a task is done and its details are "
+    "no longer needed. `focus` names what the summary should say most about; leave it empty for no subject."
+)
+TOOL_RESULT: Final = "The conversation is compacted before your next answer."
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 

@@ -51,7 +51,8 @@ class CompactingSession(_SessionABC):
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
 
     Raises:
-        ConfigurationError: If a service keeps or compacts the items of the session.
+        ConfigurationError: If the framework is missing or too old, an option is out of range, or a service keeps or
+            compacts the items of the session.
     """
 
     def __init__(
@@ -119,6 +120,9 @@ class CompactionFilter:
 
     Attributes:
         skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
@@ -148,6 +152,9 @@ class CompactingModel(_Model):
 
     Args:
         model: The application's model.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, model: Any) -> None:
@@ -194,6 +201,9 @@ class CompactingModels(_ModelProvider):
 
     Args:
         provider: The application's provider; the framework's own by default.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, provider: Any = None) -> None:

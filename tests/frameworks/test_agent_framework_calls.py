@@ -379,7 +379,7 @@ async def test_a_request_to_compact() -> None:
     [made] = context.tools
     assert made.name == "compact_conversation"
     [said] = await made.invoke(arguments={"focus": "tea"})
-    assert said.text == "The conversation is compacted before the next answer."
+    assert said.text == "The conversation is compacted before your next answer."
     assert state["focus"] == "tea"
     plain = SessionContext(input_messages=[])
     await begun(provider_of(summary), session, plain)

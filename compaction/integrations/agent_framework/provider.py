@@ -12,7 +12,7 @@ from typing import Any, Final, Unpack, cast
 
 from ...errors import ConfigurationError
 from ...strategies import Pipeline, StrategyLike
-from ..conversation import KEPT_BY_SERVICE, FrameworkConversations, FrameworkTurn
+from ..conversation import KEPT_BY_SERVICE, TOOL_DESCRIPTION, TOOL_NAME, TOOL_RESULT, FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import AGENT_FRAMEWORK, framework_class, import_framework
 from .format import agent_framework
@@ -47,6 +47,9 @@ class CompactionProvider(_ContextProvider):
             repeated.
         compact_tool: Whether the model gets a tool ``compact_conversation(focus)``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     after_run_once_per_turn = True
@@ -63,7 +66,7 @@ class CompactionProvider(_ContextProvider):
         **options: Unpack[CommonOptions],
     ) -> None:
         AGENT_FRAMEWORK.check()
-        _ContextProvider.__init__(self, source_id)
+        super().__init__(source_id)
         self.history_source_id = history_source_id
         self.before_strategy, self.after_strategy = before_strategy, after_strategy
         self._in_loop = in_loop
@@ -187,12 +190,8 @@ def _schema(tool: Any) -> Any:
 
 def _tool(state: dict[str, Any]) -> Any:
     def compact_conversation(focus: str = "") -> str:
-        """Shorten this conversation by summarizing its older part; use it when a task is done and its details are not needed.
-
-        Args:
-            focus: What the summary should say most about.
-        """
         state[_FOCUS] = focus
-        return "The conversation is compacted before the next answer."
+        return TOOL_RESULT
 
-    return import_framework("agent_framework").tool(compact_conversation, approval_mode="never_require")
+    tool = import_framework("agent_framework").tool
+    return tool(compact_conversation, name=TOOL_NAME, description=TOOL_DESCRIPTION, approval_mode="never_require")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...formats import fields_of, string
+from ..conversation import TOOL_DESCRIPTION, TOOL_NAME, TOOL_RESULT
 from ..requirements import import_framework
 
 _SEPARATOR: Final = "|"  # of LangGraph's checkpoint_ns: the graphs around a node, outermost first, and the node
@@ -69,22 +70,14 @@ def rewritten(view: Sequence[Any]) -> list[Any]:
     return [import_framework("langchain_core.messages").RemoveMessage(id=everything), *view]
 
 
-_NAME: Final = "compact_conversation"
-_DESCRIPTION: Final = (
-    "Replace the older part of this conversation by a summary, to make room. Call it when a task is done and its details are "
-    "no longer needed. `focus` names what the summary should say most about; leave it empty for no subject."
-)
-
-
-def compact_conversation(focus: str = "") -> str:
-    """Return the tool's result; the middleware sees the call."""
-    return "The conversation is compacted before your next answer."
-
-
 def conversation_tool() -> Any:
     """Return the tool ``compact_conversation(focus="")``; the model call that follows its result compacts first."""
+
+    def compact_conversation(focus: str = "") -> str:
+        return TOOL_RESULT  # the middleware sees the call
+
     tools = import_framework("langchain_core.tools")
-    return tools.StructuredTool.from_function(compact_conversation, name=_NAME, description=_DESCRIPTION)
+    return tools.StructuredTool.from_function(compact_conversation, name=TOOL_NAME, description=TOOL_DESCRIPTION)
 
 
 def focus_of_call(messages: Sequence[Any]) -> str | None:
@@ -94,6 +87,6 @@ def focus_of_call(messages: Sequence[Any]) -> str | None:
         if message.type != "tool":
             calls = [call for call in getattr(message, "tool_calls", None) or () if call["id"] in called]
             return str(calls[-1]["args"].get("focus") or "") if calls else None
-        if message.name == _NAME:
+        if message.name == TOOL_NAME:
             called.add(message.tool_call_id)
     return None

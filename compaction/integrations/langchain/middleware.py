@@ -32,7 +32,7 @@ class _Middleware(_AgentMiddleware):
 
     def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Unpack[CommonOptions]) -> None:
         LANGCHAIN.check()
-        _AgentMiddleware.__init__(self)
+        super().__init__()
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), langchain)
         self._compact_tool = compact_tool
 
@@ -82,6 +82,9 @@ class CompactionMiddleware(_Middleware):
         strategy: The strategy; its trigger decides when it runs.
         compact_tool: Whether the model can call ``compact_conversation(focus="")``, which compacts before its next answer.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
@@ -105,6 +108,9 @@ class RewritingMiddleware(_Middleware):
         strategy: The strategy; its trigger decides when it runs.
         compact_tool: Whether the model can call ``compact_conversation(focus="")``, which compacts before its next answer.
         options: As for `IntegrationOptions`.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
