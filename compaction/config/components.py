@@ -45,6 +45,7 @@ _NOT_IN_FILES: Final[dict[type, tuple[str, ...]]] = {  # the options that only c
     ProviderCompaction: ("client",),
 }
 _FUNCTIONS: Final[dict[str, Callable[[str], str]]] = {"redact": redact}  # that a file can name
+_MOST_SHOWN: Final = 50  # mistakes in an error
 _TYPES: Final[dict[Any, str]] = {
     str: "a text",
     bool: "true or false",
@@ -116,12 +117,13 @@ def read_strategy(data: Mapping[str, Any]) -> Any:
     """Return the strategy that plain data describes; without a name, it is a `Pipeline`.
 
     Raises:
-        ConfigurationError: If it does not describe one; the message lists every mistake with its place.
+        ConfigurationError: If it does not describe one; the message lists every mistake, up to 50, with its place.
     """
     reader = _Reader()
     strategy = reader.read({USE: "Pipeline", **data}, Strategy, ())
     if reader.mistakes:
-        raise ConfigurationError("; ".join(reader.mistakes))
+        shown, more = reader.mistakes[:_MOST_SHOWN], len(reader.mistakes) - _MOST_SHOWN
+        raise ConfigurationError("; ".join(shown) + (f"; and {more:,} more mistakes" if more > 0 else ""))
     return strategy
 
 

@@ -74,7 +74,8 @@ def from_data(
             this machine may be named, and a host that is listed with its scheme, such as ``"http://gpu.local"``.
 
     Raises:
-        ConfigurationError: If it does not describe a strategy; the message lists every mistake with its place.
+        ConfigurationError: If it does not describe a strategy; the message lists every mistake, up to 50, with its
+            place.
 
     >>> from_data({"steps": ["ClearReasoning", {"use": "Truncation", "trigger": "tokens_exceed(9_000)"}]}).steps[1].trigger
     tokens_exceed(9000)
@@ -122,8 +123,8 @@ def load(
         allow_hosts: The hosts that ``base_url`` may name, as for `from_data`.
 
     Raises:
-        ConfigurationError: If the file cannot be read, or does not describe a strategy; the message lists every mistake with
-            its place.
+        ConfigurationError: If the file cannot be read, or does not describe a strategy; the message lists every mistake, up to
+            50, with its place.
     """
     file = Path(path)
     format = _file_format(file)

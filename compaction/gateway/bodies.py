@@ -138,6 +138,8 @@ class UsageReader:
             self._usage.add(data)
         elif len(self._body) <= _LONGEST_ANSWER:
             self._body += data
+        else:
+            self._decode = None  # too long to be parsed, so the rest is not decoded
 
     def read(self) -> Usage | None:
         """Return the reported usage, or ``None``. Call it at the end of the answer."""

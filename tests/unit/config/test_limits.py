@@ -24,7 +24,7 @@ TEXTS = {
     "deep TOML": ("toml", "steps = " + "[" * 200 + "]" * 200, "levels deep"),
     "deep YAML": ("yaml", "steps: " + "[" * 200 + "]" * 200, "levels deep"),
     "a key of many parts": ("toml", ".".join(["a"] * 50_000) + " = 1", "more than 256 parts"),
-    "many keys": ("yaml", "\n".join(f"k{number}: 1" for number in range(25_000)), "unknown key 'k24999'"),
+    "many keys": ("yaml", "\n".join(f"k{number}: 1" for number in range(25_000)), "and 24,951 more mistakes$"),
     "signs": ("toml", EXPRESSION.format("~" * 5_000 + "always"), "more than 4,096"),
     "parentheses": ("toml", EXPRESSION.format("(" * 5_000), "more than 4,096"),
     "alternatives": ("toml", EXPRESSION.format("always" + " | always" * 2_000), "more than 4,096"),
