@@ -72,16 +72,16 @@ _KEY_CHARS: Final = 20_000
 _KEY_END: Final = "-----END "
 
 
-def _private_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _private_key(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield a private key, given its first line; one without an end goes as far as its lines look like a key."""
-    start = found.end()
+    text, start = found.string, found.end()
     end = text.find(_KEY_END, start, start + _KEY_CHARS + len(_KEY_END)) if found[0].startswith("-----") else -1
     closing = text.find("-----", end + len(_KEY_END), end + 100) if end >= 0 else -1
     if closing >= 0:
         yield found.start(), closing + len("-----")
     else:
-        lines = _KEY_LINES.match(text, start)
-        yield found.start(), start if lines is None else lines.end()
+        lines = _KEY_LINES.match(text, start)  # the empty text at least
+        yield found.start(), lines.end() if lines else start
 
 
 # the first line of a private key
@@ -125,19 +125,19 @@ _SECRET_ENTRY: Final = re.compile(
 )
 
 
-def _entries(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _entries(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the values of a Kubernetes Secret."""
-    yield from (entry.span("value") for entry in _SECRET_ENTRY.finditer(text, *found.span()))
+    yield from (entry.span("value") for entry in _SECRET_ENTRY.finditer(found.string, *found.span()))
 
 
-def _argument(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _argument(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the password of a command; a port, an option and a redacted one are not one."""
     value = found["value"]
     if not value.isdecimal() and value[0] not in "-[{*" and value != "password":
         yield found.span("value")
 
 
-def _strong_word(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _strong_word(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the password of a sentence, if it looks like one."""
     if is_strong(found["value"].rstrip(".!?:,")):
         yield found.span("value")
