@@ -12,7 +12,7 @@ from typing import Final
 from .columns import secrets_in_columns, secrets_in_lists
 from .names import NAME, name_places, named_secrets, secrets_in_variables
 from .numbers import secret_numbers
-from .searches import TABLE, Search, Searches, SecretSpan, any_of, in_small_letters, replaced, without
+from .searches import TABLE, Search, Searches, SecretSpan, any_of, in_small_letters, without
 from .values import is_strong
 
 _SHORTEST: Final = 7  # characters of a name, an operator and a password
@@ -51,8 +51,6 @@ def _beside_names(text: str) -> Iterator[SecretSpan]:
 
 def _without_forms(text: str) -> str:
     """Return the text without secrets that are known by form or place; a later search sees what the others left."""
-    if "PRIVATE KEY" in text or "Private-Lines" in text:
-        text = replaced(text, _PRIVATE_KEYS.spans(text))
     for search in _TOKENS.for_text(text):
         text = without(text, search.spans)
     for search in _PLACES.for_text(in_small_letters(text)):
@@ -63,8 +61,10 @@ def _without_forms(text: str) -> str:
 # ---------------------------------------------------------------- private keys
 
 _BREAK: Final = r"(?:\s|\\{1,3}[nrt]){1,8}"
-# the lines of a private key that has no end
-_KEY_LINES: Final = re.compile(
+# the first line of a private key, and the lines behind it that look like a key
+_PRIVATE_KEY: Final = re.compile(
+    r"(?P<first>-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
+    r"|Private-Lines: [0-9]{1,4}(?=\s|\\[nr]))"
     rf"(?:{_BREAK}(?:Proc-Type|DEK-Info): [\w,-]{{1,80}})*(?:{_BREAK}[A-Za-z0-9+/=]{{16,128}})*"
     rf"(?:{_BREAK}(?:[A-Za-z0-9+/]{{1,64}}={{1,2}}|[A-Za-z0-9+/]{{1,64}}\Z))?"
 )
@@ -73,23 +73,12 @@ _KEY_END: Final = "-----END "
 
 
 def _private_key(found: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield a private key, given its first line; one without an end goes as far as its lines look like a key."""
-    text, start = found.string, found.end()
-    end = text.find(_KEY_END, start, start + _KEY_CHARS + len(_KEY_END)) if found[0].startswith("-----") else -1
+    """Yield a private key; one without an end goes as far as its lines look like a key."""
+    text, start = found.string, found.end("first")
+    end = text.find(_KEY_END, start, start + _KEY_CHARS + len(_KEY_END)) if found["first"].startswith("-----") else -1
     closing = text.find("-----", end + len(_KEY_END), end + 100) if end >= 0 else -1
-    if closing >= 0:
-        yield found.start(), closing + len("-----")
-    else:
-        lines = _KEY_LINES.match(text, start)  # the empty text at least
-        yield found.start(), lines.end() if lines else start
+    yield found.start(), found.end() if closing < 0 else closing + len("-----")
 
-
-# the first line of a private key
-_PRIVATE_KEY: Final = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
-    r"|Private-Lines: [0-9]{1,4}(?=\s|\\[nr])"
-)
-_PRIVATE_KEYS: Final = Search((), _PRIVATE_KEY, "private_key", _private_key)
 
 # ---------------------------------------------------------------- tokens
 
@@ -105,6 +94,7 @@ def _started(starts: list[str], rest: str) -> re.Pattern[str]:
 
 _TOKENS: Final = Searches(
     [
+        Search(("PRIVATE KEY", "Private-Lines"), _PRIVATE_KEY, "private_key", _private_key),
         *(
             Search(tuple(row["starts"]), _started(row["starts"], row["rest"]), row.get("kind", name))
             for name, row in TABLE["tokens"].items()
