@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
-from .searches import TABLE, Judge, Search, Searches, SecretSpan, any_of, in_small_letters, whole_value
+from .searches import TABLE, Search, SecretSpan, any_of, in_small_letters, whole_value
 
 _ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")  # the first digits of a card's number
 _CARD_LABEL: Final = re.compile(any_of(TABLE["labels"]["card"]))
@@ -87,18 +87,15 @@ def _wallet_words(label: re.Match[str]) -> Iterator[tuple[int, int]]:
         yield found.span()
 
 
+# the searches for what follows one of these labels; they are for texts with a label, in small letters
+LABELLED: Final = [
+    Search(tuple(labels), re.compile(f"(?i){any_of(labels)}{ending}"), kind, judge)
+    for labels, ending, kind, judge in (
+        (TABLE["labels"]["codes"], "(?:e?s|n)?", "recovery_code", _codes),
+        (TABLE["labels"]["words"], "", "wallet_words", _wallet_words),
+    )
+]
 _JUDGES: Final = {"value": whole_value, "card": _card, "iban": _iban, "wallet_key": _wallet_key}
-_LABELS: Final = TABLE["labels"]
-
-
-def _number(row: dict[str, Any]) -> Search:
-    """Return the search for a row of the table's numbers."""
-    return Search(tuple(row.get("words", ())), re.compile(row["shape"]), row["kind"], _JUDGES[row.get("judge", "value")])
-
-
-def _after_label(labels: list[str], ending: str, kind: str, judge: Judge) -> Search:
-    """Return the search for what follows one of these labels."""
-    return Search(tuple(labels), re.compile(f"(?i){any_of(labels)}{ending}"), kind, judge)
 
 
 def _has_run(characters: str, length: int) -> Callable[[str], bool]:
@@ -109,17 +106,10 @@ def _has_run(characters: str, length: int) -> Callable[[str], bool]:
 
 
 # whether a text has characters of a number, and the search for it
-_RUNS: Final = tuple([(_has_run(row["run"], row["length"]), _number(row)) for row in TABLE["numbers"] if "run" in row])
-_LABELLED: Final = Searches(
-    [
-        *[_number(row) for row in TABLE["numbers"] if "words" in row],
-        _after_label(_LABELS["codes"], "(?:e?s|n)?", "recovery_code", _codes),
-        _after_label(_LABELS["words"], "", "wallet_words", _wallet_words),
-    ],
-    stops="zjkpwcg|bmuf-:",
-)
-
-
+_RUNS: Final = [
+    (_has_run(row["run"], row["length"]), Search((), re.compile(row["shape"]), row["kind"], _JUDGES[row.get("judge", "value")]))
+    for row in TABLE["numbers"]
+]
 _PINS: Final = TABLE["pins"]
 _PIN_WORDS: Final = (*[name.partition(" ")[0] for name in _PINS["names"]], *_PINS["long"])
 # a number that belongs to its name, such as a PIN or a TAN, with or without a sign between them
@@ -143,8 +133,8 @@ def _pins(text: str, small: str) -> Iterator[SecretSpan]:
 
 
 def secret_numbers(text: str) -> Iterator[SecretSpan]:
-    """Yield these secrets in a text; O(characters)."""
-    small = in_small_letters(text)
-    for search in [*[search for has_run, search in _RUNS if has_run(text)], *_LABELLED.for_text(small)]:
-        yield from search.spans(text)
-    yield from _pins(text, small)
+    """Yield numbers with a checksum or a form of their own, and PINs; O(characters)."""
+    for has_run, search in _RUNS:
+        if has_run(text):
+            yield from search.spans(text)
+    yield from _pins(text, in_small_letters(text))

@@ -11,7 +11,7 @@ from typing import Final
 
 from .columns import secrets_in_columns, secrets_in_lists
 from .names import NAME, name_places, named_secrets, secrets_in_variables
-from .numbers import secret_numbers
+from .numbers import LABELLED, secret_numbers
 from .searches import TABLE, Search, Searches, SecretSpan, any_of, in_small_letters, without
 from .values import is_strong
 
@@ -166,6 +166,7 @@ _PLACES: Final = Searches(
             "password",
             _strong_word,
         ),
+        *LABELLED,
     ],
     stops="zjkpwcg|bmuf-:",
 )
