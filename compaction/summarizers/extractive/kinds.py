@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from .classifier import PER_MILLE, classifier
-from .sentences import ASKING, LONGEST_SENTENCE, word_set
+from .sentences import ASKING, LONGEST_SENTENCE, WORDS
 from .subjects import is_eastern, points_back, stems_of, values_of
 
 
@@ -95,13 +95,6 @@ _QUOTED: Final = re.compile(  # words in quotation marks, two or more
     r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]"
 )
 _REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)
-_PERSONS: Final = word_set(  # the first and the second person
-    "i i'm i've i'd i'll we we're we've we'll let's you your yours me my mine our us please ich wir mir mich mein meine meinen "
-    "meiner uns unser unsere du dir dich dein deine bitte je j'ai nous mon ma mes vous tu yo nosotros mi mis tú usted "
-    "ustedes io noi mio mia eu nós meu minha você vocês ik wij mijn ons jij jullie ja my mój moja ty я мы мой моя "
-    "мне ты вы вам "
-    "ben biz benim bizim sen siz أنا نحن मैं हम मेरा मेरी मेरे"
-)
 _AROUND_WORD: Final = "\"'“”‘’„«»().,:;!?¡¿…*_"
 _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
 
@@ -195,4 +188,4 @@ def asks(sentence: str) -> bool:
 def names_person(sentence: str) -> bool:
     """Whether a sentence names the first or the second person."""
     words = [word.strip(_AROUND_WORD) for word in sentence.lower().replace("’", "'").split()]
-    return not _PERSONS.isdisjoint(words) or (not sentence.isascii() and _PERSON.search(sentence) is not None)
+    return not WORDS["persons"].isdisjoint(words) or (not sentence.isascii() and _PERSON.search(sentence) is not None)

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, blocks, printed_weight
-from .sentences import word_set
+from .sentences import WORDS
 
 _MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
 
@@ -120,16 +120,6 @@ PROMPT_LINE: Final = re.compile(  # how SWE-agent and OpenHands end what a comma
 _OF_USER: Final = re.compile(
     r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
 )
-# Words by which people label what they lay down, in small letters.
-_LABELS_OF_USER: Final = word_set(
-    "rule rules task tasks question questions instruction instructions request requests important note constraint "
-    "constraints requirement requirements guideline guidelines convention conventions preference preferences style remember "
-    "todo please regel regeln aufgabe aufgaben frage fragen wichtig hinweis hinweise vorgabe vorgaben anforderungen achtung "
-    "bitte merke règle règles tâche consigne consignes attention exigences rappel regla reglas tarea pregunta importante nota "
-    "requisitos regra regras tarefa pergunta atenção regola regole compito domanda attenzione regels taak vraag belangrijk "
-    "zasady zadanie ważne uwaga pytanie правила правило задача вопрос важно внимание kurallar kural görev soru önemli "
-    "قواعد مهم سؤال नियम महत्वपूर्ण 规则 任务 问题 注意 要求 重要 規則 ルール 質問 タスク お願い 규칙 질문 중요 주의 작업 요청"
-)
 
 
 def blocks_below_labels(lines: Sequence[str]) -> Iterator[range]:
@@ -162,7 +152,7 @@ def label_of(line: str, following: str) -> str:
         return ""
     if not _SIGN.fullmatch(text) and (BULLET.match(following) or not (_WORDS.fullmatch(text) or _FIELD.fullmatch(text))):
         return ""
-    return text if _LABELS_OF_USER.isdisjoint(_LETTERS.findall(text[:_LABEL_CHARS].lower())) else ""
+    return text if WORDS["labels_of_user"].isdisjoint(_LETTERS.findall(text[:_LABEL_CHARS].lower())) else ""
 
 
 def _end_below(lines: Sequence[str], start: int, label: str) -> int:
