@@ -21,14 +21,14 @@ BULLET: Final = re.compile(  # these and "(a) tabs", "- [x] tabs", "✅ tabs", "
 HEADING: Final = re.compile(  # "## Rules", "**Rules**:", "【Rules】", "[Rules]:", "== Rules =="
     r"\s{0,3}(?:#{1,6}\s+\S.*|(\*\*|__)[^*_\n]{1,120}\1[:：]?|【[^】\n]{1,60}】|\[[^\]\n]{2,40}\]:?|={2,}\s*\S.*={2,})\s*"
 )
-UNDERLINE: Final = re.compile(r"\s{0,3}(?:=|-){3,}\s*")
-TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")
+UNDERLINE: Final = re.compile(r"\s{0,3}(?:=|-){3,}\s*")  # "-----"
+TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")  # "<rules>", "</rules>"
 ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
 RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"
 SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")  # "Ann: We leave at 9."
-QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
+QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")  # "> never park here"
 CERTAIN: Final = 2  # the `printed_weight` of a line that only a program writes
-DASH: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")
+DASH: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")  # "- tabs", not "2) tabs"
 _READ: Final = 400  # characters of a line by which it is judged
 
 
@@ -110,18 +110,27 @@ def is_printed(line: str) -> bool:
 
 
 def printed_weight(line: str) -> int:
-    """Return 2 for a line that only a program writes, 1 for one with few plain words and many signs, 0 for any other."""
+    """Return 2 for a line that only a program writes, 1 for one that mostly programs write, 0 for any other.
+
+    A line that no expression knows is judged by its plain words and its signs, such as ``=``, ``/`` and digits:
+
+    | a program's line | a person's line | the difference |
+    |---|---|---|
+    | ``id=7 a=1 ok``: 4 signs | ``id=7 ok``: 2 signs | few words, and four signs or more |
+    | the same: 1 word of 3 | ``id=7 a=1 in use``: 2 words of 4 | at most a third are words |
+    | ``go(x) = done {``: 1 word, 3 signs | ``Keep tabs;``: 1 sign | ends like code, and has two signs or more |
+    | ``if (x == y):``: 3 words, 2 signs | ``If A1 is not the one that you need;``: 8 words, 1 sign | at most two words a sign |
+    """
     if _PRINTED.match(line):
         return CERTAIN
-    pieces = line[:_READ].split()
+    read = line[:_READ]
+    pieces = read.split()
     if not pieces or _SCRIPT.search(line):
         return 0
     if CODE.match(line):
         return 1
-    plain = sum(_PLAIN.fullmatch(piece) is not None for piece in pieces)
-    signs = len(_SIGNS.findall(line[:_READ]))
-    if plain == 0:
-        return int(signs >= 4)  # "a=1 b=2"
-    if _CODE_END.fullmatch(line[:_READ]):
-        return int(signs >= 2 and plain <= 2 * signs)  # "if (x == y):"
-    return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)  # "booking=AX-1 guest=Ines nights=3 paid"
+    words = sum(_PLAIN.fullmatch(piece) is not None for piece in pieces)
+    signs = len(_SIGNS.findall(read))
+    has_few_words = signs >= 4 and 3 * words <= len(pieces) and 2 * words <= signs
+    ends_like_code = signs >= 2 and words <= 2 * signs and _CODE_END.fullmatch(read) is not None
+    return int(has_few_words or ends_like_code)
