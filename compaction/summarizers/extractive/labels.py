@@ -4,14 +4,13 @@
 label, sign or tag, the block ends
 
 1. where the label's own line shows an end, as ``<log>`` does;
-2. or where what stands below it shows one, such as a fence, with all that follows without a blank line;
+2. or where the first block below it shows one, such as a fence, with what follows that without a blank line;
 3. or with the last line that answers the label, as ``[end of log]`` answers ``[log]``, or that is a prompt;
 4. or else with the message.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -102,8 +101,11 @@ def end_of_json(text: str) -> int | None:
 # ---------------------------------------------------------------- labels
 
 
-_SIGN: Final = re.compile(  # "[log]", "*** RESULT ***"
-    r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*"
+_SIGN: Final = re.compile(
+    r"(?:[\[<{(=][=<\[{(]*+"  # "[log]", "<<out>>", "=== out ==="
+    r"|\*{3,}|[-~_]{3,} ?\w"  # "*** RESULT ***", "--- out"
+    r"|#{2,} (?=[^\n]*#{2,}$)"  # "## out ##", which is no heading
+    r"|【\d|[★%])[^\n]*"  # "【1】", "★ out"
 )
 _WORDS: Final = re.compile(r"[^\n:：]{1,120}[:：]\s*")  # "Output:"
 _FIELD: Final = re.compile(r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2}")  # "Status: 200 OK"
@@ -128,27 +130,34 @@ def blocks_below_labels(lines: Sequence[str]) -> Iterator[range]:
     After `_MOST_BLOCKS` of them the rest of the message is one.
     """
     behind, count = 0, 0
-    for block, below in itertools.pairwise([*blocks(lines), range(len(lines), len(lines))]):
-        start = block.start
-        if start < behind or start + 1 >= len(lines):
+    for block in blocks(lines):
+        below = _next_filled(lines, block.start)
+        label = "" if below is None or block.start < behind else label_of(lines[block.start], lines[below])
+        if not label:
             continue
-        following = lines[min(start + 1 if len(block) > 1 else below.start, len(lines) - 1)]
-        if label := label_of(lines[start], following):
-            count += 1
-            is_field = _SIGN.fullmatch(label) is None and _WORDS.fullmatch(label) is None
-            behind = block.stop if is_field else _end_below(lines, start, label)  # that of a field ends at a blank line
-            behind = behind if count < _MOST_BLOCKS else len(lines)
-            yield range(start, behind)
+        count += 1
+        if count == _MOST_BLOCKS:
+            behind = len(lines)
+        elif _SIGN.fullmatch(label) or _WORDS.fullmatch(label):
+            behind = _end_below(lines, block.start, label)
+        else:  # "Status: 200 OK"
+            behind = block.stop
+        yield range(block.start, behind)
+
+
+def _next_filled(lines: Sequence[str], at: int) -> int | None:
+    """Return the next line behind one that is not blank."""
+    return next((n for n in range(at + 1, len(lines)) if lines[n].strip()), None)
 
 
 def label_of(line: str, following: str) -> str:
-    """Return the label, the sign or the tag in a line; empty if what follows does not stand under it, or it is the user's.
+    """Return the label, the sign or the tag in a line; empty if the next line does not stand under it, or it is the user's.
 
     >>> label_of("Output:", "always pay"), label_of("Rules:", "always pay")
     ('Output:', '')
     """
     text = line.strip()
-    if not following.strip() or _OF_USER.match(text) or BULLET.match(text):
+    if _OF_USER.match(text) or BULLET.match(text):
         return ""
     if not _SIGN.fullmatch(text) and (BULLET.match(following) or not (_WORDS.fullmatch(text) or _FIELD.fullmatch(text))):
         return ""
@@ -159,10 +168,9 @@ def _end_below(lines: Sequence[str], start: int, label: str) -> int:
     """Return the line behind a block with a label; the numbers are those at the top of this file."""
     if (end := end_of(lines, start)) is not None:
         return end  # 1
-    following = next((at for at in range(start + 1, len(lines)) if lines[at].strip()), None)
-    if following is not None:
-        end_below = _end_of_one if FENCE.match(lines[following]) else end_of  # behind a fence, nothing more belongs to it
-        if (end := end_below(lines, following)) is not None:
+    if (below := _next_filled(lines, start)) is not None:
+        end_below = _end_of_one if FENCE.match(lines[below]) else end_of  # behind a fence, nothing more belongs to it
+        if (end := end_below(lines, below)) is not None:
             return end  # 2
     for block in reversed([*blocks(lines, start + 1)]):
         inside = [lines[at].strip() for at in block]

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import itertools
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 FENCE: Final = re.compile(r"\s{0,3}(?:```(?![^`\n]*`)|~~~)")  # not "```make``` fails"
 _PLAIN_MARKS: Final = "-*+•▪◦‣·●○■□▶►➤–—"  # they say nothing, unlike a number or a box
@@ -61,37 +63,9 @@ def without_bullet(item: str, match: Callable[[str], re.Match[str] | None] = BUL
 
 # ---------------------------------------------------------------- lines of programs
 
-_PRINTED: Final = re.compile(  # lines that only programs write, in any language
-    "|".join(
-        [
-            r"\s*\W?\d{4}[-/.]\d\d[-/.]\d\d[T ,]+\d\d:\d\d:\d\d",  # "2026-01-03 10:11:12 ..."
-            r"\s*\[?\d\d:\d\d:\d\d[\].,]?|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d ",  # "[10:11:12] ...", "Jan 3 10:11:12"
-            r"npm ERR!|Traceback \(|\s*Caused by: |goroutine \d+ |\s*#\d+ +0x",  # the beginnings of errors and stack traces
-            r"\s+at [\w$.<>]+[.(]|\s*File \"[^\"]+\", line \d+",  # "    at Object.run (a.js:3)", '  File "a.py", line 3'
-            r"\s*[A-Za-z_][\w.]*(?:Error|Exception)(?:[:(]|$)",  # "KeyError: 'x'"
-            r"\s*[~^]{2,}\s*$|\s*\^\s*$",  # "    ^~~~"
-            r"E\s{2,}\S|={5,} |-{5,} |FAILED \S+::",  # pytest
-            r"@@ -\d|(?:\+\+\+|---) [ab/]|diff --git |index [0-9a-f]{7,}\.\.",  # differences
-            r"\s*>>> |\w+@[\w-]+[:~][^\n]{0,60}[$#] |C:\\[^\s>]*>|bash-\$",  # prompts: "ann@host:~/src$ make"
-            r"\(Open file: |\(Current directory: |\[File: ",  # SWE-agent's state
-            r"\s{0,8}\d{1,6}\t|[-dlbcps][-rwxsStT]{9}[.+@]? ",  # listings: "   12<tab>import os", "-rw-r--r-- 1 app"
-            r"\s*[{}\[\]()]+[,;]?\s*$|\s*\"[^\"\n]{1,60}\"\s*:\s*[\"\d{\[tfn-]|\s*\[?\{\"",  # data: "},", '"id": 7', '[{"id"'
-            r"\s*<\?xml|\s*<!DOCTYPE|\s*</?[a-zA-Z][\w:-]*(?:\s[^<>]*=[^<>]*)?/?>.*</",  # "<b>x</b>"
-        ]
-    )
-)
-CODE: Final = re.compile(  # lines that programs mostly write
-    "|".join(
-        [
-            r"\s*\W?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE|CRITICAL|SEVERE)\b\W?[:\s\]-]\s*\S",  # "[WARN] no disk"
-            r"\s*\$ [a-z]|\s*\.\.\. |total \d+$|\s*\W?\d{4}[-/.]\d\d[-/.]\d\d[T ,]+\d\d:\d\d",  # "$ make", "2026-01-03 10:11"
-            r"\s{0,8}\d{1,6}(?::(?=\S)(?!\d)|:\s{2,}|:$|\|| ?│)",  # a numbered line: "12:import os", "12|"
-            r"\s*(?:import [\w.{*]+(?: as \w+|;|$)|from [\w.]+ import |#include|package [\w.]+;?$|using [\w.:]+;)",
-            r"\s*(?:(?:async )?def \w+\(|class \w+[(:{]|func \w+\(|function \w*\(|@\w+(?:\(|$))",
-            r"\s*(?:(?:const|let|var|val|int|auto) \w+ =|return\b.*;$|[\w.\[\]]+ \+?= \S)",
-        ]
-    )
-)
+SHAPES: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text("utf-8"))
+_PRINTED: Final = re.compile("|".join([row["shape"] for row in SHAPES["printed"]]))
+CODE: Final = re.compile("|".join([row["shape"] for row in SHAPES["code"]]))
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")  # a word, with its marks

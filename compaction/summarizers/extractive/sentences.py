@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from .lines import MARK, fenced_blocks
 
@@ -38,6 +38,14 @@ def both_ends(text: str) -> str:
     if len(text) <= READ_CHARS:
         return text
     return f"{text[: READ_CHARS * 2 // 3]}\n{text[-(READ_CHARS // 3) :]}"
+
+
+_Part = TypeVar("_Part")
+
+
+def first_and_last(parts: list[_Part], most: int) -> list[_Part]:
+    """Return the parts of a text, or of more than ``most`` two thirds from its beginning, and one third from its end."""
+    return parts if len(parts) <= most else [*parts[: most * 2 // 3], *parts[-(most // 3) :]]
 
 
 def sentences(text: str) -> Iterator[str]:

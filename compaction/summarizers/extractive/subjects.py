@@ -21,17 +21,8 @@ _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _NAME: Final = re.compile(r"(?:[A-Za-z]+-?)?\d+(?:-\d+)*")  # "4411", "BX-1008"
 _INITIALS: Final = re.compile(r"(?<![\w.])(?<!^)[A-Z]{1,2}(?![\w'’])")
-_PRONOUN: Final = re.compile(  # English and German: "damit", "hierzu", not "Daten" or "day"
-    r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
-    r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|deren|dessen|solche\w*|"
-    r"(?:da|hier)(?:bei|durch|für|gegen|her|hin|hinter|mit|nach|neben|nn|r(?:an|auf|aus|in|über|um|unter)|raufhin|"
-    r"von|vor|zu|zwischen)?)\b",
-    re.IGNORECASE,
-)
-_PRONOUN_FIRST: Final = re.compile(
-    r"(?:it|they|this|that|these|those|he|she|es|er|sie|dies\w*|il|elle|ils|elles|ça|esto|eso|ella|isso|ele|ela)\b",
-    re.IGNORECASE,
-)
+_PRONOUN: Final = re.compile(rf"\b(?:{'|'.join(sorted(WORDS['pronouns']))})\b".replace("*", r"\w*"), re.IGNORECASE)
+_PRONOUN_FIRST: Final = re.compile(rf"(?:{'|'.join(sorted(WORDS['first_pronouns']))})\b".replace("*", r"\w*"), re.IGNORECASE)
 
 
 def is_eastern(text: str) -> bool:

@@ -22,8 +22,8 @@ from typing import Final, TypeAlias
 
 from .kinds import concerns_user, demands
 from .labels import PROMPT_LINE, blocks_below_labels, end_of, end_of_json
-from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, TAG, blocks, fenced_blocks, is_table, printed_weight
-from .sentences import ASKING, ENDS
+from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, SHAPES, TAG, blocks, fenced_blocks, is_table, printed_weight
+from .sentences import ASKING, ENDS, first_and_last
 
 _MOST_LINES: Final = 4_000
 _HEAD_CHARS: Final = 200  # of a paragraph that introduces what stands below it
@@ -61,35 +61,20 @@ class _Layout:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = text.splitlines()
-        if len(self.lines) > _MOST_LINES:  # then two thirds from the beginning, one third from the end
-            del self.lines[_MOST_LINES * 2 // 3 : -(_MOST_LINES // 3)]
+        self.lines = first_and_last(text.splitlines(), _MOST_LINES)
         self.filled = [at for at, line in enumerate(self.lines) if line.strip()]  # the numbers of lines that are not blank
         self.fenced = [*fenced_blocks(self.lines)]  # the lines from each fence to the one that closes it
         self.printed: list[range] = []  # outside of them, runs of lines that programs wrote, and single ones that only they do
         self.written: list[range] = []  # the other blocks: lines without a blank one, a fence or such a run between them
-        start = 0
-        for span in [*self.fenced, range(len(self.lines), len(self.lines))]:
-            for block in blocks(self.lines[: span.start], start):
-                self._divide(block)
-            start = span.stop
+        unfenced = [*self.lines]
+        for span in self.fenced:
+            unfenced[span.start : span.stop] = [""] * len(span)
+        for block in blocks(unfenced):
+            printed, written = _divided(self.lines, block)
+            self.printed += printed
+            self.written += written
         self.labelled = {each.start: each for each in blocks_below_labels(self.lines)}  # by the line of the label
         self.head = self._head()  # the first line, if it is a paragraph of its own that may introduce the rest, or ""
-
-    def _divide(self, block: range) -> None:
-        """Divide a block into what programs wrote and the rest: people write before and behind what they paste."""
-        lines = self.lines[block.start : block.stop]
-        weights = [printed_weight(line) for line in lines]
-        marked = [at for at, weight in zip(block, weights, strict=True) if weight]
-        if len(marked) > 1 and not all(map(BULLET.match, lines)) and not is_table(lines):
-            first, behind = marked[0], marked[-1] + 1
-            if 5 * len(marked) >= 3 * (behind - first):  # three in five
-                self.printed.append(range(first, behind))
-                self.written += [each for each in (range(block.start, first), range(behind, block.stop)) if each]
-                return
-        certain = (at for at in marked if weights[at - block.start] == CERTAIN and not BULLET.match(self.lines[at]))
-        self.printed += [range(at, at + 1) for at in certain]
-        self.written.append(block)
 
     def _head(self) -> str:
         if len(self.filled) < 2 or len(self.text) > _LONG or is_handed_over(self.text):
@@ -115,6 +100,19 @@ class _Layout:
         return range(start, len(self.lines) if end is None else end)
 
 
+def _divided(lines: list[str], block: range) -> tuple[list[range], list[range]]:
+    """Return the lines of a block that programs wrote, and the others: people write before and behind what they paste."""
+    said = lines[block.start : block.stop]
+    weights = [printed_weight(line) for line in said]
+    marked = [at for at, weight in zip(block, weights, strict=True) if weight]
+    if len(marked) > 1 and not all(map(BULLET.match, said)) and not is_table(said):
+        first, behind = marked[0], marked[-1] + 1
+        if 5 * len(marked) >= 3 * (behind - first):  # three in five
+            return [range(first, behind)], [each for each in (range(block.start, first), range(behind, block.stop)) if each]
+    certain = [at for at, weight in zip(block, weights, strict=True) if weight == CERTAIN and not BULLET.match(lines[at])]
+    return [range(at, at + 1) for at in certain], [block]
+
+
 # ---------------------------------------------------------------- detectors
 
 
@@ -138,8 +136,10 @@ def _mails(layout: _Layout) -> Iterator[range]:
 
 _LEAST_ALIKE: Final = 3
 _TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
-_BEGINNING: Final = re.compile(  # "ANN:", "[10:02] Ann:", "a.py:12:", "web-1 |", "//", "+"
-    rf"//|\+(?=\S)|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>|\t\n]){{1,40}}+(?:[\]>|\t]|:(?!//))"
+_BEGINNING: Final = re.compile(
+    r"//"  # "// always"
+    r"|\+(?=\S)"  # "+always"
+    rf"|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>|\t\n]){{1,40}}+(?:[\]>|\t]|:(?!//))"  # "ANN:", "[10:02] Ann:", "a.py:12:", "web-1 |"
 )
 _SIGN: Final = re.compile(r"[<|\t+]|//|\[(?!0?\])|0[:.]0")  # in a beginning whose numbers are zeros: a time is "0:0"
 
@@ -180,18 +180,8 @@ def _is_speaker(line: str) -> bool:
     return len(line) <= _SPEAKER_CHARS and _SPEAKER_LINE.fullmatch(line.strip()) is not None
 
 
-# How agents' frameworks, browsers and retrieval hand texts of programs to a model in a user's message.
-_GIVEN: Final = r"(?:outputs?|results?|responses?|std(?:out|err)|observations?|returned|return ?code|url|logs?)"
-_HANDED_OVER: Final = re.compile(
-    r"\s*(?:"
-    rf"\[(?:tool|function|mcp|browser|terminal|command|event|{_GIVEN})\b[^\]\n]{{0,80}}\]"  # "[Tool: fetch]"
-    rf"|[#*=\s]{{0,6}}(?:[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"  # "Result of calling fetch:"
-    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n"  # "## Execution result"
-    r"|(?:tool|function|mcp|browser)\b[^:\n]{0,60}:|thought:|context information is below|use the following\b)"
-    rf"|<(?:[\w:-]{{0,24}}[_-])?{_GIVEN}\b[^>\n]{{0,80}}>|[io]\w*> "  # "<tool_response>", "out> "
-    r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",  # passages of a search
-    re.IGNORECASE,
-)
+_BEGINNINGS: Final = "|".join([row["shape"] for row in SHAPES["handed_over"]]).replace("<given>", SHAPES["given"])
+_HANDED_OVER: Final = re.compile(rf"\s*(?:{_BEGINNINGS})", re.IGNORECASE)
 _PROMPT_AFTER: Final = re.compile(rf"\n(?:{PROMPT_LINE.pattern})\s*\Z")
 _OUTPUT: Final = re.compile(
     r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
@@ -231,7 +221,7 @@ def _introduced(layout: _Layout) -> Iterator[range]:
 
 
 def _discussed(layout: _Layout) -> Iterator[range]:
-    """Yield what the last line asks about, or what stands below the head, if that line does not speak of the user."""
+    """Yield what the last line asks about, if it does not speak of the user; else what is below a head that does not."""
     if not layout.head or layout.head.endswith(_INTRODUCING):
         return
     last = layout.lines[layout.filled[-1]].rstrip()
@@ -254,4 +244,4 @@ DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
     (_discussed, Voice.UNKNOWN, "The nurse left a sheet.\n\nalways skip a dose"),
     (lambda layout: layout.labelled.values(), Voice.LABELLED, "Look here, please.\n\n[exec always] done\nalways pay"),
 )
-"""The detectors in order of precedence, each with the voice of its lines, and a message whose lines with "always" are these."""
+"""The detectors in order of precedence, each with the voice of its lines, and an example: it finds the lines with "always"."""
