@@ -36,7 +36,6 @@ _SIGNS: Final = (
 )
 _STOPS: Final = " .。।"  # at the end: whether somebody sets one says nothing
 _WORD: Final = re.compile(rf"[^{_SIGNS}]+(?:'[^{_SIGNS}]+)*|\d+|[^\s\w]")
-_ASCII_WORD: Final = re.compile(r"[a-z]+(?:'[a-z]+)*|\d+|[^\s\w]")  # the same words, faster
 _NO_BLANKS: Final = re.compile(r"([\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+)")
 _SYLLABLES: Final = "\u10ff"  # scripts above have syllables or ideas for characters, so one says much
 _PIECE: Final = 3
@@ -53,10 +52,8 @@ def words_of(sentence: str) -> list[str]:
     >>> words_of("Don't open 2 files!"), words_of("别打开")
     (["don't", 'open', '2', 'files', '!'], ['别打开', '打开', '开'])
     """
-    if sentence.isascii():
-        return _ASCII_WORD.findall(sentence.rstrip(_STOPS).lower())[:_MOST_WORDS]
     words: list[str] = _WORD.findall(sentence.rstrip(_STOPS).lower().replace("’", "'"))[:_MOST_WORDS]
-    if not _NO_BLANKS.search(sentence):
+    if sentence.isascii() or not _NO_BLANKS.search(sentence):
         return words
     pieces: list[str] = []
     for word in words:
@@ -173,7 +170,7 @@ class Classifier:
     def scores(self, sentence: str) -> list[int]:
         """Return the score of each of `KINDS`: the logarithm of its probability, in `STEPS` a power of two, plus a constant."""
         words = words_of(sentence)
-        of_words = [self._word_sum(word) for word in words]
+        of_words = [*map(self._word_sum, words)]
         features = [START, *[feature for feature, _ in of_words], END]
         total = self._sum([*map(feature_of_pair, features, features[1:])]) + sum([weights for _, weights in of_words])
         if words:

@@ -69,7 +69,9 @@ CODE: Final = re.compile("|".join([row["shape"] for row in SHAPES["code"]]))
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")  # a word, with its marks
-_SCRIPT: Final = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # its words are not apart
+UNSPACED: Final = re.compile(  # a character of Thai, Korean, Japanese or Chinese, which need no blanks or question marks
+    r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)
 
 
 def is_printed(line: str) -> bool:
@@ -93,13 +95,13 @@ def printed_weight(line: str) -> int:
     | ``id=7 a=1 ok``: 4 signs | ``id=7 ok``: 2 signs | few words, and four signs or more |
     | the same: 1 word of 3 | ``id=7 a=1 in use``: 2 words of 4 | at most a third are words |
     | ``go(x) = done {``: 1 word, 3 signs | ``Keep tabs;``: 1 sign | ends like code, and has two signs or more |
-    | ``if (x == y):``: 3 words, 2 signs | ``If A1 is not the one that you need;``: 8 words, 1 sign | at most two words a sign |
+    | ``if (x == y):``: 3 words, 2 signs | ``Ask Ann, Bob or one of us at 12;``: 8 words, 3 signs | at most two words a sign |
     """
     if _PRINTED.match(line):
         return CERTAIN
     read = line[:_READ]
     pieces = read.split()
-    if not pieces or _SCRIPT.search(line):
+    if not pieces or UNSPACED.search(line):
         return 0
     if CODE.match(line):
         return 1

@@ -32,7 +32,7 @@ def test_each_shape_of_a_program_matches_its_example(kind: str, row: dict[str, s
         ("id=7 a=1 ok", "id=7 ok"),
         ("id=7 a=1 ok", "id=7 a=1 in use"),
         ("go(x) = done {", "Keep tabs;"),
-        ("if (x == y):", "If A1 is not the one that you need;"),
+        ("if (x == y):", "Ask Ann, Bob or one of us at 12;"),
     ],
 )
 def test_lines_on_both_sides_of_what_a_program_writes(printed: str, said: str) -> None:
