@@ -6,8 +6,8 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from .names import NAME, NAME_ENDING, QUOTE, name_kind
-from .searches import SecretSpan
+from .names import NAME, NAME_ENDING, name_kind
+from .searches import SecretSpan, expression
 from .values import is_strong, looks_random
 
 # ---------------------------------------------------------------- columns
@@ -79,7 +79,9 @@ def _cells_under(
 # ---------------------------------------------------------------- lists
 
 # a name for secrets at the head of a list: ``passwords: [``, ``"tokens" = (``, ``passwords:`` and a line break
-_LISTED: Final = re.compile(f"(?i){NAME}(?:e?s)?(?:{QUOTE})?[ \\t]{{0,4}}[:=][ \\t]{{0,4}}(?:(?P<bracket>[\\[(])|(?=\\n))")
+_LISTED: Final = re.compile(
+    rf"(?i){NAME}(?:e?s)?(?:{expression('<quote>')})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<bracket>[\[(])|(?=\n))"
+)
 # the lines of a YAML list: ``  - hunter22``, or a field of an item, ``    value: hunter22``
 _LIST_LINES: Final = re.compile(r"(?:\n[ \t]{0,32}(?:-[ \t]|[ \t][\w-]{1,64}:)[^\n]{0,4096}){1,256}")
 # a line of a YAML list with one word: ``  - hunter22``, ``  - value: "hunter22"``, ``  value: hunter22``

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from .searches import REDACTED, TABLE, SecretSpan, any_of, in_small_letters
+from .searches import REDACTED, TABLE, SecretSpan, any_of, expression, in_small_letters
 from .values import is_code, is_mixed, is_not_word, is_placeholder, is_strong, looks_random, may_be_key
 
 # ---------------------------------------------------------------- how a name and its value are written
@@ -23,31 +23,8 @@ NAME: Final = (
     rf"|(?P<token>{any_of(_NAMES['token'])})|(?P<weak>{any_of(_NAMES['weak'])})|(?P<key>{any_of(_NAMES['key'])}))"
 )
 NAME_ENDING: Final = "(?:[_-]?(?:base|prod|production|dev|data|staging|test|live|value|old|new|v?[0-9]{1,2}))?"
-QUOTE: Final = r"""\\{0,3}["'`]"""
-_TYPE: Final = r"(?::[ \t]?(?:str|string|String|&str|Optional\[str\]|str \| None)[ \t]?)?"
-_VALUE_KEY: Final = rf"(?:{QUOTE})?[Vv]alue(?:{QUOTE})?[ \t]?[:=][ \t]?"
-_SAID: Final = TABLE["sentences"]
-_FOR: Final = rf"(?:[ \t]{any_of(_SAID['for'])}[ \t][^\n.,:;|]{{1,48}}?)?"
-# The operators between a name and its value, in the order in which they are tried; `_LOOKS` has a row for each.
-_OPERATORS: Final[dict[str, str]] = {
-    # "name": "password", "value": "x", over two lines, too; password { default = "x"; <key>password</key><string>x
-    "assign": rf"{QUOTE},?\s{{0,40}}{_VALUE_KEY}"
-    rf"|{QUOTE} ?\{{[^{{}}\"']{{0,160}}\bdefault\s{{0,16}}=[ \t]?"
-    rf"|\s{{0,4}}\n\s{{0,40}}{_VALUE_KEY}|</key>\s{{0,40}}<string>"
-    # password = x, "password": "x", password: str = "x", **password:** x; <password>x
-    rf"|(?:{QUOTE})?\]?\*{{0,2}}[ \t]{{0,8}}(?:{_TYPE}=[=>]?|:=|[:：])\*{{0,2}}"
-    r"(?:[ \t]{0,8}[|>][+-]?[ \t]{0,8}\n)?[ \t]{0,40}\*{0,2}"
-    rf"|(?:{QUOTE})?>",
-    "field": rf"(?:{QUOTE})?</t[dh]>\s{{0,40}}<t[dh][^<>\n]{{0,64}}>",  # <td>password</td><td>x
-    "cell": r"[`*]{0,3}[ \t]{0,40}[|│┃║][ \t]{0,40}",  # | password | x |
-    # the password for the server is x; password — x
-    "says": rf"{_FOR}[ \t]{{1,4}}{any_of(_SAID['verbs'])}(?:[ \t](?:now|set|changed|reset|updated))?(?:[ \t]to)?:?"
-    rf"[ \t]{{1,4}}\*{{0,2}}|{_FOR}[ \t]?[:：][ \t]{{1,4}}|[ \t][—–][ \t]",
-    "foreign": rf"[ \t]?{any_of(_SAID['particles'])}[ \t]{{0,4}}[「『“«]?",  # 비밀번호는 x
-    "argument": rf"{QUOTE}[ \t]?,[ \t]?(?={QUOTE})|\([ \t]?(?={QUOTE})",  # ("password", "x"); password("x")
-    "gap": r"[ \t]{1,8}",  # requirepassword x
-}
-_OPERATOR: Final = "(?:" + "|".join(f"(?P<{name}>{shape})" for name, shape in _OPERATORS.items()) + ")"
+_OPERATORS: Final[dict[str, list[str]]] = TABLE["operators"]
+_OPERATOR: Final = "|".join([f"(?P<{name}>{expression('|'.join(shapes))})" for name, shapes in _OPERATORS.items()])
 _DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["\\])[^\n]){4,4096})\\{0,3}"'
 _SINGLE: Final = r"\\{0,3}'(?P<single>(?:[^'\n\\]|\\(?!['\\])[^\n]){4,4096})\\{0,3}'"
 _TICKED: Final = r"`(?P<ticked>[^`\n]{4,4096})`"
@@ -60,7 +37,7 @@ _ASCII_SPOT: Final = re.compile(any_of(filter(str.isascii, _NAME_WORDS)))  # qui
 
 # a name, alone or at the end of a longer name, an operator, and in a lookahead the value.
 # The groups say which kind of name, which operator, and which quotation marks these are.
-_NAMED: Final = re.compile(f"(?i){NAME}{NAME_ENDING}{_OPERATOR}(?={_VALUE})")
+_NAMED: Final = re.compile(f"(?i){NAME}{NAME_ENDING}(?:{_OPERATOR})(?={_VALUE})")
 # the word before ``key`` that makes it a name for secrets
 _KEY_KIND: Final = re.compile(
     "(?i)(?:" + "|".join(f"(?P<{kind}>{any_of(words)})" for kind, words in TABLE["keys"].items()) + r")[ ._-]?\Z"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from .searches import TABLE, Search, SecretSpan, any_of, in_small_letters, whole_value
+from .searches import TABLE, Search, SecretSpan, any_of, expression, in_small_letters, whole_value
 
 _ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")  # the first digits of a card's number
 _CARD_LABEL: Final = re.compile(any_of(TABLE["labels"]["card"]))
@@ -115,7 +115,7 @@ _PIN_WORDS: Final = (*[name.partition(" ")[0] for name in _PINS["names"]], *_PIN
 # a number that belongs to its name, such as a PIN or a TAN, with or without a sign between them
 _PIN: Final = re.compile(
     rf"""(?:(?<![\w-])(?:(?:sms-)?(?P<short>{any_of(_PINS["names"])}))|{any_of(_PINS["long"])})"""
-    rf"""(?: {any_of(TABLE["sentences"]["for"])} (?:\w{{1,12}} ){{0,3}}\w{{1,24}}?)?"""
+    rf"""(?: {expression("<for>")} (?:\w{{1,12}} ){{0,3}}\w{{1,24}}?)?"""
     r"""["'`]?(?P<sign>[ \t]?[:=：]|[ ](?:is|ist|lautet|war|es|est)|は|은|는)?"""
     r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
 )

@@ -119,6 +119,15 @@ def any_of(words: Iterable[str]) -> str:
     return f"(?:{'|'.join(branches)})"
 
 
+_PARTS: Final = {**TABLE["parts"], **{name: any_of(words) for name, words in TABLE["sentences"].items()}}
+_PART: Final = re.compile(r"(?<!\?P)<([a-z_]+)>")  # not of a group, as in (?P<value>
+
+
+def expression(shape: str) -> str:
+    """Return an expression of the table with its parts, such as ``<quote>``."""
+    return _PART.sub(lambda part: expression(_PARTS[part[1]]) if part[1] in _PARTS else part[0], shape)
+
+
 def in_small_letters(text: str) -> str:
     """Return the text in small letters, each character in its place."""
     small = text.lower()

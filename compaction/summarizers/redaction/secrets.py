@@ -12,7 +12,7 @@ from typing import Final
 from .columns import secrets_in_columns, secrets_in_lists
 from .names import NAME, name_places, named_secrets, secrets_in_variables
 from .numbers import LABELLED, secret_numbers
-from .searches import TABLE, Search, Searches, SecretSpan, any_of, in_small_letters, without
+from .searches import TABLE, Search, Searches, SecretSpan, expression, in_small_letters, without
 from .values import is_strong
 
 _SHORTEST: Final = 7  # characters of a name, an operator and a password
@@ -133,20 +133,8 @@ def _strong_word(found: re.Match[str]) -> Iterator[tuple[int, int]]:
         yield found.span("value")
 
 
-# the expressions that stand for parts of those in the table
-_PARTS: Final = {
-    "<word>": r"""\\?["']?(?P<value>[^\s"'`\\|;&<>$()]{4,256})""",
-    "<arguments>": r"[^\n|;&]{0,160}?[ \t]",
-    "<piped>": r"""\\?["']?[ ]?\|[ ]?""",
-    "<unspaced>": r"""[`"']?(?P<value>[^\s"'`|;&<>()\[\]{}]{6,256})""",
-    "<name>": NAME,
-    "<given>": any_of(TABLE["sentences"]["given"]),
-}
-_PART: Final = re.compile("|".join(_PARTS))
-
-
 def _with_parts(shape: str) -> re.Pattern[str]:
-    return re.compile(_PART.sub(lambda part: _PARTS[part[0]], shape))
+    return re.compile(expression(shape).replace("<name>", NAME))
 
 
 _PLACES: Final = Searches(
