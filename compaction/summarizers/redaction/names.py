@@ -14,14 +14,7 @@ from .values import is_code, is_mixed, is_not_word, is_placeholder, is_strong, l
 
 # ---------------------------------------------------------------- how a name and its value are written
 
-_NAMES: Final[dict[str, list[str]]] = TABLE["names"]
-# A name for secrets. `name_kind` reads which group it is in; ``short`` is in ``password`` too, and ``key`` depends on the word
-# before it. `columns` and the table's sentences use it as well.
-NAME: Final = (
-    rf"(?:(?P<password>{any_of(_NAMES['password'])}|(?P<short>{any_of(_NAMES['short'])}))"
-    rf"|(?P<secret>{any_of(_NAMES['secret'])}(?:[ _-]?(?:access[ _-]?)?(?:key|키))?)"
-    rf"|(?P<token>{any_of(_NAMES['token'])})|(?P<weak>{any_of(_NAMES['weak'])})|(?P<key>{any_of(_NAMES['key'])}))"
-)
+NAME: Final = expression("<name>")
 NAME_ENDING: Final = "(?:[_-]?(?:base|prod|production|dev|data|staging|test|live|value|old|new|v?[0-9]{1,2}))?"
 _OPERATORS: Final[dict[str, list[str]]] = TABLE["operators"]
 _OPERATOR: Final = "|".join([f"(?P<{name}>{expression('|'.join(shapes))})" for name, shapes in _OPERATORS.items()])
@@ -31,7 +24,7 @@ _TICKED: Final = r"`(?P<ticked>[^`\n]{4,4096})`"
 _BARE: Final = r"""(?P<bare>[^\s。，、；！？「」【】（）"'`\\,;&<>(){}\[\]|│┃║]{4,4096})(?P<code>[(\[])?"""
 _VALUE: Final = f"(?:{_DOUBLE}|{_SINGLE}|{_TICKED}|{_BARE})"
 
-_NAME_WORDS: Final = sorted({word for words in _NAMES.values() for word in words})  # a text with a named secret has one
+_NAME_WORDS: Final = sorted({word for words in TABLE["names"].values() for word in words})  # a text with a named secret has one
 _SPOT: Final = re.compile(any_of(_NAME_WORDS))
 _ASCII_SPOT: Final = re.compile(any_of(filter(str.isascii, _NAME_WORDS)))  # quicker
 

@@ -119,7 +119,8 @@ def any_of(words: Iterable[str]) -> str:
     return f"(?:{'|'.join(branches)})"
 
 
-_PARTS: Final = {**TABLE["parts"], **{name: any_of(words) for name, words in TABLE["sentences"].items()}}
+_LISTS: Final[dict[str, list[str]]] = {**TABLE["sentences"], **TABLE["names"]}
+_PARTS: Final = {**TABLE["parts"], **{name: any_of(words) for name, words in _LISTS.items()}}
 _PART: Final = re.compile(r"(?<!\?P)<([a-z_]+)>")  # not of a group, as in (?P<value>
 
 

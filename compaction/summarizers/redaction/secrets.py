@@ -6,13 +6,13 @@ These are private keys, tokens and hashes, and what stands in headers, URLs, com
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .columns import secrets_in_columns, secrets_in_lists
-from .names import NAME, name_places, named_secrets, secrets_in_variables
+from .names import name_places, named_secrets, secrets_in_variables
 from .numbers import LABELLED, secret_numbers
-from .searches import TABLE, Search, Searches, SecretSpan, expression, in_small_letters, without
+from .searches import TABLE, Judge, Search, Searches, SecretSpan, expression, in_small_letters, whole_value, without
 from .values import is_strong
 
 _SHORTEST: Final = 7  # characters of a name, an operator and a password
@@ -133,25 +133,24 @@ def _strong_word(found: re.Match[str]) -> Iterator[tuple[int, int]]:
         yield found.span("value")
 
 
-def _with_parts(shape: str) -> re.Pattern[str]:
-    return re.compile(expression(shape).replace("<name>", NAME))
+def _place(words: Iterable[str], shape: str, judge: Judge, kind: str = "password") -> Search:
+    return Search(tuple(words), re.compile(expression(shape)), kind, judge)
 
 
 _PLACES: Final = Searches(
     [
-        Search(
-            ("kind: secret",),
-            re.compile(r"(?m)^[ \t]{0,16}(?:stringData|data):[ \t]*\n(?:[ \t]{1,16}\S[^\n]{0,65536}\n?){1,64}"),
-            "secret",
+        _place(
+            ["kind: secret"],
+            r"(?m)^[ \t]{0,16}(?:stringData|data):[ \t]*\n(?:[ \t]{1,16}\S[^\n]{0,65536}\n?){1,64}",
             _entries,
+            "secret",
         ),
-        *(Search(tuple(row["words"]), re.compile(row["shape"]), row["kind"]) for row in TABLE["places"]),
-        *(Search((word,), _with_parts(shape), "password", _argument) for word, shape in TABLE["commands"].items()),
-        *(Search(tuple(row["words"]), _with_parts(row["shape"]), "password", _strong_word) for row in TABLE["said"]),
-        Search(
-            tuple([word + end for word in TABLE["sentences"]["given"] for end in " :"]),
-            _with_parts(r"(?i)\b<given>(?: are| is| with| as| sind)?:? {1,4}[\w.@+-]{1,64} ?/ ?<unspaced>"),
-            "password",
+        *(_place(row["words"], row["shape"], whole_value, row["kind"]) for row in TABLE["places"]),
+        *(_place([word], shape, _argument) for word, shape in TABLE["commands"].items()),
+        *(_place(row["words"], row["shape"], _strong_word) for row in TABLE["said"]),
+        _place(
+            [word + end for word in TABLE["sentences"]["given"] for end in " :"],
+            r"(?i)\b<given>(?: are| is| with| as| sind)?:? {1,4}[\w.@+-]{1,64} ?/ ?<unspaced>",
             _strong_word,
         ),
         *LABELLED,
