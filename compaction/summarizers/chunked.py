@@ -134,11 +134,7 @@ class _Reading:
         return summary or ""
 
     def _set_limit(self) -> None:
-        """Let the summary be no longer than what it is of.
-
-        Raises:
-            SummaryFailed: If that is no longer than the headings of a summary.
-        """
+        """Let the summary be no longer than what it is of; fail if that is no longer than the headings of a summary."""
         source = max(
             sum(self._count(entry.text) for entry in self._entries), sum(group.tokens for group in self._request.groups)
         )
@@ -161,19 +157,15 @@ class _Reading:
     def _room(self, carried_tokens: int) -> int:
         """Return the tokens of the window that are left for the transcript, beside a summary of that size (0 if none)."""
         if self._options.window is None:
-            return self._tokens(self._entries)
+            return tokens_of(self._entries, self._count)
         frame = self._request_tokens(self._prompt("", "" if carried_tokens else None, part_note(99, 99)))
         slack = self._options.window // _SLACK_SHARE
         return self._options.window - slack - self._max_tokens - frame - carried_tokens
 
     def _parts(self) -> list[tuple[Entry, ...]]:
-        """Return the parts: one, if everything fits.
-
-        Raises:
-            ConfigurationError: If the window is too small.
-        """
+        """Return the parts: one, if everything fits."""
         carried = 0 if self._carried is None else self._count(self._carried)
-        if self._tokens(self._entries) <= self._room(carried):
+        if tokens_of(self._entries, self._count) <= self._room(carried):
             return [self._entries]
         summary = max(carried, self._limit)
         room = self._room(summary)
@@ -186,12 +178,8 @@ class _Reading:
         return split_entries(self._entries, room, self._count)
 
     def _smaller(self, parts: Sequence[tuple[Entry, ...]], error: _RequestTooLong) -> list[tuple[Entry, ...]]:
-        """Return the entries of the parts that were not summarized yet, in parts of half the size.
-
-        Raises:
-            SummaryFailed: If such parts would be too small.
-        """
-        tokens = self._tokens(parts[0]) // 2
+        """Return the entries of the parts that were not summarized yet in parts of half the size; fail if that is too small."""
+        tokens = tokens_of(parts[0], self._count) // 2
         if tokens < _LEAST_PART_TOKENS:
             raise self._failed(str(error)) from error
         return split_entries([entry for part in parts for entry in part], tokens, self._count)
@@ -201,7 +189,6 @@ class _Reading:
 
         Raises:
             _RequestTooLong: If the request must be shorter.
-            SummaryFailed: If the model gave no summary.
         """
         request, record = self._request, rendered(part, self._key)
         prompt = self._prompt(record, summary, note)
@@ -245,11 +232,8 @@ class _Reading:
     def _check_read(self, reply: ModelReply, tokens: int) -> None:
         """Check by the reported usage that the server did not cut the request without an error.
 
-        If it read 4,000 tokens of 10,000, it may have cut the request, which is halved. If it then reads 2,000 of 5,000, which
-        is the same share, it counts tokens differently and cuts nothing.
-
-        Raises:
-            _RequestTooLong: If the server read far less than was sent.
+        If it read 4,000 tokens of 10,000, it may have cut the request, which is too long then, and is halved. If it then reads
+        2,000 of 5,000, which is the same share, it counts tokens differently and cuts nothing.
         """
         read, before = reply.prompt_tokens, self._read_share
         if read is None or tokens < _LEAST_READ_TOKENS or read >= _LEAST_READ_SHARE * tokens:
@@ -275,6 +259,3 @@ class _Reading:
 
     def _request_tokens(self, prompt: str) -> int:
         return self._count(self._rules) + self._count(prompt) + _MESSAGE_TOKENS
-
-    def _tokens(self, entries: Sequence[Entry]) -> int:
-        return tokens_of(entries, self._count)

@@ -29,8 +29,13 @@ _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
 _DATA: Final = re.compile(r"\s*[{\[]")
 
 
+def _first(shows: Callable[[str], object], lines: Sequence[str], at: int) -> int | None:
+    return next((n for n in range(at, len(lines)) if shows(lines[n])), None)
+
+
 def _next_fence(lines: Sequence[str], at: int) -> int | None:
-    return next((n + 1 for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), None)
+    closing = _first(FENCE.match, lines, at + 1)
+    return None if closing is None else closing + 1
 
 
 def _last(closes: Callable[[str], object], lines: Sequence[str], at: int) -> int | None:
@@ -49,7 +54,8 @@ def _end_of_data(lines: Sequence[str], at: int) -> int | None:
 
 
 def _next_blank(lines: Sequence[str], at: int) -> int:
-    return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+    blank = _first(lambda line: not line.strip(), lines, at)
+    return len(lines) if blank is None else blank
 
 
 _Opens: TypeAlias = Callable[[str], object]
@@ -131,7 +137,7 @@ def blocks_below_labels(lines: Sequence[str]) -> Iterator[range]:
     """
     behind, count = 0, 0
     for block in blocks(lines):
-        below = _next_filled(lines, block.start)
+        below = _first(str.strip, lines, block.start + 1)
         label = "" if below is None or block.start < behind else label_of(lines[block.start], lines[below])
         if not label:
             continue
@@ -143,11 +149,6 @@ def blocks_below_labels(lines: Sequence[str]) -> Iterator[range]:
         else:  # "Status: 200 OK"
             behind = block.stop
         yield range(block.start, behind)
-
-
-def _next_filled(lines: Sequence[str], at: int) -> int | None:
-    """Return the next line behind one that is not blank."""
-    return next((n for n in range(at + 1, len(lines)) if lines[n].strip()), None)
 
 
 def label_of(line: str, following: str) -> str:
@@ -168,7 +169,7 @@ def _end_below(lines: Sequence[str], start: int, label: str) -> int:
     """Return the line behind a block with a label; the numbers are those at the top of this file."""
     if (end := end_of(lines, start)) is not None:
         return end  # 1
-    if (below := _next_filled(lines, start)) is not None:
+    if (below := _first(str.strip, lines, start + 1)) is not None:
         end_below = _end_of_one if FENCE.match(lines[below]) else end_of  # behind a fence, nothing more belongs to it
         if (end := end_below(lines, below)) is not None:
             return end  # 2

@@ -14,23 +14,15 @@ from .values import is_code, is_mixed, is_not_word, is_placeholder, is_strong, l
 
 # ---------------------------------------------------------------- how a name and its value are written
 
-NAME: Final = expression("<name>")
-NAME_ENDING: Final = "(?:[_-]?(?:base|prod|production|dev|data|staging|test|live|value|old|new|v?[0-9]{1,2}))?"
 _OPERATORS: Final[dict[str, list[str]]] = TABLE["operators"]
-_OPERATOR: Final = "|".join([f"(?P<{name}>{expression('|'.join(shapes))})" for name, shapes in _OPERATORS.items()])
-_DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["\\])[^\n]){4,4096})\\{0,3}"'
-_SINGLE: Final = r"\\{0,3}'(?P<single>(?:[^'\n\\]|\\(?!['\\])[^\n]){4,4096})\\{0,3}'"
-_TICKED: Final = r"`(?P<ticked>[^`\n]{4,4096})`"
-_BARE: Final = r"""(?P<bare>[^\s。，、；！？「」【】（）"'`\\,;&<>(){}\[\]|│┃║]{4,4096})(?P<code>[(\[])?"""
-_VALUE: Final = f"(?:{_DOUBLE}|{_SINGLE}|{_TICKED}|{_BARE})"
-
+_OPERATOR: Final = "|".join([f"(?P<{name}>{'|'.join(shapes)})" for name, shapes in _OPERATORS.items()])
 _NAME_WORDS: Final = sorted({word for words in TABLE["names"].values() for word in words})  # a text with a named secret has one
 _SPOT: Final = re.compile(any_of(_NAME_WORDS))
 _ASCII_SPOT: Final = re.compile(any_of(filter(str.isascii, _NAME_WORDS)))  # quicker
 
 # a name, alone or at the end of a longer name, an operator, and in a lookahead the value.
 # The groups say which kind of name, which operator, and which quotation marks these are.
-_NAMED: Final = re.compile(f"(?i){NAME}{NAME_ENDING}(?:{_OPERATOR})(?={_VALUE})")
+_NAMED: Final = re.compile(expression(f"(?i)<name><ending>(?:{_OPERATOR})(?=<value>)"))
 # the word before ``key`` that makes it a name for secrets
 _KEY_KIND: Final = re.compile(
     "(?i)(?:" + "|".join(f"(?P<{kind}>{any_of(words)})" for kind, words in TABLE["keys"].items()) + r")[ ._-]?\Z"
@@ -48,7 +40,7 @@ def name_places(text: str) -> list[int]:
 
 
 def name_kind(found: re.Match[str], start: int) -> str | None:
-    """Return the kind of secret that a name stands for; the match of `NAME` begins at ``start``.
+    """Return the kind of secret that a name stands for; the match of ``<name>`` begins at ``start``.
 
     ``None`` for ``key`` alone, as in ``primary key``.
     """

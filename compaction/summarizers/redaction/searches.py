@@ -120,7 +120,10 @@ def any_of(words: Iterable[str]) -> str:
 
 
 _LISTS: Final[dict[str, list[str]]] = {**TABLE["sentences"], **TABLE["names"]}
-_PARTS: Final = {**TABLE["parts"], **{name: any_of(words) for name, words in _LISTS.items()}}
+_PARTS: Final[dict[str, str]] = {
+    **{name: part if isinstance(part, str) else f"(?:{'|'.join(part)})" for name, part in TABLE["parts"].items()},
+    **{name: any_of(words) for name, words in _LISTS.items()},
+}
 _PART: Final = re.compile(r"(?<!\?P)<([a-z_]+)>")  # not of a group, as in (?P<value>
 
 
