@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, blocks, printed_weight
+from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, any_shape, blocks, printed_weight
 from .sentences import WORDS
 
 _MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
@@ -107,12 +107,8 @@ def end_of_json(text: str) -> int | None:
 # ---------------------------------------------------------------- labels
 
 
-_SIGN: Final = re.compile(
-    r"(?:[\[<{(=][=<\[{(]*+"  # "[log]", "<<out>>", "=== out ==="
-    r"|\*{3,}|[-~_]{3,} ?\w"  # "*** RESULT ***", "--- out"
-    r"|#{2,} (?=[^\n]*#{2,}$)"  # "## out ##", which is no heading
-    r"|【\d|[★%])[^\n]*"  # "【1】", "★ out"
-)
+_SIGN: Final = re.compile(any_shape("signs"))
+_PROMPT: Final = re.compile(any_shape("prompts"))
 _WORDS: Final = re.compile(r"[^\n:：]{1,120}[:：]\s*")  # "Output:"
 _FIELD: Final = re.compile(r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2}")  # "Status: 200 OK"
 _LABEL_CHARS: Final = 40
@@ -120,10 +116,6 @@ _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _LEAST_LETTERS: Final = 3  # of a word by which one line answers another
 _CLOSING: Final = re.compile(  # "*** END ***", "end of log]", "End of log: 3 pages"; not "});"
     r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})"
-)
-PROMPT_LINE: Final = re.compile(  # how SWE-agent and OpenHands end what a command printed
-    r"\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
-    r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\]"
 )
 _OF_USER: Final = re.compile(
     r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
@@ -176,7 +168,7 @@ def _end_below(lines: Sequence[str], start: int, label: str) -> int:
     for block in reversed([*blocks(lines, start + 1)]):
         inside = [lines[at].strip() for at in block]
         introduces = len(inside) == 1 and inside[0].endswith((":", "："))  # what stands below it
-        if not introduces and any(_answers(label, line) or PROMPT_LINE.fullmatch(line) for line in inside):
+        if not introduces and any(_answers(label, line) or _PROMPT.fullmatch(line) for line in inside):
             return block.stop  # 3
     return len(lines)  # 4
 

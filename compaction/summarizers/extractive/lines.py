@@ -64,8 +64,15 @@ def without_bullet(item: str, match: Callable[[str], re.Match[str] | None] = BUL
 # ---------------------------------------------------------------- lines of programs
 
 SHAPES: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text("utf-8"))
-_PRINTED: Final = re.compile("|".join([row["shape"] for row in SHAPES["printed"]]))
-CODE: Final = re.compile("|".join([row["shape"] for row in SHAPES["code"]]))
+
+
+def any_shape(name: str) -> str:
+    """Return an expression for all shapes of this name."""
+    return f"(?:{'|'.join([row['shape'] for row in SHAPES[name]])})".replace("<given>", SHAPES["given"])
+
+
+_PRINTED: Final = re.compile(any_shape("printed"))
+CODE: Final = re.compile(any_shape("code"))
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")  # a word, with its marks

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from .kinds import concerns_user, demands
-from .labels import PROMPT_LINE, blocks_below_labels, end_of, end_of_json
-from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, SHAPES, TAG, blocks, fenced_blocks, is_table, printed_weight
+from .labels import blocks_below_labels, end_of, end_of_json
+from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, TAG, any_shape, blocks, fenced_blocks, is_table, printed_weight
 from .sentences import ASKING, ENDS, first_and_last
 
 _MOST_LINES: Final = 4_000
@@ -171,9 +171,8 @@ def _is_speaker(line: str) -> bool:
     return len(line) <= _SPEAKER_CHARS and _SPEAKER_LINE.fullmatch(line.strip()) is not None
 
 
-_BEGINNINGS: Final = "|".join([row["shape"] for row in SHAPES["handed_over"]]).replace("<given>", SHAPES["given"])
-_HANDED_OVER: Final = re.compile(rf"\s*(?:{_BEGINNINGS})", re.IGNORECASE)
-_PROMPT_AFTER: Final = re.compile(rf"\n(?:{PROMPT_LINE.pattern})\s*\Z")
+_HANDED_OVER: Final = re.compile(rf"\s*{any_shape('handed_over')}", re.IGNORECASE)
+_PROMPT_AFTER: Final = re.compile(rf"\n{any_shape('prompts')}\s*\Z")
 _OUTPUT: Final = re.compile(
     r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
     re.IGNORECASE,
