@@ -53,7 +53,7 @@ def forgotten(columns: Columns, given: Sequence[Any]) -> Forgotten:
 
     A group of which only a part is forgotten is removed whole if the rest would break more rules of the format.
     """
-    format, keys, (known, _) = columns.format, _keys(given, columns.format), known_messages(columns)
+    format, keys, known = columns.format, _keys(given, columns.format), known_messages(columns)
     found = {each.ordinal for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
     groups = {columns.grouping.group_of[ordinal] for ordinal in found}
     start = min(found, default=NEVER)

@@ -487,7 +487,7 @@ class MessageIndex:
         if known is None:
             followed = follow(columns, given, verify=verify)
             self.changes, known = followed.changes, followed.covered
-            if followed.changes or followed.summaries:
+            if followed.changes or followed.edited:
                 self._adopt_changes(followed, given, columns.journal)
                 return len(given)
         return known
@@ -657,9 +657,9 @@ class MessageIndex:
             return []
         new_ids = None
         if followed is not None:
-            carried = followed.carried_over(journal, columns)
-            self._undone += carried.undone
-            journal, new_ids = carried.journal, carried.new_ids
+            new_ids = followed.new_ids(columns)
+            journal, undone = followed.carried_over(journal, columns)
+            self._undone += undone
         left_out, ids = editing.reapply(columns, journal, new_ids)
         pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and new_ids is None)}
         self._pinned_ids.clear()

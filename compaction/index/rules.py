@@ -13,11 +13,12 @@ from itertools import chain, starmap
 from typing import Final
 
 from ..errors import StrategyError
-from ..formats import MessageFormat, fields_of
+from ..formats import MessageFormat
 from ..messages import MediaPart, Message, ReasoningPart, TextPart
 from .columns import Columns
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .groups import GroupKind, only_reasoning, says_nothing
+from .keys import message_id
 from .visibility import Node
 
 _USER: Final = "the last user message must be kept"
@@ -148,8 +149,8 @@ def _repetition_problem(columns: Columns, edit: Replace) -> str | None:
     inserted = [each.messages for each in columns.inserted.values() if each.shown and each.id not in edit.groups]
     known = [each for each in chain(sources, *inserted) if each.holds_history]
     for message in filter(operator.attrgetter("holds_history"), edit.messages):
-        id = _message_id(message)
-        if any(each.raw is message.raw or each.raw == message.raw or (id and _message_id(each) == id) for each in known):
+        id = message_id(message.raw)
+        if any(each.raw is message.raw or each.raw == message.raw or (id and message_id(each.raw) == id) for each in known):
             return "a replacement must not repeat a summary of the provider that the conversation has"
     return None
 
@@ -165,7 +166,7 @@ def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str 
         return "a replacement must contain only text and media"
     if any(isinstance(part, ReasoningPart) for message in messages for part in message.parts):
         return "a replacement must not contain reasoning"
-    if any(map(_message_id, ours)):
+    if any(message_id(message.raw) for message in ours):
         return "a replacement must not have an id, which would name a message of the host or the provider"
     return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
 
@@ -260,14 +261,9 @@ def _exchange_problem(old: Message, new: Message | None) -> str | None:
         return "a rewrite must keep the order of calls"
     if (old.begins, old.resumes) != (new.begins, new.resumes):
         return "a rewrite must keep the calls that the provider runs itself"
-    if _message_id(new) not in (None, _message_id(old)):
+    if message_id(new.raw) not in (None, message_id(old.raw)):
         return "a rewrite must keep the ids of messages"
     return None
-
-
-def _message_id(message: Message) -> object:
-    """Return the id that a provider or a host gave a message; ``None`` without one."""
-    return (fields_of(message.raw) or {}).get("id") or None
 
 
 def _structure(message: Message) -> tuple[str, list[tuple[str, str]], list[str]]:
