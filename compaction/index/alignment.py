@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
@@ -58,47 +58,40 @@ class Known:
 
 def known_messages(columns: Columns) -> list[Known]:
     """Return every message in every version that was or may be shown, in order."""
-    made, gone, rewritten = _times(columns.journal)
-    group_of, included = columns.grouping.group_of, columns.is_included
+    groups, included = columns.grouping.group_of, columns.is_included
     known = [
-        Known((group.anchor, -1, part - 2 * id), id, each.raw, each.role, group.shown, made.get(id, 0), gone.get(id, NEVER))
-        for id, group in columns.inserted.items()
-        for part, each in enumerate(group.messages)
+        Known((ordinal, 0, 0), groups[ordinal], raw, columns.read(ordinal).role, included(groups[ordinal]))
+        for ordinal, raw in enumerate(columns.source)
     ]
-    for ordinal, raw in enumerate(columns.source):
-        id = group_of[ordinal]
-        shown, until, role = included(id), gone.get(id, NEVER), columns.read(ordinal).role
-        versions = [(raw, 0), *rewritten.get(ordinal, ())]
-        ends = [*(since - 1 for _, since in versions[1:]), NEVER]  # each was shown until the next one
-        for (version, since), end in zip(versions, ends, strict=True):
-            if version is not None:
-                known.append(Known((ordinal, 0, 0), id, version, role, shown, since, min(until, end)))
+    for id, group in columns.inserted.items():
+        for part, each in enumerate(group.messages):
+            known.append(Known((group.anchor, -1, part - 2 * id), id, each.raw, each.role, group.shown))
+    known += _rewritten(known, columns.journal)
     known.sort(key=lambda each: each.position)
     return known
 
 
-def _times(journal: Iterable[Applied]) -> tuple[dict[int, int], dict[int, int], dict[int, list[tuple[Any, int]]]]:
-    """Return when summaries were first shown and hidden groups last, by id, and what rewrites showed at an ordinal, and when.
-
-    A time is a number of edits. A message that a rewrite removed is ``None``.
-    """
-    made: dict[int, int] = {}
-    gone: dict[int, int] = {}
-    rewritten: dict[int, list[tuple[Any, int]]] = defaultdict(list)
-    for time, whole in enumerate(journal):
-        for applied in whole.simple:
-            edit = applied.edit
-            if isinstance(edit, Rewrite):
-                for (ordinal, _), message in zip(applied.before, edit.messages, strict=False):
-                    rewritten[ordinal].append((None if message is None else message.raw, time + 1))
-            elif isinstance(edit, Restore):
-                for id in edit.groups:
-                    gone.pop(id, None)
-            else:
-                gone.update(dict.fromkeys(named(edit), time))
-                if applied.made is not None:
-                    made[applied.made] = time + 1
-    return made, gone, rewritten
+def _rewritten(known: Sequence[Known], journal: Sequence[Applied]) -> list[Known]:
+    """Return the versions of messages that rewrites showed, and note in all versions when the view showed them."""
+    newest: dict[int, dict[Position, Known]] = defaultdict(dict)  # the newest version of each message, by group
+    for each in known:
+        newest[each.group][each.position] = each
+    rewritten: list[Known] = []
+    for time, applied in [(time, part) for time, whole in enumerate(journal) for part in whole.simple]:
+        edit = applied.edit
+        if isinstance(edit, Rewrite):
+            for (ordinal, _), message in zip(applied.before, edit.messages, strict=False):
+                before = newest[edit.group].pop((ordinal, 0, 0))
+                before.until = time
+                if message is not None:
+                    rewritten.append(attrs.evolve(before, raw=message.raw, since=time + 1, until=NEVER))
+                    newest[edit.group][before.position] = rewritten[-1]
+            continue
+        for each in [each for id in named(edit) for each in newest[id].values()]:
+            each.until = NEVER if isinstance(edit, Restore) else time
+        for each in () if applied.made is None else newest[applied.made].values():
+            each.since = time + 1
+    return rewritten
 
 
 def align(

@@ -108,7 +108,7 @@ class Columns:
             self.included.grow(-tokens, -size, -1, -calls)
         if moved and id < start:  # a message with a result and the user's words moved the group to a new turn
             for tally in (self.total,) if gone else (self.total, self.included):
-                tally.count_groups(self.grouping.left_turn, -1)
+                tally.count_groups(self.grouping.moved_from, -1)
                 tally.count_groups(self.grouping.turns[id], 1)
 
     # ---------------------------------------------------------------- facts of one group, by its id

@@ -142,7 +142,8 @@ def restore(columns: Columns, id: int) -> None:
 
 def restore_words(columns: Columns) -> None:
     """Put back the user's last words, if an edit hid their group before they came with a late result. O(1)."""
-    for id in (columns.grouping.last_user, columns.grouping.last_words):
+    newest = columns.grouping.newest
+    for id in (newest.user, newest.words):
         if id is not None and not columns.is_included(id):
             restore(columns, id)
 

@@ -126,20 +126,20 @@ def protection(
 
 
 def _newest(columns: Columns, by: str, *, newer: bool = False) -> dict[int | None, str]:
-    """Return the groups of the source that stay because each is the newest of its kind, with the reason (see `Grouping`)."""
-    grouping = columns.grouping
+    """Return the groups of the source that stay because each is the newest of its kind, with the reason (see `Newest`)."""
+    newest = columns.grouping.newest
     return {
-        grouping.last_marked_of_others(by): "the last user message must be kept, even if it begins with a summary mark",
-        grouping.last_words: _USER,
-        grouping.last_user: _USER,
-        None if newer else grouping.history: _HISTORY,
-        grouping.newest: "the newest group must be kept",
+        newest.marked(by): "the last user message must be kept, even if it begins with a summary mark",
+        newest.words: _USER,
+        newest.user: _USER,
+        None if newer else newest.history: _HISTORY,
+        newest.group: "the newest group must be kept",
     }
 
 
 def _is_newest_history(columns: Columns, id: int) -> bool:
     """Return whether an inserted group is a summary of the provider, and the host has no newer one."""
-    group, history = columns.inserted[id], columns.grouping.history
+    group, history = columns.inserted[id], columns.grouping.newest.history
     return group.messages[0].holds_history and (history is None or history < group.anchor)
 
 
