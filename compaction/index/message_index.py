@@ -28,6 +28,7 @@ from ..tokens import counter as resolve_counter
 from . import cuts, editing, replacements
 from .columns import Columns
 from .context import Notes, RunContext
+from .editing import Broken
 from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
 from .forgetting import forgotten, saved_without
 from .groups import GroupKind, MessageGroup
@@ -315,35 +316,23 @@ class MessageIndex:
         Raises:
             NoProgress: If a strategy repeats a refused edit although nothing has changed. In a run, this undoes all edits.
         """
-        self._discard_view()
         by = by or self.running_name
-        broken = editing.apply(self.columns, edit, by)
+        return self._note(edit, by, editing.apply(self.columns, edit, by))
+
+    def apply_all(self, drops: Drops) -> None:
+        """Apply drops one after the other, as `apply` would, until their target holds."""
+        by = self.running_name
+        for drop, broken in editing.apply_all(self.columns, drops.one_by_one(), by):
+            self._note(drop, by, broken)
+
+    def _note(self, edit: Edit, by: str, broken: Broken | None) -> bool:
+        """Note that an edit was applied, or the rule that it would have broken; return whether it was applied."""
+        self._discard_view()
         if broken is None:
             self._refusals.changed()
             return True
-        rule, waits = broken
-        self._refusals.note(edit, rule, by, waits=waits)
+        self._refusals.note(edit, broken.rule, by, waits=broken.by_neighbours)
         return False
-
-    def apply_all(self, drops: Drops) -> None:
-        """Apply drops one after the other, as `apply` would, until their target holds.
-
-        If any message may follow any other, a drop of removable groups is always allowed, and needs no further check.
-        """
-        columns, by = self.columns, self.running_name
-        free = set[int]() if self.format.judges_joins else set(removable(columns))
-        included, turn, seen, left = columns.included, columns.grouping.turn, len(columns.source), len(free)
-        for drop in drops.one_by_one():
-            groups = drop.groups
-            free.difference_update(groups)
-            before, left = left, len(free)
-            if before - left == len(groups) > 0 and len(groups) < included.groups:  # all are free, and none is named twice
-                columns.set_shown(groups, shown=False)
-                columns.journal.append(Applied(drop, by, turn, seen=seen))
-                self._refusals.changed()
-                self._discard_view()
-            else:
-                self.apply(drop, by=by)
 
     def checkpoint(self) -> int:
         """Begin a run: clear ``refused``, and return the position in the journal, for `rollback`."""
