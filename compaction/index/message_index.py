@@ -634,14 +634,19 @@ class MessageIndex:
     ) -> list[Applied]:
         """Read all messages again, with the edits and pins that are still allowed; return the edits that are not.
 
-        Without ``followed``, they are the same messages. Those after its entries are new: if one is a late result, its group
-        comes back.
+        Without ``followed``, they are the same messages. Otherwise those after its entries are new. The order of the steps:
+
+        1. Read the messages, as a list without edits. Only the new groups tell which edits can be repeated.
+        2. Repeat the edits in order: an edit may name what an earlier one inserted.
+        3. Pin the groups again, since a repeated edit may name a group that was pinned later.
+        4. Show the groups that a late result joined, which the edits have hidden.
+        5. Undo edits that the new neighbours make invalid. Until then, an edit may have any neighbours.
         """
         columns = self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = editing.Refusals()
         self._keys = []
         self._discard_view()
-        self._extend(messages)
+        self._extend(messages)  # 1
         if not journal and not self._pinned_ids:
             return []
         new_ids = None
@@ -649,19 +654,16 @@ class MessageIndex:
             new_ids = followed.new_ids(columns)
             journal, undone = followed.carried_over(journal, columns)
             self._undone += undone
-        left_out, ids = editing.reapply(columns, journal, new_ids)
+        left_out, ids = editing.reapply(columns, journal, new_ids)  # 2
+        self._undone += editing.edits_of(left_out)
         pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and new_ids is None)}
         self._pinned_ids.clear()
-        self.pin(sorted(id for id in pinned if columns.exists(id)))
-        self._undone += editing.edits_of(left_out)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))
-        if followed is None:
-            return left_out
-        count = self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
-            if not columns.is_included(id):
-                editing.restore(columns, id)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
+        self.pin(sorted(id for id in pinned if columns.exists(id)))  # 3
+        if followed is not None:
+            for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
+                if not columns.is_included(id):
+                    editing.restore(columns, id)  # 4
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))  # 5
         return left_out
 
     def _switch_format(self, format: MessageFormat) -> None:
