@@ -7,10 +7,8 @@ may also have altered, removed or added messages, or returned to an earlier poin
 - `follow` handles all others. It finds the known messages in the list by `alignment`, and merges it with the messages that only
   the source has. `MessageIndex.sync` then builds the conversation again from the `FollowedList`.
 - `accounts_for` tells whether a list continues a conversation at all.
-- `as_given` puts the host's own objects into a view.
 
 `same_beginning`, `follow_saved` and `accounts_for_saved` do this for a conversation of which only fingerprints are stored.
-Nothing here changes a conversation.
 """
 
 from __future__ import annotations
@@ -226,7 +224,10 @@ class _Merge:
     def followed(self, found: dict[int, Known]) -> FollowedList:
         """Return the source after the list, which has these known messages at these places, in order."""
         columns, source = self.columns, self.columns.source
-        stands_for = {place: self._stands_for(known) for place, known in found.items()}
+        stands_for = {
+            place: [known.ordinal] if known.group >= 0 else [*chain.from_iterable(columns.stands_for([known.group]))]
+            for place, known in found.items()
+        }
         self.end = max((ordinals[-1] for ordinals in stands_for.values()), default=-1) + 1
         summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
         for place, known in found.items():
@@ -239,21 +240,16 @@ class _Merge:
                 self._ordinal = first + 1
             self._place = place + 1
         self._add_others(self.end, self._place)
-        placed = {entry.ordinal for entry in self.entries}
-        ends = [columns.ordinals(group)[-1] for group in columns.grouping.group_of[: self.end]]
+        placed, group_of = {entry.ordinal for entry in self.entries}, columns.grouping.group_of
         altered = {known.ordinal for place, known in found.items() if place in self.altered and known.group >= 0}
         changes = HostChanges(
             altered=tuple(sorted(altered)),
-            removed=tuple([at for at, last in enumerate(ends) if at not in placed and last < self.end]),
+            removed=tuple([at for at in range(self.end) if at not in placed and columns.ordinals(group_of[at])[-1] < self.end]),
             rewound=tuple(range(self.end, len(source))),
             added=sum(entry.ordinal is None for entry in self.entries),
         )
         edited = {id: [self.given[at] for at in places] for id, places in summaries.items() if self.altered & {*places}}
         return FollowedList(columns, self.entries, altered, self._place, changes, summaries, edited)
-
-    def _stands_for(self, known: Known) -> Sequence[int]:
-        """Return the ordinals of a message, or of all messages that its summary replaced."""
-        return [known.ordinal] if known.group >= 0 else [*chain.from_iterable(self.columns.stands_for([known.group]))]
 
     def _add_others(self, ordinal: int, place: int) -> None:
         """Add the hidden messages before an ordinal, then the new ones before a place."""
@@ -270,12 +266,12 @@ class _Merge:
         """
         columns = self.columns
         id = columns.grouping.group_of[ordinal]
-        own, is_hidden = columns.ordinals(id), not columns.is_included(id)
-        if own[-1] >= self.end:
+        own, is_shown = columns.ordinals(id), columns.is_included(id)
+        if own[-1] >= self.end or (is_shown and columns.shows(ordinal)):
             return
-        placed: Sequence[int] = (ordinal,) if is_hidden or not columns.shows(ordinal) else ()
-        if id in self.partial and is_hidden:
-            placed = own if ordinal == own[0] else ()
+        placed: Sequence[int] = [ordinal]
+        if id in self.partial and not is_shown:
+            placed = own if ordinal == own[0] else []
         self.entries += [SourceEntry(columns.source[each], each, None) for each in placed]
 
 
@@ -305,7 +301,6 @@ def accounts_for(columns: Columns, given: Sequence[Any], *, by_id: bool) -> bool
 
     Each source message must be in the list unchanged, or be shown and have only lost or gained parts, or be replaced by a
     summary in the list. If the host names the conversation (``by_id``), messages before a known one may be altered or missing.
-    The newest source message may also be a reminder, see `has_moved_reminder`.
     """
     format = columns.format
     if _begins_with(columns.source, given, format) or has_moved_reminder(columns, given):

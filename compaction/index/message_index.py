@@ -191,8 +191,7 @@ class MessageIndex:
         """Plan what to drop: yield the smallest sets of these groups that can only be removed together, as ids, oldest first.
 
         After each set is removed, the provider accepts the rest of the view. Sets after which the view is as the format prefers
-        it come first (see `cuts`). Each set is planned as if the earlier ones had been dropped: drop each before you request
-        the next, or request all of them first. O(messages) for all sets.
+        it come first (see `cuts`). Each set is planned as if the earlier ones had been dropped. O(messages) for all sets.
 
         Args:
             groups: The groups that may be removed, in order. Only neighbours are checked: pass groups of `removable_ids`.
@@ -209,10 +208,7 @@ class MessageIndex:
         return [by_id[id] for id in replacements.replaceable(self.columns, list(by_id))]
 
     def interleaved(self) -> set[int]:
-        """Return the ids of groups whose messages are mixed with those of other groups, and of these others. O(messages).
-
-        The set is empty for a format in which any message may follow any other.
-        """
+        """Return the ids of groups whose messages are mixed with those of other groups, and of these others. O(messages)."""
         return replacements.interleaved(self.columns)
 
     def summary(self, body: str, groups: Iterable[MessageGroup | int], *, by: str, round: int = 1) -> tuple[Message, ...]:
@@ -305,9 +301,9 @@ class MessageIndex:
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
 
-        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. Drops that
-        are refused only for their neighbours are tried together when the strategy ends, see `end_step`. ``refused`` lists each
-        refusal with its rule until the next run.
+        The index refuses messages that break a rule of the format, and neighbours that may not follow one another; ``refused``
+        lists each refusal until the next run. Drops that are refused only for their neighbours are tried together when the
+        strategy ends, see `end_step`.
 
         Args:
             edit: The edit.
@@ -602,10 +598,7 @@ class MessageIndex:
     # ---------------------------------------------------------------- reading, and building the conversation again
 
     def _extend(self, fresh: NewMessages) -> bool:
-        """Add messages at the end, and return whether edits had to be undone.
-
-        If the view only grows, its cached list is extended; otherwise it is discarded.
-        """
+        """Add messages at the end, and return whether edits had to be undone."""
         if not fresh.raws:
             return False
         columns, undone = self.columns, list[Edit]()
@@ -619,7 +612,7 @@ class MessageIndex:
         if len(columns.journal) != count or undone:
             self._view = None
         elif self._view is not None:
-            self._view += fresh.raws
+            self._view += fresh.raws  # the view only grows
         return bool(undone)
 
     def _note_time(self) -> None:
@@ -685,8 +678,11 @@ class MessageIndex:
         self._rebuild(messages, journal, followed)
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
-        with_late_result = set(group_of[len(followed.entries) :])  # the view shows these again
-        if unlisted - with_late_result or (not unlisted and self._is_worse(given)):
+        with_late_result = set(group_of[len(followed.entries) :])
+        shows_removed = (
+            not unlisted <= with_late_result
+        )  # the view may show messages that the list lacks only for a late result
+        if shows_removed or (not unlisted and self._is_worse(given)):
             self._start_over(given)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
@@ -698,12 +694,11 @@ class MessageIndex:
         old, messages = self.columns, self._reader.new(given)
         self._undone += editing.edits_of(old.journal)
         self._remember_summaries(self._undone)
+        followed: FollowedList | None = None
         if self._pinned_ids:
             known = {entry.place: entry.ordinal for entry in follow(old, given, verify=False).entries}
             followed = FollowedList.of(old, given, map(known.get, range(len(given))))
-            self._rebuild(messages, (), followed)
-        else:
-            self._rebuild(messages)
+        self._rebuild(messages, (), followed)
 
     def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
@@ -719,9 +714,9 @@ class MessageIndex:
         if left_out := self._rebuild(fresh, saved.journal):
             unfit = left_out[0].edit
             raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
-        if unknown := set(saved.pinned) - self._pinned_ids:
+        if unknown := sorted(set(saved.pinned) - self._pinned_ids):
             raise StateError(
-                f"pinned {sorted(unknown)}: the saved messages have no such groups; discard the saved state and start again"
+                f"pinned {unknown}: the saved messages have no such groups; discard the saved state and start again"
             )
 
     def _load_from_host(self, saved: Saved, given: list[Any]) -> None:
