@@ -95,11 +95,7 @@ def _rewritten(known: Sequence[Known], journal: Sequence[Applied]) -> list[Known
 
 
 def align(
-    known: Sequence[Known],
-    given: Sequence[Any],
-    format: MessageFormat,
-    *,
-    changed: Callable[[Known, int], bool] | None = None,
+    known: Sequence[Known], given: Sequence[Any], format: MessageFormat, *, changed: Callable[[Known, int], bool] | None = None
 ) -> tuple[list[Known | None], set[int]]:
     """Return the known message for each message of a list, ``None`` for a new one, and the places of those that were altered.
 

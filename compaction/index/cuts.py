@@ -55,12 +55,7 @@ _MayFollow: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 
 
 def plan_cuts(
-    columns: Columns,
-    ids: Iterable[int],
-    together: Callable[[int, int], bool] | None,
-    *,
-    preferred_only: bool,
-    replaced: bool,
+    columns: Columns, ids: Iterable[int], together: Callable[[int, int], bool] | None, *, preferred_only: bool, replaced: bool
 ) -> Iterator[list[int]]:
     """Return the cuts of these groups, see `MessageIndex.steps`; if all may be removed, the cuts together name all of them."""
     distinct = dict.fromkeys(ids)

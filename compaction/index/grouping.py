@@ -17,12 +17,7 @@ from .groups import GroupKind, only_reasoning, says_nothing
 from .instructions import Instructions, text_alone
 from .marks import BelievedMarks, Marks
 
-_KINDS = {
-    "user": GroupKind.USER,
-    "assistant": GroupKind.ASSISTANT,
-    "system": GroupKind.SYSTEM,
-    "developer": GroupKind.SYSTEM,
-}
+_KINDS = {"user": GroupKind.USER, "assistant": GroupKind.ASSISTANT, "system": GroupKind.SYSTEM, "developer": GroupKind.SYSTEM}
 
 _SYSTEM, _USER, _SUMMARY = GroupKind.SYSTEM, GroupKind.USER, GroupKind.SUMMARY  # a member is found more slowly
 
