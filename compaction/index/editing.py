@@ -62,12 +62,14 @@ def apply_all(columns: Columns, drops: Iterable[Drop], by: str) -> Iterator[tupl
     If any message may follow any other, a drop of removable groups is always allowed, and needs no further check.
     """
     free = set[int]() if columns.format.judges_joins else set(removable(columns))
+    turn, seen, included = columns.grouping.turn, len(columns.source), columns.included
     for drop in drops:
-        count = len(free)
-        free.difference_update(drop.groups)
-        are_free = count - len(free) == len(drop.groups) > 0  # all of them, and none is named twice
-        if are_free and len(drop.groups) < columns.included.groups:
-            columns.journal.append(perform(columns, drop, by))
+        ids, count = drop.groups, len(free)
+        free.difference_update(ids)
+        are_free = count - len(free) == len(ids) > 0  # all of them, and none is named twice
+        if are_free and len(ids) < included.groups:
+            columns.set_shown(ids, shown=False)
+            columns.journal.append(Applied(drop, by, turn, seen=seen))
             yield drop, None
         else:
             yield drop, apply(columns, drop, by)
