@@ -43,6 +43,7 @@ In any other format only the first message of the view matters (`_behind_opening
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import TypeAlias
 
 from ..messages import Message
@@ -187,9 +188,8 @@ class CutPlanner:
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
-        # 1 for each piece that is in no cut, and 1 for each of these that is not held either; bytes are searched at C speed
-        self._uncut = bytearray(b"\1") * len(pieces.groups)
-        self._staying = self._uncut.copy()
+        self._uncut = bytearray(b"\1") * len(pieces.groups)  # 1 for each piece that is in no cut; searched at C speed
+        self._staying = self._uncut.copy()  # 1 for each of these that is not held; only for `one_by_one`
         self._leading = 0  # the number of instructions at the start; to a provider, the view begins after them
         while self._leading < len(pieces.groups) and pieces.is_system(self._leading):
             self._leading += 1
@@ -223,7 +223,7 @@ class CutPlanner:
             run.append(id)
             if id in ends and may_follow(before, pieces.first(piece + 1)):
                 cut = earlier + run
-                self._set(cut, self._uncut, self._staying, stays=False)
+                self._set(self._uncut, cut, 0)
                 yield cut
                 earlier, run = [], []
 
@@ -239,7 +239,7 @@ class CutPlanner:
         waiting = [*range(len(offered))][::-1]  # numbers of units, the next one at the end
         while waiting:
             number = waiting.pop()
-            self._set(offered[number], self._staying, stays=False)
+            self._set(self._staying, offered[number], 0)
             block, gaps = self._block(number, offered, number_of)
             if self._may_close(gaps, self._staying, may_follow):
                 leaving = block
@@ -249,10 +249,10 @@ class CutPlanner:
                 continue
             others = block - leaving
             for each in others:
-                self._set(offered[each], self._staying, stays=True)
+                self._set(self._staying, offered[each], 1)
             waiting += sorted(others, reverse=True)
             cut = [id for each in sorted(leaving) for id in offered[each]]
-            self._set(cut, self._uncut, stays=False)
+            self._set(self._uncut, cut, 0)
             yield cut
 
     def _is_uncut(self, id: int) -> bool:
@@ -260,10 +260,9 @@ class CutPlanner:
         own = self._pieces.of_group.get(id)
         return own is not None and self._uncut[own[0]] == 1
 
-    def _set(self, ids: Iterable[int], *pieces: bytearray, stays: bool) -> None:
+    def _set(self, pieces: bytearray, ids: Iterable[int], value: int) -> None:
         for piece in self._pieces.of_groups(ids):
-            for each in pieces:
-                each[piece] = stays
+            pieces[piece] = value
 
     def _block(self, number: int, units: Sequence[Sequence[int]], number_of: Mapping[int, int]) -> tuple[set[int], set[int]]:
         """Return the held units that touch this one, directly or through others, itself included, and the gaps they are in.
@@ -296,17 +295,18 @@ class CutPlanner:
 
     def _may_leave_alone(self, unit: Iterable[int], may_follow: _MayFollow) -> bool:
         """Whether a unit can be removed if all other uncut pieces stay."""
-        self._set(unit, self._uncut, stays=False)
+        self._set(self._uncut, unit, 0)
         gaps = {self._uncut.rfind(1, 0, piece) for piece in self._pieces.of_groups(unit)}
         may_leave = self._may_close(gaps, self._uncut, may_follow)
-        self._set(unit, self._uncut, stays=True)
+        self._set(self._uncut, unit, 1)
         return may_leave
 
-    def _may_close(self, gaps: Iterable[int], left: bytearray, may_follow: _MayFollow) -> bool:
-        """Whether the pieces on both sides of each gap may follow one another, if only those with a 1 in ``left`` are left."""
+    def _may_close(self, gaps: Iterable[int], remaining: bytearray, may_follow: _MayFollow) -> bool:
+        """Whether the pieces on both sides of each gap may follow one another, if only those with a 1 here remain."""
         pieces = self._pieces
-        opening = left.find(1, self._leading)
+        opening = remaining.find(1, self._leading)
         while opening >= 0 and pieces.is_system(opening):
-            opening = left.find(1, opening + 1)
+            opening = remaining.find(1, opening + 1)
         start = len(pieces.groups) if opening < 0 else opening
-        return all(may_follow(None if gap < start else pieces.last(gap), pieces.first(left.find(1, gap + 1))) for gap in gaps)
+        neighbours = [(None if gap < start else pieces.last(gap), pieces.first(remaining.find(1, gap + 1))) for gap in gaps]
+        return all(starmap(may_follow, neighbours))

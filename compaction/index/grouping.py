@@ -79,20 +79,16 @@ class Newest:
     words: int | None = None  # of those with words of the user, see `Message.said`; they may stand beside results
     history: int | None = None  # of those in which the provider itself summarized everything before it
     # by strategy: its last summary after ``words`` in a user message; with a forged mark, it would be the user's words
-    _marked: dict[str, int] = attrs.Factory(dict[str, int])
+    marked: dict[str, int] = attrs.Factory(dict[str, int])
 
-    def marked(self, by: str) -> int | None:
+    def marked_by_others(self, by: str) -> int | None:
         """Return the last summary that may be the user's words, without those of one strategy, which it may replace."""
-        return max((id for maker, id in self._marked.items() if not by or maker != by), default=None)
-
-    def note_marked(self, id: int, by: str) -> None:
-        """Note a summary in a user message."""
-        self._marked[by] = id
+        return max((id for maker, id in self.marked.items() if not by or maker != by), default=None)
 
     def note_words(self, id: int) -> None:
         """Note that the user says something in a group."""
         self.words = id
-        self._marked.clear()
+        self.marked.clear()
 
     def note_user(self, id: int, *, words: bool, empty: bool) -> None:
         """Note a user group, and whether it has words or is empty."""
@@ -173,7 +169,7 @@ class Grouping:
             id = self._start(GroupKind.SUMMARY)
             self.made_by[id] = mark.by
             if role == "user":
-                self.newest.note_marked(id, mark.by)
+                self.newest.marked[mark.by] = id
         elif (  # the previous group is a summary of one message so far
             self._previous in self.made_by and self._previous not in self.members and message.format.completes_summary(message)
         ):

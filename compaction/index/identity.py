@@ -103,7 +103,8 @@ class FollowedList:
     def carried_over(self, journal: Iterable[Applied], now: Columns) -> tuple[list[Applied], list[Edit]]:
         """Return the edits that can be repeated on the new source, and the rewrites that cannot: of groups that changed.
 
-        An edit that writes gets the keys of the messages that it may have been written from, and that are gone.
+        An edit that writes gets the keys of the messages that it may have been written from, and that are gone. ``seen`` counts
+        messages of the old source, so an edit keeps it only if none of these changed.
         """
         changed, format = self._changed_groups(now), now.format
         kept = [left for applied in journal if (left := self._carried(applied, changed, format)) is not None]
@@ -216,8 +217,8 @@ class _Merge:
     given: Sequence[Any]
     altered: AbstractSet[int]  # the places of messages that changed
     partial: Collection[int]  # the groups of which only some messages are in the list; these count as new
-    entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
-    end: int = 0  # the ordinal after the last message that the list stands for
+    _entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
+    _end: int = 0  # the ordinal after the last message that the list stands for
     _ordinal: int = 0  # the first ordinal, and the first place, of a message that has not been considered
     _place: int = 0
 
@@ -228,7 +229,7 @@ class _Merge:
             place: [known.ordinal] if known.group >= 0 else [*chain.from_iterable(columns.stands_for([known.group]))]
             for place, known in found.items()
         }
-        self.end = max((ordinals[-1] for ordinals in stands_for.values()), default=-1) + 1
+        self._end = max((ordinals[-1] for ordinals in stands_for.values()), default=-1) + 1
         summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
         for place, known in found.items():
             first = stands_for[place][0]
@@ -236,26 +237,28 @@ class _Merge:
             if known.group < 0:
                 summaries[known.group].append(place)
             else:
-                self.entries.append(SourceEntry(self.given[place] if place in self.altered else source[first], first, place))
+                self._entries.append(SourceEntry(self.given[place] if place in self.altered else source[first], first, place))
                 self._ordinal = first + 1
             self._place = place + 1
-        self._add_others(self.end, self._place)
-        placed, group_of = {entry.ordinal for entry in self.entries}, columns.grouping.group_of
+        self._add_others(self._end, self._place)
+        placed, group_of = {entry.ordinal for entry in self._entries}, columns.grouping.group_of
         altered = {known.ordinal for place, known in found.items() if place in self.altered and known.group >= 0}
         changes = HostChanges(
             altered=tuple(sorted(altered)),
-            removed=tuple([at for at in range(self.end) if at not in placed and columns.ordinals(group_of[at])[-1] < self.end]),
-            rewound=tuple(range(self.end, len(source))),
-            added=sum(entry.ordinal is None for entry in self.entries),
+            removed=tuple(
+                [at for at in range(self._end) if at not in placed and columns.ordinals(group_of[at])[-1] < self._end]
+            ),
+            rewound=tuple(range(self._end, len(source))),
+            added=sum(entry.ordinal is None for entry in self._entries),
         )
         edited = {id: [self.given[at] for at in places] for id, places in summaries.items() if self.altered & {*places}}
-        return FollowedList(columns, self.entries, altered, self._place, changes, summaries, edited)
+        return FollowedList(columns, self._entries, altered, self._place, changes, summaries, edited)
 
     def _add_others(self, ordinal: int, place: int) -> None:
         """Add the hidden messages before an ordinal, then the new ones before a place."""
         for each in range(self._ordinal, ordinal):
             self._add_hidden(each)
-        self.entries += [SourceEntry(self.given[new], None, new) for new in range(self._place, place)]
+        self._entries += [SourceEntry(self.given[new], None, new) for new in range(self._place, place)]
         self._ordinal = max(self._ordinal, ordinal)  # a summary may stand for messages before those considered already
 
     def _add_hidden(self, ordinal: int) -> None:
@@ -267,12 +270,12 @@ class _Merge:
         columns = self.columns
         id = columns.grouping.group_of[ordinal]
         own, is_shown = columns.ordinals(id), columns.is_included(id)
-        if own[-1] >= self.end or (is_shown and columns.shows(ordinal)):
+        if own[-1] >= self._end or (is_shown and columns.shows(ordinal)):
             return
         placed: Sequence[int] = [ordinal]
         if id in self.partial and not is_shown:
             placed = own if ordinal == own[0] else []
-        self.entries += [SourceEntry(columns.source[each], each, None) for each in placed]
+        self._entries += [SourceEntry(columns.source[each], each, None) for each in placed]
 
 
 def known_beginning(columns: Columns, given: Sequence[Any]) -> int | None:

@@ -130,7 +130,7 @@ def _newest(columns: Columns, by: str, *, allow_history: bool = False) -> dict[i
     """Return the groups of the source that stay because each is the newest of its kind, with the reason (see `Newest`)."""
     newest = columns.grouping.newest
     return {
-        newest.marked(by): "the last user message must be kept, even if it begins with a summary mark",
+        newest.marked_by_others(by): "the last user message must be kept, even if it begins with a summary mark",
         newest.words: _USER,
         newest.user: _USER,
         None if allow_history else newest.history: _HISTORY,
