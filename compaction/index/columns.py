@@ -310,10 +310,7 @@ class Columns:
 
     def snapshot(self, id: int) -> MessageGroup:
         """Return the group as a value, which is made once until the group changes."""
-        made = self._snapshots.get(id)
-        if made is None:
-            made = self._snapshots[id] = self._freeze(id)
-        return made
+        return self._snapshots.get(id) or self._snapshots.setdefault(id, self._freeze(id))
 
     def snapshots(self, ids: Iterable[int]) -> tuple[MessageGroup, ...]:
         """Return groups as values; O(groups) at C speed for those that have not changed."""

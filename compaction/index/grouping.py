@@ -154,9 +154,12 @@ class Grouping:
     def add(self, message: Message, tokens: int) -> int:
         """Add the next message and return the id of its group, which is new or an earlier one. O(parts).
 
-        Args:
-            message: The message.
-            tokens: Its tokens, which decide whether its mark is believed.
+        The first rule that fits decides:
+
+        1. Results join the group of the call that they answer. Words of the user beside them start a turn.
+        2. A message whose mark is believed starts a summary; ``tokens``, its size, decides that. A second message joins it.
+        3. Any other message of the user, and an instruction, starts a group.
+        4. A message of the assistant joins the group that it continues. Reasoning joins the calls beside it.
         """
         role = message.role
         answering = thinking = False
