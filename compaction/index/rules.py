@@ -26,7 +26,7 @@ from .visibility import Node
 
 @attrs.define
 class _Removal:
-    """What an edit may remove although it is protected from others."""
+    """The exceptions from the protection of groups that one edit has."""
 
     by: str = ""  # the strategy of a summary in its place, which may replace its own
     allow_system: bool = False
