@@ -18,12 +18,12 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final, NoReturn, TypedDict, Unpack, get_args
+from typing import Any, NoReturn, TypedDict, Unpack
 
 from .checks import checked_count
 from .errors import StrategyError, SyncDriverError
 from .formats import MessageFormat
-from .index import PASS_ON, Edit, Marks, MessageIndex, Request, RunContext, relay, unawaited
+from .index import EDITS, PASS_ON, Marks, MessageIndex, Request, RunContext, relay, unawaited
 from .messages import Message
 from .result import CompactionResult, Observer, RunRecorder
 from .strategies import Report, StrategyLike, as_strategy
@@ -62,7 +62,7 @@ def _flow(
 
     def answered(item: Any) -> Any:
         """Apply an edit, record a report, and pass a request on to the caller."""
-        if isinstance(item, _EDITS):
+        if isinstance(item, EDITS):
             return index.apply(item)
         if isinstance(item, Report):
             return recorder.note(item)
@@ -82,9 +82,6 @@ def _flow(
             with contextlib.suppress(Exception):
                 index.believe(None)
         raise
-
-
-_EDITS: Final = get_args(Edit)  # isinstance() is twice as fast with a tuple as with a union
 
 
 def run_sync(

@@ -48,7 +48,7 @@ from __future__ import annotations
 from .context import Notes, PreparedSummaries, PreparedSummary, RunContext
 from .dry_runs import CutWorth, dry_run
 from .editing import Refusals
-from .edits import Drop, Edit, Refusal, Replace, Rewrite, Together, named, rewritten_parts, simple_edits, written
+from .edits import EDITS, Drop, Edit, Refusal, Replace, Rewrite, Together, named, rewritten_parts, simple_edits, written
 from .grouping import Grouping
 from .groups import NO_CALL, GroupKind, MessageGroup, asks_user, collapsed_text, only_reasoning
 from .identity import HostChanges, as_given, same_beginning
@@ -64,6 +64,7 @@ from .state import Saved
 __all__ = [
     "COLLAPSED_BY",
     "DEFAULT_CEILING",
+    "EDITS",
     "LAST_ROUND",
     "MARK_START",
     "NO_CALL",

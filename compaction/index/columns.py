@@ -108,7 +108,7 @@ class Columns:
             self.included.grow(-tokens, -size, -1, -calls)
         if moved and id < start:  # a message with a result and the user's words moved the group to a new turn
             for tally in (self.total,) if gone else (self.total, self.included):
-                tally.count_groups(self.grouping.left_turn, -1)
+                tally.count_groups(self.grouping.moved_from, -1)
                 tally.count_groups(self.grouping.turns[id], 1)
 
     # ---------------------------------------------------------------- facts of one group, by its id
@@ -310,10 +310,7 @@ class Columns:
 
     def snapshot(self, id: int) -> MessageGroup:
         """Return the group as a value, which is made once until the group changes."""
-        made = self._snapshots.get(id)
-        if made is None:
-            made = self._snapshots[id] = self._freeze(id)
-        return made
+        return self._snapshots.get(id) or self._snapshots.setdefault(id, self._freeze(id))
 
     def snapshots(self, ids: Iterable[int]) -> tuple[MessageGroup, ...]:
         """Return groups as values; O(groups) at C speed for those that have not changed."""

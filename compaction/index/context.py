@@ -35,8 +35,7 @@ class PreparedSummaries:
     # called by the strategy when it needs a summary that is not prepared, before it calls the summarizer itself
     on_miss: Callable[[], object] | None = None
     summary: PreparedSummary | None = attrs.field(default=None, init=False)
-    # whether the run needed a summary, prepared or not: a session sets it to false before the run, a strategy that asks for a
-    # summary to true (see `strategies.prepared`)
+    # whether the strategy needed a summary in this run: the session clears it before the run, the strategy sets it
     is_due: bool = attrs.field(default=False, init=False)
 
 

@@ -32,6 +32,8 @@ For example, an answer of the assistant (``a``) should follow a message of the u
     [[2, 3], [5], [6], [4]]
     >>> list(index.steps([2, 3, 6, 5, 4]))
     [[2, 3], [6, 5], [4]]
+    >>> list(index.steps([1, 2, 5, 6], together=lambda one, other: True))
+    [[1, 2, 5, 6]]
 
 In the second list, 6 is held, since a7 would follow a5. Then 5 is offered; without the block 5 6, a7 follows u4.
 
@@ -40,10 +42,9 @@ In any other format only the first message of the view matters (`_behind_opening
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import TypeAlias
-
-import attrs
 
 from ..messages import Message
 from .columns import Columns
@@ -55,12 +56,7 @@ _MayFollow: TypeAlias = Callable[["Message | None", "Message | None"], bool]
 
 
 def plan_cuts(
-    columns: Columns,
-    ids: Iterable[int],
-    together: Callable[[int, int], bool] | None,
-    *,
-    preferred_only: bool,
-    replaced: bool,
+    columns: Columns, ids: Iterable[int], together: Callable[[int, int], bool] | None, *, preferred_only: bool, replaced: bool
 ) -> Iterator[list[int]]:
     """Return the cuts of these groups, see `MessageIndex.steps`; if all may be removed, the cuts together name all of them."""
     distinct = dict.fromkeys(ids)
@@ -112,7 +108,7 @@ def _behind_opening(columns: Columns, units: Iterable[list[int]], *, preferred_o
     gone: set[int] = set()
     for unit in units:
         gone.update(unit)
-        previous, opened_well = opening, opens_well
+        opener, opened_well = opening, opens_well  # before this unit
         if opening in gone:
             while opening in gone:
                 opening = next(view, None)
@@ -121,9 +117,9 @@ def _behind_opening(columns: Columns, units: Iterable[list[int]], *, preferred_o
             yield held + unit if held else unit
             held = []
         elif opened_well:
-            held = [id for id in unit if id == previous]
+            held = [id for id in unit if id == opener]
             if len(unit) > 1:
-                yield [id for id in unit if id != previous]
+                yield [id for id in unit if id != opener]
         else:
             yield unit
     if held and not preferred_only:
@@ -184,14 +180,6 @@ class Pieces:
         return self.last(piece).is_system and self._columns.at(self._ends[piece][0], end=False).is_system
 
 
-@attrs.define(eq=False)
-class _Block:
-    """Held units that touch: no piece that stays is between them. Holds state."""
-
-    units: set[int]  # their numbers
-    gaps: set[int] = attrs.Factory(set[int])  # the numbers of the gaps that their pieces are in
-
-
 class CutPlanner:
     """Plans the cuts of one view. Holds state: which pieces are in no cut yet, and which of them are held.
 
@@ -200,131 +188,125 @@ class CutPlanner:
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
-        # 1 for each piece that is in no cut, and 1 for each of these that is not held either; bytes are searched at C speed
-        self._in_view = bytearray(b"\1") * len(pieces.groups)
-        self._staying = self._in_view.copy()
-        self._leading = 0  # the number of instructions at the start
+        self._uncut = bytearray(b"\1") * len(pieces.groups)  # 1 for each piece that is in no cut; searched at C speed
+        self._staying = self._uncut.copy()  # 1 for each of these that is not held; only for `one_by_one`
+        self._leading = 0  # the number of instructions at the start; to a provider, the view begins after them
         while self._leading < len(pieces.groups) and pieces.is_system(self._leading):
             self._leading += 1
-        self._blocks: dict[int, _Block] = {}  # by each of their gaps
 
     def from_oldest(
         self, units: Sequence[Sequence[int]], may_follow: _MayFollow, *, behind_instructions: bool = True
     ) -> Iterator[list[int]]:
         """Yield what can be removed from the oldest group of each run of offered groups on, in one walk over the view.
 
-        A run ends before a group that stays; groups of several pieces stay here. Of a unit that covers several runs, the groups
-        that cannot leave their run stay. If ``behind_instructions`` is false, so does the message after an instruction.
+        A run ends before a group that stays; groups of several pieces stay here. A unit may cover several runs; its groups that
+        cannot leave their run stay. If ``behind_instructions`` is false, so does a message after an instruction. For example,
+        1, 2, 5 and 6 of the view above are one unit::
+
+            1 2     a3 would follow u0, so they may leave, but their unit ends in a later run
+            5 6     a7 would follow u4                                                           cut [1, 2, 5, 6]
         """
         pieces = self._pieces
         ends = {unit[-1] for unit in units}
         free = {id for unit in units for id in unit} & pieces.whole()
-        before: Message | None = None
-        earlier: list[int] = []  # what leaves from earlier runs, of a unit that ends in a later one
+        before: Message | None = None  # the message before the run; ``None`` if there are only leading instructions
+        earlier: list[int] = []  # groups that may leave their earlier runs, of a unit that ends in a later one
         run: list[int] = []
         for piece, id in enumerate(pieces.groups):
-            stays = not behind_instructions and not run and before is not None and before.is_system
-            if id in free and not stays:
-                run.append(id)
-                if id in ends and may_follow(before, pieces.first(piece + 1)):
-                    self._leave(earlier + run)
-                    yield earlier + run
-                    earlier, run = [], []
+            is_behind_instruction = not run and before is not None and before.is_system
+            if id not in free or (is_behind_instruction and not behind_instructions):
+                if run and may_follow(before, pieces.first(piece)):
+                    earlier += run
+                is_leading = before is None and not run and not earlier and pieces.is_system(piece)
+                before, run = None if is_leading else pieces.last(piece), []
                 continue
-            if run and may_follow(before, pieces.first(piece)):
-                earlier += run
-            leads = before is None and pieces.is_system(piece) and not run and not earlier
-            before, run = None if leads else pieces.last(piece), []  # after leading instructions is the start of the view
+            run.append(id)
+            if id in ends and may_follow(before, pieces.first(piece + 1)):
+                cut = earlier + run
+                self._set(self._uncut, cut, 0)
+                yield cut
+                earlier, run = [], []
 
     def one_by_one(self, units: Iterable[Sequence[int]], may_follow: _MayFollow) -> Iterator[list[int]]:
         """Offer what is left of the units one after the other, and yield every cut that can then be removed.
 
-        A unit that cannot be removed yet is held. Each unit joins the blocks that it touches. The whole block is removed if it
-        can be; otherwise the unit alone, if it can be, and the others of the block are offered again.
+        A unit that cannot be removed yet is held. Each unit forms a block with the held ones that it touches. The whole block
+        is removed if it can be; otherwise the unit alone, if it can be, and the others of the block are offered again.
         """
-        self._staying[:] = self._in_view  # what an earlier pass held
-        self._blocks.clear()
-        offered = [left for unit in units if (left := [id for id in unit if self._stays(id)])]
+        self._staying[:] = self._uncut  # nothing is held
+        offered = [left for unit in units if (left := [id for id in unit if self._is_uncut(id)])]
+        number_of = {id: number for number, unit in enumerate(offered) for id in unit}
         waiting = [*range(len(offered))][::-1]  # numbers of units, the next one at the end
         while waiting:
             number = waiting.pop()
-            block = self._hold(number, offered[number])
-            if self._may_close(block.gaps, self._staying, may_follow):
-                leaving = block.units
-            elif len(block.units) > 1 and self._may_leave_alone(offered[number], may_follow):
+            self._set(self._staying, offered[number], 0)
+            block, gaps = self._block(number, offered, number_of)
+            if self._may_close(gaps, self._staying, may_follow):
+                leaving = block
+            elif len(block) > 1 and self._may_leave_alone(offered[number], may_follow):
                 leaving = {number}
             else:
                 continue
-            for gap in block.gaps:
-                del self._blocks[gap]
-            others = block.units - leaving
-            for piece in self._pieces.of_groups([id for each in others for id in offered[each]]):
-                self._staying[piece] = 1
+            others = block - leaving
+            for each in others:
+                self._set(self._staying, offered[each], 1)
             waiting += sorted(others, reverse=True)
             cut = [id for each in sorted(leaving) for id in offered[each]]
-            self._leave(cut)
+            self._set(self._uncut, cut, 0)
             yield cut
 
-    def _stays(self, id: int) -> bool:
-        """Whether the view shows a group and it stays; its pieces do so together."""
+    def _is_uncut(self, id: int) -> bool:
+        """Whether the view shows a group and it is in no cut; its pieces are so together."""
         own = self._pieces.of_group.get(id)
-        return own is not None and self._staying[own[0]] == 1
+        return own is not None and self._uncut[own[0]] == 1
 
-    def _leave(self, ids: Iterable[int]) -> None:
-        """Note that groups are in a cut."""
+    def _set(self, pieces: bytearray, ids: Iterable[int], value: int) -> None:
         for piece in self._pieces.of_groups(ids):
-            self._in_view[piece] = self._staying[piece] = 0
+            pieces[piece] = value
 
-    def _hold(self, number: int, unit: Iterable[int]) -> _Block:
-        """Hold a unit, and return its block: the unit and all that it touches, directly or through others.
+    def _block(self, number: int, units: Sequence[Sequence[int]], number_of: Mapping[int, int]) -> tuple[set[int], set[int]]:
+        """Return the held units that touch this one, directly or through others, itself included, and the gaps they are in.
 
-        For example, the pieces 1, 3 and 4 are held, and 2 is held now. ``|`` are pieces that stay::
+        For example, the held units are the pieces 1, 2 and 5, and 4 and 7 together; ``|`` are pieces that stay. The block of 5
+        has all but the first two, and is in the gaps 3 and 6::
 
-            piece      0   1   2   3   4   5         blocks by gap, before       after 2 is held
-                       |   .   |   .   .   |         {0: A, 2: B}                {0: A + B}
-
-        The gap before 2 is 0; it is that of A. Behind 2 was the gap 2, that of B; now that 2 does not stay, both are gap 0.
+            piece      0   1   2   3   4   5   6   7   8
+                       |   .   .   |   .   .   |   .   |
         """
-        block = _Block({number})
-        for piece in self._pieces.of_groups(unit):
-            self._staying[piece] = 0
-            gap = self._staying.rfind(1, 0, piece)
-            for touched in (gap, piece):  # the gap before the piece and that after it, whose number is the piece, become one
-                if (other := self._blocks.get(touched, block)) is not block:
-                    block = self._merged(block, other)
-            block.gaps.discard(piece)
-            self._blocks.pop(piece, None)
-            block.gaps.add(gap)
-            self._blocks[gap] = block
-        return block
+        block, gaps, waiting = {number}, set[int](), [number]
+        while waiting:
+            for piece in self._pieces.of_groups(units[waiting.pop()]):
+                gap = self._staying.rfind(1, 0, piece)
+                if gap in gaps:
+                    continue
+                gaps.add(gap)
+                touched = {number_of[self._pieces.groups[held]] for held in self._held_after(gap)}
+                waiting += touched - block
+                block |= touched
+        return block, gaps
 
-    def _merged(self, one: _Block, other: _Block) -> _Block:
-        """Return two blocks as one; the smaller is merged into the larger, so that many merges take O(n log n)."""
-        small, large = sorted((one, other), key=lambda block: len(block.units) + len(block.gaps))
-        large.units |= small.units
-        large.gaps |= small.gaps
-        self._blocks.update(dict.fromkeys(small.gaps, large))
-        return large
+    def _held_after(self, gap: int) -> Iterator[int]:
+        """Yield the held pieces of a gap."""
+        end = self._staying.find(1, gap + 1)
+        held = self._uncut.find(1, gap + 1)
+        while held >= 0 and held != end:
+            yield held
+            held = self._uncut.find(1, held + 1)
 
     def _may_leave_alone(self, unit: Iterable[int], may_follow: _MayFollow) -> bool:
-        """Whether a held unit can be removed if all other held pieces stay."""
-        own = self._pieces.of_groups(unit)
-        for piece in own:
-            self._in_view[piece] = 0
-        gaps = {self._in_view.rfind(1, 0, piece) for piece in own}
-        may_leave = self._may_close(gaps, self._in_view, may_follow)
-        for piece in own:
-            self._in_view[piece] = 1
+        """Whether a unit can be removed if all other uncut pieces stay."""
+        self._set(self._uncut, unit, 0)
+        gaps = {self._uncut.rfind(1, 0, piece) for piece in self._pieces.of_groups(unit)}
+        may_leave = self._may_close(gaps, self._uncut, may_follow)
+        self._set(self._uncut, unit, 1)
         return may_leave
 
-    def _may_close(self, gaps: Iterable[int], left: bytearray, may_follow: _MayFollow) -> bool:
-        """Whether the pieces on both sides of each gap may follow one another, if only those with a 1 in ``left`` are left.
-
-        To a provider, the view begins after the leading instructions.
-        """
+    def _may_close(self, gaps: Iterable[int], remaining: bytearray, may_follow: _MayFollow) -> bool:
+        """Whether the pieces on both sides of each gap may follow one another, if only those with a 1 here remain."""
         pieces = self._pieces
-        opening = left.find(1, self._leading)
+        opening = remaining.find(1, self._leading)
         while opening >= 0 and pieces.is_system(opening):
-            opening = left.find(1, opening + 1)
+            opening = remaining.find(1, opening + 1)
         start = len(pieces.groups) if opening < 0 else opening
-        return all(may_follow(None if gap < start else pieces.last(gap), pieces.first(left.find(1, gap + 1))) for gap in gaps)
+        neighbours = [(None if gap < start else pieces.last(gap), pieces.first(remaining.find(1, gap + 1))) for gap in gaps]
+        return all(starmap(may_follow, neighbours))

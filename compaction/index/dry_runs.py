@@ -12,17 +12,15 @@ import operator
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import takewhile
-from typing import Any, Final, cast, get_args
+from typing import Any, cast
 
 import attrs
 
 from ..errors import ConfigurationError
-from .edits import Edit
+from .edits import EDITS, Edit
 from .groups import MessageGroup
 from .message_index import MessageIndex
 from .relay import Request, StepReport, relay
-
-_EDITS: Final = get_args(Edit)
 
 
 def answer_now(request: Request) -> Any:
@@ -133,7 +131,7 @@ def dry_run(
     dry = DryRun(index, index.included_groups, index.tokens)
 
     def answered(item: object) -> Any:
-        if isinstance(item, _EDITS):
+        if isinstance(item, EDITS):
             return index.apply(cast("Edit", item))
         if isinstance(item, StepReport) and item.is_end:
             index.end_step(item.strategy)

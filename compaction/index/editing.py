@@ -1,15 +1,15 @@
 """Editing: apply an edit if the rules allow it, undo it exactly, and repeat or undo edits after the source changed.
 
 `apply` asks `rules` before and `joins` after it has changed the view; an edit that it applies is in the journal. Only
-`MessageIndex.apply_all` drops groups without it, where neither question is needed.
+`apply_all` drops groups without it, where neither question is needed.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import NamedTuple
 
 import attrs
 
@@ -18,36 +18,61 @@ from . import cuts, joins
 from .columns import Columns
 from .edits import Applied, Drop, Edit, Refusal, Replace, Restore, Rewrite, Shown, Together, named, renamed, signature
 from .marks import COLLAPSED_BY, read_mark
-from .rules import refusal
+from .rules import refusal, removable
 from .visibility import Node
 
-_BY_NEIGHBOURS: Final = "the provider would reject the rest of the view"
 
+class Broken(NamedTuple):
+    """The rule that an edit would break."""
 
-Broken: TypeAlias = tuple[str, bool]
-"""The rule that an edit would break, and whether only new neighbours break it: later drops may remove one of them."""
+    rule: str
+    by_neighbours: bool = False  # whether only new neighbours break it: later drops may remove one of them
 
 
 def apply(columns: Columns, edit: Edit, by: str) -> Broken | None:
-    """Apply an edit; if it would break a rule, change nothing and return the rule. O(the groups it names)."""
+    """Apply an edit; if it would break a rule, change nothing and return the rule. O(the groups it names).
+
+    New neighbours may break rules that were broken there before. That can only be seen in the view without the edit, so it is
+    undone for the comparison, and then applied again.
+    """
     before = columns.included.tokens
     done = _attempt(columns, edit, by)
     if isinstance(done, str):
-        return done, False
+        return Broken(done)
     grown = columns.included.tokens - before
     if grown > 0:
         undo(columns, done)
-        return f"the edit would make the view {grown} tokens longer", False
+        return Broken(f"the edit would make the view {grown} tokens longer")
     bad = joins.bad_joins(columns, touched(columns, done)) if columns.format.judges_joins else []
     if bad:
         undo(columns, done)
         if new := joins.new_joins(columns, bad):
             needed = " or ".join(f"group {id}" for id in sorted(joins.groups_at(columns, new[0])))
-            return f"{_BY_NEIGHBOURS} [{new[0].rule}]: {needed} would have to be dropped, too", True
-        done = _attempt(columns, edit, by)  # the same joins were bad before the edit, so it is allowed
+            rule = f"the provider would reject the rest of the view [{new[0].rule}]: {needed} would have to be dropped, too"
+            return Broken(rule, by_neighbours=True)
+        done = _attempt(columns, edit, by)
         assert isinstance(done, Applied)
     columns.journal.append(done)
     return None
+
+
+def apply_all(columns: Columns, drops: Iterable[Drop], by: str) -> Iterator[tuple[Drop, Broken | None]]:
+    """Apply each drop as `apply` would, and yield it with the rule that it would break, before the next is taken.
+
+    If any message may follow any other, a drop of removable groups is always allowed, and needs no further check.
+    """
+    free = set[int]() if columns.format.judges_joins else set(removable(columns))
+    turn, seen, included = columns.grouping.turn, len(columns.source), columns.included
+    for drop in drops:
+        ids, count = drop.groups, len(free)
+        free.difference_update(ids)
+        are_free = count - len(free) == len(ids) > 0  # all of them, and none is named twice
+        if are_free and len(ids) < included.groups:
+            columns.set_shown(ids, shown=False)
+            columns.journal.append(Applied(drop, by, turn, seen=seen))
+            yield drop, None
+        else:
+            yield drop, apply(columns, drop, by)
 
 
 def _attempt(columns: Columns, edit: Edit, by: str, seen: int | None = None) -> Applied | str:
@@ -142,7 +167,8 @@ def restore(columns: Columns, id: int) -> None:
 
 def restore_words(columns: Columns) -> None:
     """Put back the user's last words, if an edit hid their group before they came with a late result. O(1)."""
-    for id in (columns.grouping.last_user, columns.grouping.last_words):
+    newest = columns.grouping.newest
+    for id in (newest.user, newest.words):
         if id is not None and not columns.is_included(id):
             restore(columns, id)
 

@@ -10,7 +10,7 @@ import operator
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast, get_args
 
 import attrs
 
@@ -152,6 +152,9 @@ class Together(_Described):
 
 Edit: TypeAlias = Drop | Replace | Rewrite | Restore | Together
 """Any edit."""
+
+EDITS: Final = get_args(Edit)
+"""The same as a tuple, with which ``isinstance`` is twice as fast."""
 
 
 @attrs.frozen

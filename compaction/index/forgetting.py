@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any
 
@@ -17,7 +16,7 @@ import attrs
 from ..formats import MessageFormat
 from .alignment import NEVER, known_messages
 from .columns import Columns
-from .edits import Applied, Edit, Replace, Restore, Rewrite, named, simple_edits, summary_digests, written
+from .edits import Applied, Replace, Restore, Rewrite, named, simple_edits, summary_digests, written
 from .identity import FollowedList
 from .keys import known_key, message_key
 from .marks import Marks
@@ -53,11 +52,11 @@ def forgotten(columns: Columns, given: Sequence[Any]) -> Forgotten:
 
     A group of which only a part is forgotten is removed whole if the rest would break more rules of the format.
     """
-    format, keys, (known, _) = columns.format, _keys(given, columns.format), known_messages(columns)
+    format, keys, known = columns.format, _keys(given, columns.format), known_messages(columns)
     found = {each.ordinal for each in known if each.group >= 0 and known_key(each.raw, format) in keys}
     groups = {columns.grouping.group_of[ordinal] for ordinal in found}
     start = min(found, default=NEVER)
-    kept, undone = judged(columns.journal, format, keys, named_groups=groups, read_groups=groups, start=start)
+    kept, undone = _judged(columns.journal, format, keys, named_groups=groups, read_groups=groups, start=start)
     return Forgotten(found, sorted(_with_rests(columns, found, groups)), kept, undone)
 
 
@@ -86,9 +85,9 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     keys = _keys(given, saved.format)
     gone = [ordinal for ordinal, each in enumerate(saved.fingerprints) if each in keys]
     start = min(gone, default=NEVER)
-    restores = [each.edit for each in saved.journal if isinstance(each.edit, Restore) and _seen(each) > start]
-    restored = {id for edit in restores for id in edit.groups}  # without the restore, its group must not be hidden
-    kept, undone = judged(saved.journal, saved.format, keys, named_groups=restored, start=start, until=start)
+    late = [each.edit for each in saved.journal if _is_late(each, start)]
+    restored = {id for edit in late if isinstance(edit, Restore) for id in edit.groups}  # these must not be hidden again
+    kept, undone = _judged(saved.journal, saved.format, keys, named_groups=restored, start=start, late_edits_go=True)
     if not gone and not undone:
         return saved, 0, []
     lost = {*gone, *(id for applied in undone for id in applied.inserted_ids)}
@@ -103,7 +102,7 @@ def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[
     return left, len(gone), undone
 
 
-def judged(
+def _judged(
     journal: Iterable[Applied],
     format: MessageFormat,
     keys: Collection[str],
@@ -111,37 +110,41 @@ def judged(
     named_groups: Collection[int],
     read_groups: Collection[int] = (),
     start: int,
-    until: int = NEVER,
+    late_edits_go: bool = False,
 ) -> tuple[list[Applied], list[Applied]]:
     """Return the edits that stay and those that go, in order.
 
-    An edit goes if it has written or lost one of the messages with these ``keys``; if it names one of ``named_groups``; if it
-    was written from one of ``read_groups``, or from unknown sources after the message at ``start`` had been read; or if it was
-    decided when more than ``until`` messages had been read. What it has written counts as one of these groups, too.
+    An edit goes for any of these reasons:
+
+    - It has written or lost one of the messages with these ``keys``.
+    - It names one of ``named_groups``, or a group that an edit that goes has inserted.
+    - It read one of ``read_groups``, or a group that an edit that goes has inserted or rewritten.
+    - It is late, and it is not known what it read, or ``late_edits_go``.
     """
-    never_named, never_read = set(named_groups), set(read_groups)
+    tainted_names, tainted_sources = set(named_groups), set(read_groups)
     kept: list[Applied] = []
     undone: list[Applied] = []
     for applied in journal:
-        parts, seen = simple_edits(applied.edit), _seen(applied)
-        contains = any(known_key(message.raw, format) in keys for message in written(applied.edit))
-        lost_some = not applied.lost.isdisjoint(keys)
-        names_some = not never_named.isdisjoint(named(applied.edit))
-        has_read = any(_has_read(part, never_read, sources_known=seen <= start) for part in parts)
-        if contains or lost_some or names_some or has_read or seen > until:
+        parts = simple_edits(applied.edit)
+        reads = [part.read for part in parts if isinstance(part, Replace | Rewrite)]
+        if (
+            any(known_key(message.raw, format) in keys for message in written(applied.edit))
+            or not applied.lost.isdisjoint(keys)
+            or not tainted_names.isdisjoint(named(applied.edit))
+            or any(read is not None and not tainted_sources.isdisjoint(read) for read in reads)
+            or (_is_late(applied, start) and (late_edits_go or None in reads))
+        ):
             undone.append(applied)
-            never_named.update(applied.inserted_ids)
-            never_read.update(applied.inserted_ids, [part.group for part in parts if isinstance(part, Rewrite)])
+            tainted_names.update(applied.inserted_ids)
+            tainted_sources.update(applied.inserted_ids, [part.group for part in parts if isinstance(part, Rewrite)])
         else:
             kept.append(applied)
     return kept, undone
 
 
-def _has_read(edit: Edit, groups: AbstractSet[int], *, sources_known: bool) -> bool:
-    """Whether one of these groups was read to write an edit, or may have been."""
-    if not isinstance(edit, Replace | Rewrite):
-        return False
-    return not sources_known if edit.read is None else not groups.isdisjoint(edit.read)
+def _is_late(applied: Applied, start: int) -> bool:
+    """Whether an edit was decided after the message at ``start``, the first to forget, had arrived."""
+    return (NEVER if applied.seen is None else applied.seen) > start
 
 
 def _keys(given: Sequence[Any], format: MessageFormat) -> frozenset[str]:
@@ -151,10 +154,6 @@ def _keys(given: Sequence[Any], format: MessageFormat) -> frozenset[str]:
 
 def _breaks(source: Sequence[Any], gone: Collection[int], format: MessageFormat) -> int:
     return len(format.validate([raw for ordinal, raw in enumerate(source) if ordinal not in gone]))
-
-
-def _seen(applied: Applied) -> int:
-    return NEVER if applied.seen is None else applied.seen
 
 
 def _moved(place: int, gone: Sequence[int]) -> int:

@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import attrs
+
 from ..messages import Message, Outline, ToolCallPart, ToolResultPart
 from .groups import GroupKind, only_reasoning, says_nothing
 from .instructions import Instructions, text_alone
 from .marks import BelievedMarks, Marks
 
-_KINDS = {
-    "user": GroupKind.USER,
-    "assistant": GroupKind.ASSISTANT,
-    "system": GroupKind.SYSTEM,
-    "developer": GroupKind.SYSTEM,
-}
+_KINDS = {"user": GroupKind.USER, "assistant": GroupKind.ASSISTANT, "system": GroupKind.SYSTEM, "developer": GroupKind.SYSTEM}
 
-_SYSTEM, _USER, _CALLS = GroupKind.SYSTEM, GroupKind.USER, GroupKind.TOOL_CALL  # a member is found more slowly
-
+_SYSTEM, _USER, _SUMMARY = GroupKind.SYSTEM, GroupKind.USER, GroupKind.SUMMARY  # a member is found more slowly
 
 _Open: TypeAlias = "tuple[int, _Open | None]"
 """The latest group with an open call of some id, and, if the id was used before, the earlier ones."""
@@ -74,6 +70,34 @@ class ToolCalls:
         return (group, call_id) in self._made
 
 
+@attrs.define
+class Newest:
+    """The groups that stay because each is the newest of its kind. Holds state."""
+
+    group: int | None = None  # of all but the system groups
+    user: int | None = None  # of the user groups that are not empty, even with media only; the first one if all are empty
+    words: int | None = None  # of those with words of the user, see `Message.said`; they may stand beside results
+    history: int | None = None  # of those in which the provider itself summarized everything before it
+    # by strategy: its last summary after ``words`` in a user message; with a forged mark, it would be the user's words
+    marked: dict[str, int] = attrs.Factory(dict[str, int])
+
+    def marked_by_others(self, by: str) -> int | None:
+        """Return the last summary that may be the user's words, without those of one strategy, which it may replace."""
+        return max((id for maker, id in self.marked.items() if not by or maker != by), default=None)
+
+    def note_words(self, id: int) -> None:
+        """Note that the user says something in a group."""
+        self.words = id
+        self.marked.clear()
+
+    def note_user(self, id: int, *, words: bool, empty: bool) -> None:
+        """Note a user group, and whether it has words or is empty."""
+        if words:
+            self.note_words(id)
+        if self.user is None or not empty:
+            self.user = id
+
+
 class Grouping:
     """The groups of a conversation, filled message by message. Holds state."""
 
@@ -91,16 +115,10 @@ class Grouping:
         self.orphans: set[int] = set()  # groups of results that answer no known call
         self.made_by: dict[int, str] = {}  # the strategy that wrote a summary
         self.turn = 0  # the current turn; 0 before the first user message
-        self.newest: int | None = None  # the newest group that is not a system group
-        # the last user group that is not empty, which may hold only media; the first one if all are empty
-        self.last_user: int | None = None
-        # each strategy's last summary with the role of the user after ``last_words``; its mark may be forged
-        self.last_marked: dict[str, int] = {}
-        # the last group with words of the user, see `Message.said`; they may stand beside results
-        self.last_words: int | None = None
-        self.history: int | None = None  # the newest group in which the provider itself summarized everything before it
-        self.left_turn: int | None = None  # the turn that a group belonged to before words of the user moved it to the next
-        # the groups of which the newest messages answered a call without joining them; `Columns` clears it
+        self.newest = Newest()
+        # what the newest messages changed in earlier groups, for `Columns`: the turn that a group had before words of the user
+        # moved it to the next, and the groups of which a call was answered by a message that did not join; `Columns` clears it
+        self.moved_from: int | None = None
         self.answered: set[int] = set()
         # of the message added last, which the next one may join or continue
         self._previous = -1  # its group
@@ -115,40 +133,33 @@ class Grouping:
     def add_outline(self, outline: Outline) -> int:
         """Add the next message, of which only the outline was read, and return its group's id. O(calls).
 
-        The result is that of `add` for the same message, which ``tests/unit/index/test_grouping.py`` compares. Most messages
-        are added here, so the frequent cases are written out: a call of a method takes as long as the rest.
+        The result is that of `add` for the same message, which ``tests/unit/index/test_grouping.py`` compares.
         """
         role, text, calls, answers, _ = outline
         if answers is not None:
             group = self.calls.answer(answers)
             id = self._join_or_orphan([answers]) if group is None else self._join(group)
-        elif calls and self._thinking:
+        elif calls:
             id = self._add_calls(tuple([call[0] for call in calls]))
-        elif (kind := _CALLS if calls else _KINDS[role]) is _SYSTEM:
-            id = self._start(kind)
-            self.instructions.add(id, text or "")
         else:
-            id = self.newest = len(self.group_of)
+            id = self._start(kind := _KINDS[role])
             if kind is _USER:
-                self.turn += 1
                 words = Message.has_words(text or "")
-                self._note_user(id, words=words, empty=not words and (not text or text.isspace()))
-            self.turns.append(self.turn)
-            self.group_of.append(id)
-            self.kinds.append(kind)
-            self.ids.append(id)
-            self.calls.pending = None
-            if calls:
-                self.calls.make(id, tuple([call[0] for call in calls]))
+                self.newest.note_user(id, words=words, empty=not words and (not text or text.isspace()))
+            elif kind is _SYSTEM:
+                self.instructions.add(id, text or "")
         self._previous, self._answering, self._thinking = id, role == "assistant", False
         return id
 
     def add(self, message: Message, tokens: int) -> int:
         """Add the next message and return the id of its group, which is new or an earlier one. O(parts).
 
-        Args:
-            message: The message.
-            tokens: Its tokens, which decide whether its mark is believed.
+        The first rule that fits decides:
+
+        1. Results join the group of the call that they answer. Words of the user beside them start a turn.
+        2. A message whose mark is believed starts a summary; ``tokens``, its size, decides that. A second message joins it.
+        3. Any other message of the user, and an instruction, starts a group.
+        4. A message of the assistant joins the group that it continues. Reasoning joins the calls beside it.
         """
         role = message.role
         answering = thinking = False
@@ -161,7 +172,7 @@ class Grouping:
             id = self._start(GroupKind.SUMMARY)
             self.made_by[id] = mark.by
             if role == "user":
-                self.last_marked[mark.by] = id
+                self.newest.marked[mark.by] = id
         elif (  # the previous group is a summary of one message so far
             self._previous in self.made_by and self._previous not in self.members and message.format.completes_summary(message)
         ):
@@ -169,7 +180,7 @@ class Grouping:
         elif role == "user" or role == "system" or role == "developer":
             id = self._start(_KINDS[role])
             if role == "user":
-                self._note_user(id, words=words, empty=says_nothing(message))
+                self.newest.note_user(id, words=words, empty=says_nothing(message))
             else:
                 self.instructions.add(id, text_alone(message))
         else:
@@ -178,35 +189,23 @@ class Grouping:
             for started in message.begins:
                 self._begun[started] = id
         if message.holds_history:
-            self.history = id
+            self.newest.history = id
         self._previous, self._answering, self._thinking = id, answering, thinking
         return id
-
-    def last_marked_of_others(self, by: str) -> int | None:
-        """Return the last summary that may be the user's words, without those of one strategy, which it may replace."""
-        return max((id for maker, id in self.last_marked.items() if not by or maker != by), default=None)
 
     def _start(self, kind: GroupKind) -> int:
         """Start a group with the next message; a user message starts a turn, too."""
         id = len(self.group_of)
-        if kind is GroupKind.USER:
+        if kind is _USER:
             self.turn += 1
-        if kind is not GroupKind.SYSTEM:
-            self.newest = id
+        if kind is not _SYSTEM:
+            self.newest.group = id
         self.group_of.append(id)
         self.kinds.append(kind)
-        self.turns.append(None if kind is GroupKind.SYSTEM or kind is GroupKind.SUMMARY else self.turn)
+        self.turns.append(None if kind is _SYSTEM or kind is _SUMMARY else self.turn)
         self.ids.append(id)
         self.calls.pending = None
         return id
-
-    def _note_user(self, id: int, *, words: bool, empty: bool) -> None:
-        """Note a user group, unless it is empty and there was one before, and whether the user says something in it."""
-        if words:
-            self.last_words = id
-            self.last_marked.clear()
-        if self.last_user is None or not empty:
-            self.last_user = id
 
     def _join(self, id: int) -> int:
         ordinal = len(self.group_of)
@@ -262,10 +261,9 @@ class Grouping:
         """Join the calls that the message answers, or start a group; the user's words in it start a turn."""
         id = self._join_or_orphan([part.call_id for part in message.parts if isinstance(part, ToolResultPart)])
         self.turn += 1
-        self.left_turn = self.turns[id]
+        self.moved_from = self.turns[id]
         self.turns[id] = self.turn
-        self.last_words = id
-        self.last_marked.clear()
+        self.newest.note_words(id)
         self.calls.pending = None
         return id
 

@@ -7,19 +7,17 @@ may also have altered, removed or added messages, or returned to an earlier poin
 - `follow` handles all others. It finds the known messages in the list by `alignment`, and merges it with the messages that only
   the source has. `MessageIndex.sync` then builds the conversation again from the `FollowedList`.
 - `accounts_for` tells whether a list continues a conversation at all.
-- `as_given` puts the host's own objects into a view.
 
 `same_beginning`, `follow_saved` and `accounts_for_saved` do this for a conversation of which only fingerprints are stored.
-Nothing here changes a conversation.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain, takewhile
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import attrs
@@ -60,15 +58,6 @@ class SourceEntry(NamedTuple):
     place: int | None  # its place in the host's list; ``None`` if it is not in the list
 
 
-@attrs.frozen(eq=False)
-class CarriedEdits:
-    """The edits that can be repeated on the new source, and those that cannot."""
-
-    new_ids: dict[int, int]  # the new id of each source group that an edit may name
-    journal: list[Applied]  # the edits, each with the keys of the messages that it lost
-    undone: list[Edit]  # the rewrites of groups of which a message changed
-
-
 @attrs.define(eq=False)
 class FollowedList:
     """The source of a conversation after a host's list was followed; ids and ordinals are those before, unless called new."""
@@ -76,11 +65,11 @@ class FollowedList:
     before: Columns | Sequence[str]  # the columns before, or the keys of the source's messages if only these are stored
     entries: list[SourceEntry]  # the messages up to the last known one; their positions are the new ordinals
     altered: set[int] = attrs.Factory(set[int])  # the ordinals of the messages that changed
-    # the messages of summaries that the host changed, by the summary's id
-    summaries: dict[int, list[Any]] = attrs.Factory(dict[int, list[Any]])
     covered: int = 0  # the number of messages of the list that are in ``entries``; the rest is new
     changes: HostChanges = attrs.Factory(HostChanges)
-    shown: frozenset[int] = frozenset()  # the ids of the summaries that the list contains
+    summaries: Collection[int] = ()  # the ids of the summaries that the list contains
+    # the messages of those that the host changed, by the summary's id
+    edited: dict[int, list[Any]] = attrs.Factory(dict[int, list[Any]])
 
     @classmethod
     def of(
@@ -95,61 +84,62 @@ class FollowedList:
         """The messages of ``entries``."""
         return [entry.raw for entry in self.entries]
 
-    def carried_over(self, journal: Iterable[Applied], now: Columns) -> CarriedEdits:
-        """Return which edits can be repeated on the new source.
-
-        Args:
-            journal: The edits.
-            now: The new columns, without edits: the messages of ``entries``, and perhaps later ones.
-        """
-        before, (new_ids, changed) = self.before, self._groups(now)
-        undone: list[Edit] = []
-        kept = [left for applied in journal if (left := self._carried(applied, changed, now.format, undone)) is not None]
-        if any(each.writes for each in kept):
-            there = {entry.ordinal for entry in self.entries if entry.ordinal not in self.altered}
-            if isinstance(before, Columns):
-                lost = [(at, known_key(raw, now.format)) for at, raw in enumerate(before.source) if at not in there]
-            else:
-                lost = [(at, key) for at, key in enumerate(before) if at not in there]
-            kept = [each.without(lost) if each.writes else each for each in kept]
-        stays = (entry.ordinal == place and entry.ordinal not in self.altered for place, entry in enumerate(self.entries))
-        unmoved = sum(takewhile(bool, stays))  # the number of messages before the first one that changed
-        kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
-        return CarriedEdits(new_ids, kept, undone)
-
-    def _groups(self, now: Columns) -> tuple[dict[int, int], set[int | None]]:
-        """Return the new id of each group with the same messages as before, and the groups of which a message changed.
+    def new_ids(self, now: Columns) -> dict[int, int]:
+        """Return the new id of each group with the same messages as before; ``now`` are the new columns.
 
         New results may have joined a group at its end. A stored state does not say which messages formed a group. Then a group
         counts as the same if all its messages were there before.
         """
-        entries, group_of = self.entries, now.grouping.group_of
-        grouping = self.before.grouping if isinstance(self.before, Columns) else None
-        new_ids, changed = dict[int, int](), set[int | None]()
-        for place, (_, ordinal, _) in enumerate(entries):
-            if ordinal in self.altered:
-                changed.add(entries[group_of[place]].ordinal if grouping is None else grouping.group_of[ordinal])
-            if ordinal is not None and group_of[place] == place:
-                members = [entries[each].ordinal for each in now.ordinals(place) if each < len(entries)]
-                is_same = None not in members if grouping is None else members == [*grouping.ordinals(ordinal)]
-                if is_same:
-                    new_ids[ordinal] = place
-        return new_ids, changed
+        ids: dict[int, int] = {}
+        for place, (_, ordinal, _) in enumerate(self.entries):
+            if ordinal is None or now.grouping.group_of[place] != place:
+                continue
+            members = [self.entries[each].ordinal for each in now.ordinals(place) if each < len(self.entries)]
+            before = [*self.before.ordinals(ordinal)] if isinstance(self.before, Columns) else None
+            if members == before or (before is None and None not in members):
+                ids[ordinal] = place
+        return ids
 
-    def _carried(
-        self, applied: Applied, changed: Collection[int | None], format: MessageFormat, undone: list[Edit]
-    ) -> Applied | None:
-        """Return an edit as it is after the host's changes; add a rewrite of a changed group to ``undone``."""
+    def carried_over(self, journal: Iterable[Applied], now: Columns) -> tuple[list[Applied], list[Edit]]:
+        """Return the edits that can be repeated on the new source, and the rewrites that cannot: of groups that changed.
+
+        An edit that writes gets the keys of the messages that it may have been written from, and that are gone. ``seen`` counts
+        messages of the old source, so an edit keeps it only if none of these changed.
+        """
+        changed, format = self._changed_groups(now), now.format
+        kept = [left for applied in journal if (left := self._carried(applied, changed, format)) is not None]
+        known = {entry.ordinal for entry in self.entries} - self.altered
+        if any(each.writes for each in kept):
+            if isinstance(self.before, Columns):
+                lost = [(at, known_key(raw, format)) for at, raw in enumerate(self.before.source) if at not in known]
+            else:
+                lost = [(at, key) for at, key in enumerate(self.before) if at not in known]
+            kept = [each.without(lost) if each.writes else each for each in kept]
+        unmoved = 0  # the number of messages before the first one that changed
+        while unmoved < len(self.entries) and self.entries[unmoved].ordinal == unmoved in known:
+            unmoved += 1
+        kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
+        edits = [part.edit for applied in journal for part in applied.simple]
+        return kept, [edit for edit in edits if isinstance(edit, Rewrite) and edit.group in changed]
+
+    def _changed_groups(self, now: Columns) -> set[int | None]:
+        """Return the groups of which a message changed."""
+        if isinstance(self.before, Columns):
+            return {self.before.grouping.group_of[ordinal] for ordinal in self.altered}
+        places = [place for place, entry in enumerate(self.entries) if entry.ordinal in self.altered]
+        return {self.entries[now.grouping.group_of[place]].ordinal for place in places}
+
+    def _carried(self, applied: Applied, changed: Collection[int | None], format: MessageFormat) -> Applied | None:
+        """Return an edit as it is after the host's changes; ``None`` for a rewrite of a changed group."""
         edit = applied.edit
         if isinstance(edit, Rewrite) and edit.group in changed:
-            undone.append(edit)
             return None
-        if isinstance(edit, Replace) and (messages := self.summaries.get(applied.made or 0)):
+        if isinstance(edit, Replace) and (messages := self.edited.get(applied.made or 0)):
             edit = attrs.evolve(edit, messages=[format.read(raw) for raw in messages])
             return attrs.evolve(applied, edit=edit, seen=None)
         if not isinstance(edit, Together):
             return applied
-        parts = [left for part in applied.parts if (left := self._carried(part, changed, format, undone)) is not None]
+        parts = [left for part in applied.parts if (left := self._carried(part, changed, format)) is not None]
         whole = Together(*[cast("Drop", part.edit) for part in parts], reason=edit.reason)
         seen = applied.seen if len(parts) == len(applied.parts) else None
         return attrs.evolve(applied, edit=whole, parts=tuple(parts), seen=seen) if parts else None
@@ -185,8 +175,7 @@ def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedL
     if not verify and has_moved_reminder(columns, given):  # comparing all contents would take twice as long
         group_of = columns.grouping.group_of
         same = {ordinal: Known((ordinal, 0, 0), group) for ordinal, group in enumerate(group_of) if group != group_of[-1]}
-        return _merged(columns, given, same, set(), set())
-    known, hidden = known_messages(columns)
+        return _Merge(columns, given, set(), set()).followed(same)
     format = columns.format
 
     def changed(each: Known, place: int) -> bool:
@@ -195,78 +184,98 @@ def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedL
         before, now = columns.read(each.ordinal), format.read(given[place], place)
         return (before.role, before.name, before.parts) != (now.role, now.name, now.parts)
 
-    found, altered = align(known, given, format, changed=changed if verify else None)
+    found, altered = align(known_messages(columns), given, format, changed=changed if verify else None)
     positions: dict[int, set[Position]] = defaultdict(set)  # by group, of its messages that are in the list
     for each in found:
         if each is not None:
             positions[each.group].add(each.position)
-    partial = {id for id, there in positions.items() if not _is_whole(columns, id, there, hidden)}
+    partial = {id for id, there in positions.items() if not _is_whole(columns, id, there)}
     whole = {place: each for place, each in enumerate(found) if each is not None and each.group not in partial}
-    return _merged(columns, given, whole, altered, partial)
+    return _Merge(columns, given, altered, partial).followed(whole)
 
 
-def _is_whole(columns: Columns, id: int, positions: AbstractSet[Position], hidden: AbstractSet[int]) -> bool:
-    """Whether these are all messages of a group, except those that a rewrite removed (``hidden``)."""
+def _is_whole(columns: Columns, id: int, positions: AbstractSet[Position]) -> bool:
+    """Whether these are all messages of a group, except those that a rewrite removed."""
     if id < 0:
         return len(positions) == len(columns.inserted[id].messages)
-    return {position[0] for position in positions}.issuperset(set(columns.ordinals(id)) - hidden)
+    return {position[0] for position in positions}.issuperset(columns.shown_ordinals(id))
 
 
-def _merged(
-    columns: Columns, given: Sequence[Any], found: dict[int, Known], altered: AbstractSet[int], partial: Collection[int]
-) -> FollowedList:
-    """Return the source after a list that has the known messages ``found``, by their places.
+@attrs.define(eq=False)
+class _Merge:
+    """Merges the host's list with the messages that only the source has. Holds state: the entries so far.
 
-    ``altered``: the places of messages that changed. ``partial``: the groups of which the list has only some messages, which
-    count as new.
+    For example, the summary S stands for b and c, and d was dropped. In the host's list, n is new, and f is missing at the end,
+    so it was rewound::
+
+        source    a  b  c  d  e  f
+        list      a  S  e  n            entries    a  b  c  d  e        n is behind the last known message
+        list      a  S  n  e            entries    a  b  c  d  n  e     hidden messages come before new ones in the same gap
     """
-    stood_for = {
-        place: [known.ordinal] if known.group >= 0 else [*chain.from_iterable(columns.stands_for([known.group]))]
-        for place, known in found.items()
-    }
-    end = max(map(max, stood_for.values()), default=-1) + 1  # the ordinal after the last message that the list stands for
-    entries: list[SourceEntry] = []
-    summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
-    ordinal = covered = 0  # the first ordinal, and the first place, of a message that is not in ``entries`` yet
-    for place, known in found.items():
-        first = min(stood_for[place])
-        entries += _unlisted(columns, range(ordinal, first), end, partial)
-        entries += [SourceEntry(given[new], None, new) for new in range(covered, place)]
-        ordinal, covered = max(ordinal, first), place + 1
-        if known.group < 0:
-            summaries[known.group].append(place)
-        else:
-            entries.append(SourceEntry(given[place] if place in altered else columns.source[first], first, place))
-            ordinal = first + 1
-    entries += _unlisted(columns, range(ordinal, end), end, partial)
-    changed = {known.ordinal for place, known in found.items() if place in altered and known.group >= 0}
-    placed, group_of = {entry.ordinal for entry in entries}, columns.grouping.group_of
-    changes = HostChanges(
-        altered=tuple(sorted(changed)),
-        removed=tuple([at for at in range(end) if at not in placed and columns.ordinals(group_of[at])[-1] < end]),
-        rewound=tuple(range(end, len(columns.source))),
-        added=sum(entry.ordinal is None for entry in entries),
-    )
-    edited = {id: [given[place] for place in places] for id, places in summaries.items() if not altered.isdisjoint(places)}
-    return FollowedList(columns, entries, changed, edited, covered, changes, frozenset(summaries))
 
+    columns: Columns
+    given: Sequence[Any]
+    altered: AbstractSet[int]  # the places of messages that changed
+    partial: Collection[int]  # the groups of which only some messages are in the list; these count as new
+    _entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
+    _end: int = 0  # the ordinal after the last message that the list stands for
+    _ordinal: int = 0  # the first ordinal, and the first place, of a message that has not been considered
+    _place: int = 0
 
-def _unlisted(columns: Columns, ordinals: Iterable[int], end: int, partial: Collection[int]) -> Iterator[SourceEntry]:
-    """Yield the hidden messages of a part of the source that a list does not have; shown ones were removed.
+    def followed(self, found: dict[int, Known]) -> FollowedList:
+        """Return the source after the list, which has these known messages at these places, in order."""
+        columns, source = self.columns, self.columns.source
+        stands_for = {
+            place: [known.ordinal] if known.group >= 0 else [*chain.from_iterable(columns.stands_for([known.group]))]
+            for place, known in found.items()
+        }
+        self._end = max((ordinals[-1] for ordinals in stands_for.values()), default=-1) + 1
+        summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
+        for place, known in found.items():
+            first = stands_for[place][0]
+            self._add_others(first, place)
+            if known.group < 0:
+                summaries[known.group].append(place)
+            else:
+                self._entries.append(SourceEntry(self.given[place] if place in self.altered else source[first], first, place))
+                self._ordinal = first + 1
+            self._place = place + 1
+        self._add_others(self._end, self._place)
+        placed, group_of = {entry.ordinal for entry in self._entries}, columns.grouping.group_of
+        altered = {known.ordinal for place, known in found.items() if place in self.altered and known.group >= 0}
+        changes = HostChanges(
+            altered=tuple(sorted(altered)),
+            removed=tuple(
+                [at for at in range(self._end) if at not in placed and columns.ordinals(group_of[at])[-1] < self._end]
+            ),
+            rewound=tuple(range(self._end, len(source))),
+            added=sum(entry.ordinal is None for entry in self._entries),
+        )
+        edited = {id: [self.given[at] for at in places] for id, places in summaries.items() if self.altered & {*places}}
+        return FollowedList(columns, self._entries, altered, self._place, changes, summaries, edited)
 
-    A group with a message at or after ``end`` was rewound and is left out. A hidden group of which the list has a part as new
-    messages is placed whole, so that none of its results answers a call of the new group.
-    """
-    for ordinal in ordinals:
+    def _add_others(self, ordinal: int, place: int) -> None:
+        """Add the hidden messages before an ordinal, then the new ones before a place."""
+        for each in range(self._ordinal, ordinal):
+            self._add_hidden(each)
+        self._entries += [SourceEntry(self.given[new], None, new) for new in range(self._place, place)]
+        self._ordinal = max(self._ordinal, ordinal)  # a summary may stand for messages before those considered already
+
+    def _add_hidden(self, ordinal: int) -> None:
+        """Add a message that the list does not have if it is hidden; a shown one was removed.
+
+        A group with a message at or after the end was rewound and is left out. A hidden group of which the list has a part as
+        new messages is placed whole, so that none of its results answers a call of the new group.
+        """
+        columns = self.columns
         id = columns.grouping.group_of[ordinal]
-        own, is_hidden = columns.ordinals(id), not columns.is_included(id)
-        if own[-1] >= end:
-            continue
-        if id in partial and is_hidden:
-            placed: Sequence[int] = own if ordinal == own[0] else ()
-        else:
-            placed = (ordinal,) if is_hidden or not columns.shows(ordinal) else ()
-        yield from [SourceEntry(columns.source[each], each, None) for each in placed]
+        own, is_shown = columns.ordinals(id), columns.is_included(id)
+        if own[-1] >= self._end or (is_shown and columns.shows(ordinal)):
+            return
+        placed: Sequence[int] = [ordinal]
+        if id in self.partial and not is_shown:
+            placed = own if ordinal == own[0] else []
+        self._entries += [SourceEntry(columns.source[each], each, None) for each in placed]
 
 
 def known_beginning(columns: Columns, given: Sequence[Any]) -> int | None:
@@ -295,7 +304,6 @@ def accounts_for(columns: Columns, given: Sequence[Any], *, by_id: bool) -> bool
 
     Each source message must be in the list unchanged, or be shown and have only lost or gained parts, or be replaced by a
     summary in the list. If the host names the conversation (``by_id``), messages before a known one may be altered or missing.
-    The newest source message may also be a reminder, see `has_moved_reminder`.
     """
     format = columns.format
     if _begins_with(columns.source, given, format) or has_moved_reminder(columns, given):
@@ -305,9 +313,9 @@ def accounts_for(columns: Columns, given: Sequence[Any], *, by_id: bool) -> bool
     followed = follow(columns, given, verify=False)
     if followed.changes.rewound or by_id:
         return not followed.changes.rewound
-    if followed.changes.removed or followed.summaries:
+    if followed.changes.removed or followed.edited:
         return False
-    stood_for = set(chain.from_iterable(columns.stands_for(followed.shown)))
+    stood_for = set(chain.from_iterable(columns.stands_for(followed.summaries)))
     for raw, ordinal, place in followed.entries:
         if ordinal is None:
             continue

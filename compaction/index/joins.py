@@ -17,8 +17,8 @@ from ..messages import Message
 from .columns import Columns
 from .visibility import Node
 
-_Pair: TypeAlias = "tuple[Node | None, Node | None]"
-_JoinProblem: TypeAlias = "tuple[str, Side]"
+_Problem: TypeAlias = "tuple[str, Side] | None"
+"""The rule that two neighbours break, and the message that breaks it: the one before, the one after, or both."""
 
 
 @attrs.frozen
@@ -28,7 +28,7 @@ class BadJoin:
     before: Node | None  # the node on the left; ``None`` at the start
     after: Node | None  # the node on the right; ``None`` at the end
     rule: str
-    side: Side  # the message that breaks it: the one before, the one after, or both
+    side: Side
 
     @property
     def blamed(self) -> list[Node]:
@@ -45,13 +45,39 @@ def bad_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
 
 def new_joins(columns: Columns, bad: Iterable[BadJoin]) -> list[BadJoin]:
     """Return those of these joins whose messages do not break the same rule in the present view."""
-    return [each for each in bad if not (each.blamed and all(_is_bad(columns, node, each.rule) for node in each.blamed))]
+    return [each for each in bad if not (each.blamed and all(_breaks(columns, node, each.rule) for node in each.blamed))]
 
 
 def wrong_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
     """Return the joins at these nodes that break a rule in the view and not in the source."""
     bad = bad_joins(columns, nodes)
-    return [each for each in bad if not all(_is_bad_in_source(columns, node, each.rule) for node in each.blamed)]
+    return [each for each in bad if not all(_breaks_in_source(columns, node, each.rule) for node in each.blamed)]
+
+
+def _breaks(columns: Columns, node: Node, rule: str) -> bool:
+    """Whether a message breaks a rule in the view."""
+    view = columns.visibility
+    if not view.is_shown(node):
+        return False
+    return _is_blamed(_problem(columns, view.before(node), node), _problem(columns, node, view.after(node)), rule)
+
+
+def _breaks_in_source(columns: Columns, node: Node, rule: str) -> bool:
+    """Whether a message breaks a rule in the source."""
+    if node < 0:
+        return False
+    read, leading, problem = columns.read, columns.grouping.instructions.leading, columns.format.join_problem
+    # to the provider, the first message after the leading instructions follows nothing, like these
+    before_it, before_next = [read(at - 1) if at > leading else None for at in (node, node + 1)]
+    after = read(node + 1) if node + 1 < len(columns.source) else None
+    return _is_blamed(problem(before_it, read(node)), problem(before_next, after), rule)
+
+
+def _is_blamed(left: _Problem, right: _Problem, rule: str) -> bool:
+    """Whether a message breaks a rule, by the problems of its joins with the message before and the one after."""
+    if left is not None and left[0] == rule and left[1] != "before":
+        return True
+    return right is not None and right[0] == rule and right[1] != "after"
 
 
 def groups_at(columns: Columns, join: BadJoin) -> set[int]:
@@ -60,48 +86,19 @@ def groups_at(columns: Columns, join: BadJoin) -> set[int]:
     return {columns.group_at(node) for node in nodes}
 
 
-def _is_bad(columns: Columns, node: Node, rule: str) -> bool:
-    visibility = columns.visibility
-    if not visibility.is_shown(node):
-        return False
-    left, right = _problem(columns, visibility.before(node), node), _problem(columns, node, visibility.after(node))
-    return _breaks(left, right, rule)
-
-
-def _is_bad_in_source(columns: Columns, node: Node, rule: str) -> bool:
-    if node < 0:
-        return False
-    read, leading, problem = columns.read, columns.grouping.instructions.leading, columns.format.join_problem
-    follows_nothing, is_leading = node <= leading, node < leading  # after two leading instructions, message 2 is the first
-    after = read(node + 1) if node + 1 < len(columns.source) else None
-    left = problem(None if follows_nothing else read(node - 1), read(node))
-    return _breaks(left, problem(None if is_leading else read(node), after), rule)
-
-
-def _breaks(left: _JoinProblem | None, right: _JoinProblem | None, rule: str) -> bool:
-    """Whether a message breaks a rule, by the problems of its joins with the message before and the one after."""
-    problems = [(left, "after"), (right, "before")]
-    return any(problem and problem[0] == rule and problem[1] in (own_side, "both") for problem, own_side in problems)
-
-
-def _problem(columns: Columns, before: Node | None, after: Node | None) -> _JoinProblem | None:
+def _problem(columns: Columns, before: Node | None, after: Node | None) -> _Problem:
     problem = columns.format.join_problem
-    if before is not None and after == before:
+    if before is not None and after == before:  # the two messages of a summary
         return problem(columns.at(before, end=False), columns.at(before, end=True))
     return problem(message_before(columns, before), None if after is None else columns.at(after, end=False))
 
 
 def message_before(columns: Columns, node: Node | None) -> Message | None:
     """Return the message that the next one has to follow; ``None`` for an instruction with only instructions before it."""
-    if node is None:
-        return None
-    message = columns.at(node, end=True)
-    earlier: Node | None = node
-    while earlier is not None:
-        if not _instructs(columns, earlier):
-            return message
+    earlier = node
+    while earlier is not None and _instructs(columns, earlier):
         earlier = columns.visibility.before(earlier)
-    return None
+    return None if node is None or earlier is None else columns.at(node, end=True)
 
 
 def _instructs(columns: Columns, node: Node) -> bool:
@@ -116,7 +113,7 @@ def opening(columns: Columns) -> Node | None:
     return node
 
 
-def _joins_at(columns: Columns, nodes: Iterable[Node]) -> Iterator[_Pair]:
+def _joins_at(columns: Columns, nodes: Iterable[Node]) -> Iterator[tuple[Node | None, Node | None]]:
     """Yield every pair of neighbours with one of these nodes, or with a hidden one of these nodes between them.
 
     The two messages of a summary are a pair with the same node twice. A change at the start of the view decides whether the
@@ -135,8 +132,7 @@ def _joins_at(columns: Columns, nodes: Iterable[Node]) -> Iterator[_Pair]:
                 yield node, node
         right = visibility.after(left)
         yield left, right
-        is_at_the_start = message_before(columns, before) is None
-        if is_at_the_start:
+        if message_before(columns, before) is None:
             while right is not None and _instructs(columns, right):
                 left, right = right, visibility.after(right)
             yield left, right

@@ -7,7 +7,7 @@ import json
 from typing import Any, Final
 
 from ..errors import InputError, InvalidMessage
-from ..formats import MessageFormat
+from ..formats import MessageFormat, fields_of
 from ..json_data import too_deep
 
 _DIGEST_BYTES: Final = 12
@@ -56,3 +56,9 @@ def known_key(raw: Any, format: MessageFormat) -> str:
         return message_key(raw, format)
     except InputError:
         return UNKNOWN_KEY
+
+
+def message_id(raw: Any) -> str | None:
+    """Return the id that a host or a provider gave a message; ``None`` without one. A number may be a mere position."""
+    id = (fields_of(raw) or {}).get("id")
+    return id if isinstance(id, str) and id else None

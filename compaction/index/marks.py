@@ -154,10 +154,10 @@ class Marks:
         """Return the marks of a run, with the ceilings of its strategy and the keys and origin of its context."""
         return cls(ceilings=dict(ceilings), keys=context.keys, origin=context.origin)
 
-    def believes(self, mark: Mark, role: str, ordinal: int, together: MarkCeiling) -> bool:
+    def believes(self, mark: Mark, role: str, ordinal: int, totals: MarkCeiling) -> bool:
         """Return whether a marked message, at a position, is read as a summary of this package.
 
-        ``together`` has the totals of the same strategy's believed messages, this one included.
+        ``totals`` are those of the same strategy's believed messages, this one included.
         """
         if mark.by == COLLAPSED_BY:
             # It is never signed. Forging it gains nothing: the message is treated like the tool call that it replaces.
@@ -167,7 +167,7 @@ class Marks:
         if len(mark.id) == _SIGNED_DIGITS or (self.until is not None and ordinal >= self.until):
             return False
         ceiling = DEFAULT_CEILING if self.ceilings is None else self.ceilings.get(mark.by, _NOTHING)
-        return together.tokens <= ceiling.tokens and together.messages <= ceiling.messages and ceiling.is_framed(mark.body)
+        return totals.tokens <= ceiling.tokens and totals.messages <= ceiling.messages and ceiling.is_framed(mark.body)
 
     def write(self, body: str, *, by: str, round: int = 1, role: str) -> str:
         """Return a text with its mark in front, signed if there is a key; arguments and errors as for `marked`."""
@@ -186,7 +186,7 @@ class BelievedMarks:
     """The marked messages of a conversation that are read as summaries. Holds state: the totals so far."""
 
     def __init__(self, rules: Marks) -> None:
-        self.rules = rules  # the rules; may be replaced by others, but only if they decide the same about the messages so far
+        self.rules = rules  # may be replaced, but only by rules that give the same result for the messages so far
         self.found = False  # whether any message begins with a mark, believed or not
         self._totals: dict[str, MarkCeiling] = {}
         self._own: set[str] = set()  # checksums of the session's summaries that were found
@@ -203,10 +203,10 @@ class BelievedMarks:
             self._own.add(digest)
             return mark
         before = self._totals.get(mark.by, _NOTHING)
-        together = MarkCeiling(before.tokens + tokens, before.messages + 1)
-        if not self.rules.believes(mark, message.role, ordinal, together):
+        totals = MarkCeiling(before.tokens + tokens, before.messages + 1)
+        if not self.rules.believes(mark, message.role, ordinal, totals):
             return None
-        self._totals[mark.by] = together
+        self._totals[mark.by] = totals
         return mark
 
 

@@ -28,6 +28,7 @@ from ..tokens import counter as resolve_counter
 from . import cuts, editing, replacements
 from .columns import Columns
 from .context import Notes, RunContext
+from .editing import Broken
 from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
 from .forgetting import forgotten, saved_without
 from .groups import GroupKind, MessageGroup
@@ -190,8 +191,7 @@ class MessageIndex:
         """Plan what to drop: yield the smallest sets of these groups that can only be removed together, as ids, oldest first.
 
         After each set is removed, the provider accepts the rest of the view. Sets after which the view is as the format prefers
-        it come first (see `cuts`). Each set is planned as if the earlier ones had been dropped: drop each before you request
-        the next, or request all of them first. O(messages) for all sets.
+        it come first (see `cuts`). Each set is planned as if the earlier ones had been dropped. O(messages) for all sets.
 
         Args:
             groups: The groups that may be removed, in order. Only neighbours are checked: pass groups of `removable_ids`.
@@ -208,10 +208,7 @@ class MessageIndex:
         return [by_id[id] for id in replacements.replaceable(self.columns, list(by_id))]
 
     def interleaved(self) -> set[int]:
-        """Return the ids of groups whose messages are mixed with those of other groups, and of these others. O(messages).
-
-        The set is empty for a format in which any message may follow any other.
-        """
+        """Return the ids of groups whose messages are mixed with those of other groups, and of these others. O(messages)."""
         return replacements.interleaved(self.columns)
 
     def summary(self, body: str, groups: Iterable[MessageGroup | int], *, by: str, round: int = 1) -> tuple[Message, ...]:
@@ -304,9 +301,9 @@ class MessageIndex:
     def apply(self, edit: Edit, *, by: str = "") -> bool:
         """Apply an edit unless it would break a rule, and return whether it was applied; O(the groups it names).
 
-        The index refuses messages that break a rule of the format, and neighbours that may not follow one another. Drops that
-        are refused only for their neighbours are tried together when the strategy ends, see `end_step`. ``refused`` lists each
-        refusal with its rule until the next run.
+        The index refuses messages that break a rule of the format, and neighbours that may not follow one another; ``refused``
+        lists each refusal until the next run. Drops that are refused only for their neighbours are tried together when the
+        strategy ends, see `end_step`.
 
         Args:
             edit: The edit.
@@ -315,35 +312,23 @@ class MessageIndex:
         Raises:
             NoProgress: If a strategy repeats a refused edit although nothing has changed. In a run, this undoes all edits.
         """
-        self._discard_view()
         by = by or self.running_name
-        broken = editing.apply(self.columns, edit, by)
+        return self._note(edit, by, editing.apply(self.columns, edit, by))
+
+    def apply_all(self, drops: Drops) -> None:
+        """Apply drops one after the other, as `apply` would, until their target holds."""
+        by = self.running_name
+        for drop, broken in editing.apply_all(self.columns, drops.one_by_one(), by):
+            self._note(drop, by, broken)
+
+    def _note(self, edit: Edit, by: str, broken: Broken | None) -> bool:
+        """Note that an edit was applied, or the rule that it would have broken; return whether it was applied."""
+        self._discard_view()
         if broken is None:
             self._refusals.changed()
             return True
-        rule, waits = broken
-        self._refusals.note(edit, rule, by, waits=waits)
+        self._refusals.note(edit, broken.rule, by, waits=broken.by_neighbours)
         return False
-
-    def apply_all(self, drops: Drops) -> None:
-        """Apply drops one after the other, as `apply` would, until their target holds.
-
-        If any message may follow any other, a drop of removable groups is always allowed, and needs no further check.
-        """
-        columns, by = self.columns, self.running_name
-        free = set[int]() if self.format.judges_joins else set(removable(columns))
-        included, turn, seen, left = columns.included, columns.grouping.turn, len(columns.source), len(free)
-        for drop in drops.one_by_one():
-            groups = drop.groups
-            free.difference_update(groups)
-            before, left = left, len(free)
-            if before - left == len(groups) > 0 and len(groups) < included.groups:  # all are free, and none is named twice
-                columns.set_shown(groups, shown=False)
-                columns.journal.append(Applied(drop, by, turn, seen=seen))
-                self._refusals.changed()
-                self._discard_view()
-            else:
-                self.apply(drop, by=by)
 
     def checkpoint(self) -> int:
         """Begin a run: clear ``refused``, and return the position in the journal, for `rollback`."""
@@ -487,7 +472,7 @@ class MessageIndex:
         if known is None:
             followed = follow(columns, given, verify=verify)
             self.changes, known = followed.changes, followed.covered
-            if followed.changes or followed.summaries:
+            if followed.changes or followed.edited:
                 self._adopt_changes(followed, given, columns.journal)
                 return len(given)
         return known
@@ -613,10 +598,7 @@ class MessageIndex:
     # ---------------------------------------------------------------- reading, and building the conversation again
 
     def _extend(self, fresh: NewMessages) -> bool:
-        """Add messages at the end, and return whether edits had to be undone.
-
-        If the view only grows, its cached list is extended; otherwise it is discarded.
-        """
+        """Add messages at the end, and return whether edits had to be undone."""
         if not fresh.raws:
             return False
         columns, undone = self.columns, list[Edit]()
@@ -630,7 +612,7 @@ class MessageIndex:
         if len(columns.journal) != count or undone:
             self._view = None
         elif self._view is not None:
-            self._view += fresh.raws
+            self._view += fresh.raws  # the view only grows
         return bool(undone)
 
     def _note_time(self) -> None:
@@ -645,34 +627,36 @@ class MessageIndex:
     ) -> list[Applied]:
         """Read all messages again, with the edits and pins that are still allowed; return the edits that are not.
 
-        Without ``followed``, they are the same messages. Those after its entries are new: if one is a late result, its group
-        comes back.
+        Without ``followed``, they are the same messages. Otherwise those after its entries are new. The order of the steps:
+
+        1. Read the messages, as a list without edits. Only the new groups tell which edits can be repeated.
+        2. Repeat the edits in order: an edit may name what an earlier one inserted.
+        3. Pin the groups again, since a repeated edit may name a group that was pinned later.
+        4. Show the groups that a late result joined, which the edits have hidden.
+        5. Undo edits that the new neighbours make invalid. Until then, an edit may have any neighbours.
         """
         columns = self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = editing.Refusals()
         self._keys = []
         self._discard_view()
-        self._extend(messages)
+        self._extend(messages)  # 1
         if not journal and not self._pinned_ids:
             return []
         new_ids = None
         if followed is not None:
-            carried = followed.carried_over(journal, columns)
-            self._undone += carried.undone
-            journal, new_ids = carried.journal, carried.new_ids
-        left_out, ids = editing.reapply(columns, journal, new_ids)
+            new_ids = followed.new_ids(columns)
+            journal, undone = followed.carried_over(journal, columns)
+            self._undone += undone
+        left_out, ids = editing.reapply(columns, journal, new_ids)  # 2
+        self._undone += editing.edits_of(left_out)
         pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and new_ids is None)}
         self._pinned_ids.clear()
-        self.pin(sorted(id for id in pinned if columns.exists(id)))
-        self._undone += editing.edits_of(left_out)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))
-        if followed is None:
-            return left_out
-        count = self.edit_count
-        for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
-            if not columns.is_included(id):
-                editing.restore(columns, id)
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal[count:]))
+        self.pin(sorted(id for id in pinned if columns.exists(id)))  # 3
+        if followed is not None:
+            for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
+                if not columns.is_included(id):
+                    editing.restore(columns, id)  # 4
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))  # 5
         return left_out
 
     def _switch_format(self, format: MessageFormat) -> None:
@@ -694,8 +678,11 @@ class MessageIndex:
         self._rebuild(messages, journal, followed)
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
-        with_late_result = set(group_of[len(followed.entries) :])  # the view shows these again
-        if unlisted - with_late_result or (not unlisted and self._is_worse(given)):
+        with_late_result = set(group_of[len(followed.entries) :])
+        shows_removed = (
+            not unlisted <= with_late_result
+        )  # the view may show messages that the list lacks only for a late result
+        if shows_removed or (not unlisted and self._is_worse(given)):
             self._start_over(given)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
@@ -707,12 +694,11 @@ class MessageIndex:
         old, messages = self.columns, self._reader.new(given)
         self._undone += editing.edits_of(old.journal)
         self._remember_summaries(self._undone)
+        followed: FollowedList | None = None
         if self._pinned_ids:
             known = {entry.place: entry.ordinal for entry in follow(old, given, verify=False).entries}
             followed = FollowedList.of(old, given, map(known.get, range(len(given))))
-            self._rebuild(messages, (), followed)
-        else:
-            self._rebuild(messages)
+        self._rebuild(messages, (), followed)
 
     def _remember_summaries(self, edits: Iterable[Edit]) -> None:
         """Believe the marks of the summaries that these edits wrote."""
@@ -728,9 +714,9 @@ class MessageIndex:
         if left_out := self._rebuild(fresh, saved.journal):
             unfit = left_out[0].edit
             raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
-        if unknown := set(saved.pinned) - self._pinned_ids:
+        if unknown := sorted(set(saved.pinned) - self._pinned_ids):
             raise StateError(
-                f"pinned {sorted(unknown)}: the saved messages have no such groups; discard the saved state and start again"
+                f"pinned {unknown}: the saved messages have no such groups; discard the saved state and start again"
             )
 
     def _load_from_host(self, saved: Saved, given: list[Any]) -> None:

@@ -71,13 +71,6 @@ PASS_ON: Final = object()
 """The answer that makes `relay` yield an item to its own caller."""
 
 
-def _for_strategy(error: Exception, item: object, *, was_passed_on: bool) -> Exception:
-    """Return an exception for the strategy if the caller threw it or a request's answer raised it; raise any other."""
-    if was_passed_on or isinstance(item, Request):
-        return error
-    raise error
-
-
 def relay(
     strategy: Generator[Any, Any, Any],
     answered: Callable[[Any], Any],
@@ -100,34 +93,36 @@ def relay(
     Returns:
         Whether ``until`` stopped it.
     """
-    send: Callable[[Any], Any] = strategy.send
-    resume = send
+    resume: Callable[[Any], Any] = strategy.send
     value: Any = None
-    while True:
+    is_stopped = False
+    while not is_stopped:
         try:  # only here: a ``StopIteration`` raised elsewhere does not end the run
             item: Any = resume(value)
         except StopIteration:
             return False
-        resume = send
+        resume, value = strategy.send, None
         if item.__class__ is Drops:
             if drop_all is not None:
                 value = drop_all(item)
             elif (yield from relay(item.one_by_one(), answered, until=until)):
                 return True
             continue
-        value = None
+        is_with_caller = False
         try:
             value = answered(item)
             if value is PASS_ON:
+                is_with_caller = True
                 value = yield item
             elif value.__class__ is GeneratorType:
                 value = yield from cast("Generator[Any, Any, Any]", value)
-        except Exception as error:
-            # while the caller has the item, the answer is still PASS_ON
-            resume, value = strategy.throw, _for_strategy(error, item, was_passed_on=value is PASS_ON)
+        except Exception as raised:
+            if not (is_with_caller or isinstance(item, Request)):
+                raise
+            resume, value = strategy.throw, raised
             continue
-        if until is not None and until(item):
-            return True
+        is_stopped = until is not None and until(item)
+    return True
 
 
 def unawaited(coroutine: Coroutine[Any, Any, _T]) -> _T:

@@ -12,14 +12,29 @@ from collections.abc import Sequence
 from itertools import chain, starmap
 from typing import Final
 
+import attrs
+
 from ..errors import StrategyError
-from ..formats import MessageFormat, fields_of
+from ..formats import MessageFormat
 from ..messages import MediaPart, Message, ReasoningPart, TextPart
 from .columns import Columns
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .groups import GroupKind, only_reasoning, says_nothing
+from .keys import message_id
 from .visibility import Node
 
+
+@attrs.define
+class _Removal:
+    """The exceptions from the protection of groups that one edit has."""
+
+    by: str = ""  # the strategy of a summary in its place, which may replace its own
+    allow_system: bool = False
+    allow_history: bool = False  # whether the provider wrote the summary, so that its earlier one may go
+    seen: int | None = None  # that of `refusal`
+
+
+_ORDINARY: Final = _Removal()
 _USER: Final = "the last user message must be kept"
 _HISTORY: Final = "the newest summary that the provider itself wrote must be kept"
 
@@ -27,22 +42,22 @@ _HISTORY: Final = "the newest summary that the provider itself wrote must be kep
 def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
 
-    ``seen`` is only for an edit of the journal that is repeated: the number of messages that had been read when it was decided.
-    The edit may then remove a group that only later messages protect. It was allowed when it was made, and a later edit of the
-    journal, or `editing.restore_words`, brings that group back.
+    When an edit of the journal is repeated, ``seen`` is the number of messages that had been read when it was decided. The edit
+    may then remove a group that only later messages protect; a later edit of the journal, or `editing.restore_words`, brings
+    that group back.
 
-    `editing` checks two more rules after applying the edit: the view's tokens must not grow, and the new neighbours must be
-    valid. It calls this function for each part of a `Together`, and checks these two rules for the whole.
+    `editing` calls this function for each part of a `Together`. It checks two more rules for the whole after applying it: the
+    view's tokens must not grow, and the new neighbours must be valid.
 
     Raises:
         StrategyError: If it is not an edit.
     """
     if isinstance(edit, Drop):
-        return _removal_problem(columns, edit.groups, allow_system=edit.allow_system, seen=seen)
+        return _removal_problem(columns, edit.groups, _Removal(allow_system=edit.allow_system, seen=seen))
     if isinstance(edit, Replace):
         newer = any(message.holds_history for message in edit.messages)
         return (
-            _removal_problem(columns, edit.groups, by=by, newer=newer, seen=seen)
+            _removal_problem(columns, edit.groups, _Removal(by, allow_history=newer, seen=seen))
             or _content_problem(columns.format, edit.messages)
             or (_repetition_problem(columns, edit) if newer else None)
             or _placement_problem(columns, edit.groups)
@@ -75,44 +90,31 @@ def removable(columns: Columns, by: str = "") -> list[int]:
     ]
 
 
-def _removal_problem(
-    columns: Columns,
-    ids: Sequence[int],
-    *,
-    allow_system: bool = False,
-    by: str = "",
-    newer: bool = False,
-    seen: int | None = None,
-) -> str | None:
-    """Return why these groups may not all be removed, system groups only if ``allow_system``; ``seen`` is that of `refusal`.
-
-    If a summary replaces them, ``by`` is its strategy. If the provider wrote it (``newer``), the provider's earlier one may go.
-    """
+def _removal_problem(columns: Columns, ids: Sequence[int], removal: _Removal) -> str | None:
+    """Return why these groups may not all be removed."""
     if not ids:
         return "the edit names no groups"
     if len(ids) > 1 and len(set(ids)) < len(ids):
         return "the edit names a group twice"
     for id in ids:
-        rule = protection(columns, id, allow_system=allow_system, by=by, newer=newer, seen=seen)
-        if rule is not None:
+        if (rule := protection(columns, id, removal)) is not None:
             return rule
     if len(ids) >= columns.included.groups:
         return "the edit would remove every group of the view"
     return None
 
 
-def protection(
-    columns: Columns, id: int, *, allow_system: bool = False, by: str = "", newer: bool = False, seen: int | None = None
-) -> str | None:
-    """Return why a group may not be removed, apart from its neighbours, or ``None``; arguments of `_removal_problem`. O(1)."""
+def protection(columns: Columns, id: int, removal: _Removal = _ORDINARY) -> str | None:
+    """Return why a group may not be removed, apart from its neighbours, or ``None``. O(1)."""
     if (rule := _absence(columns, id)) is not None:
         return rule
     grouping = columns.grouping
-    if id >= 0 and not allow_system and grouping.kinds[id] is GroupKind.SYSTEM and id not in grouping.instructions.outdated:
+    is_needed = id >= 0 and grouping.kinds[id] is GroupKind.SYSTEM and id not in grouping.instructions.outdated
+    if is_needed and not removal.allow_system:
         return "system messages must be kept"
     if id in columns.pinned:
         return "pinned groups must be kept"
-    if id >= 0 and seen is not None and columns.ordinals(id)[-1] >= seen:
+    if id >= 0 and removal.seen is not None and columns.ordinals(id)[-1] >= removal.seen:
         return None  # only messages that joined it later protect it
     pending = grouping.calls.pending
     if pending is not None and id == pending:
@@ -120,25 +122,25 @@ def protection(
     if pending is not None and columns.anchor(id) > pending:
         return "groups after an unanswered tool call must be kept until its result arrives"
     if id < 0:
-        return _HISTORY if not newer and _is_newest_history(columns, id) else None
-    return _newest(columns, by, newer=newer).get(id)
+        return _HISTORY if not removal.allow_history and _is_newest_history(columns, id) else None
+    return _newest(columns, removal.by, allow_history=removal.allow_history).get(id)
 
 
-def _newest(columns: Columns, by: str, *, newer: bool = False) -> dict[int | None, str]:
-    """Return the groups of the source that stay because each is the newest of its kind, with the reason (see `Grouping`)."""
-    grouping = columns.grouping
+def _newest(columns: Columns, by: str, *, allow_history: bool = False) -> dict[int | None, str]:
+    """Return the groups of the source that stay because each is the newest of its kind, with the reason (see `Newest`)."""
+    newest = columns.grouping.newest
     return {
-        grouping.last_marked_of_others(by): "the last user message must be kept, even if it begins with a summary mark",
-        grouping.last_words: _USER,
-        grouping.last_user: _USER,
-        None if newer else grouping.history: _HISTORY,
-        grouping.newest: "the newest group must be kept",
+        newest.marked_by_others(by): "the last user message must be kept, even if it begins with a summary mark",
+        newest.words: _USER,
+        newest.user: _USER,
+        None if allow_history else newest.history: _HISTORY,
+        newest.group: "the newest group must be kept",
     }
 
 
 def _is_newest_history(columns: Columns, id: int) -> bool:
     """Return whether an inserted group is a summary of the provider, and the host has no newer one."""
-    group, history = columns.inserted[id], columns.grouping.history
+    group, history = columns.inserted[id], columns.grouping.newest.history
     return group.messages[0].holds_history and (history is None or history < group.anchor)
 
 
@@ -148,8 +150,8 @@ def _repetition_problem(columns: Columns, edit: Replace) -> str | None:
     inserted = [each.messages for each in columns.inserted.values() if each.shown and each.id not in edit.groups]
     known = [each for each in chain(sources, *inserted) if each.holds_history]
     for message in filter(operator.attrgetter("holds_history"), edit.messages):
-        id = _message_id(message)
-        if any(each.raw is message.raw or each.raw == message.raw or (id and _message_id(each) == id) for each in known):
+        id = message_id(message.raw)
+        if any(each.raw is message.raw or each.raw == message.raw or (id and message_id(each.raw) == id) for each in known):
             return "a replacement must not repeat a summary of the provider that the conversation has"
     return None
 
@@ -165,7 +167,7 @@ def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str 
         return "a replacement must contain only text and media"
     if any(isinstance(part, ReasoningPart) for message in messages for part in message.parts):
         return "a replacement must not contain reasoning"
-    if any(map(_message_id, ours)):
+    if any(message_id(message.raw) for message in ours):
         return "a replacement must not have an id, which would name a message of the host or the provider"
     return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
 
@@ -260,14 +262,9 @@ def _exchange_problem(old: Message, new: Message | None) -> str | None:
         return "a rewrite must keep the order of calls"
     if (old.begins, old.resumes) != (new.begins, new.resumes):
         return "a rewrite must keep the calls that the provider runs itself"
-    if _message_id(new) not in (None, _message_id(old)):
+    if message_id(new.raw) not in (None, message_id(old.raw)):
         return "a rewrite must keep the ids of messages"
     return None
-
-
-def _message_id(message: Message) -> object:
-    """Return the id that a provider or a host gave a message; ``None`` without one."""
-    return (fields_of(message.raw) or {}).get("id") or None
 
 
 def _structure(message: Message) -> tuple[str, list[tuple[str, str]], list[str]]:

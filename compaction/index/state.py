@@ -22,8 +22,8 @@ VERSION: Final = 2
 
 def applied_to_dict(applied: Applied, format: MessageFormat) -> dict[str, Any]:
     """Return an entry of the journal as JSON-ready data."""
-    entry: dict[str, Any] = {"edit": _edit_to_dict(applied.edit, format), "by": applied.by, "turn": applied.turn}
-    entry["seen"] = applied.seen
+    edit = _edit_to_dict(applied.edit, format)
+    entry: dict[str, Any] = {"edit": edit, "by": applied.by, "turn": applied.turn, "seen": applied.seen}
     if made := applied.inserted_ids:
         entry["made"] = made
     return {**entry, "lost": sorted(applied.lost)} if applied.lost else entry
@@ -152,7 +152,7 @@ def _read_edit(data: Mapping[str, Any], format: MessageFormat) -> Edit:
     if kind == "together":
         return Together(*[cast("Drop", _read_edit(part, format)) for part in _list(data["edits"])], reason=reason)
     if kind == "rewrite":
-        return Rewrite(_id(data["group"]), messages(data["messages"]), reason, read=_ids(data.get("read", [])))
+        return Rewrite(_ids([data["group"]])[0], messages(data["messages"]), reason, read=_ids(data.get("read", [])))
     groups = _ids(data["groups"])
     if kind == "replace":
         written = cast("list[Message]", messages(data["messages"]))
@@ -176,11 +176,9 @@ def _text(value: object) -> str:
     return value
 
 
-def _id(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{shown(value)} is not the id of a group")
-    return value
-
-
 def _ids(value: object) -> tuple[int, ...]:
-    return tuple([_id(each) for each in _list(value)])
+    ids = tuple(_list(value))
+    for id in ids:
+        if type(id) is not int:
+            raise TypeError(f"{shown(id)} is not the id of a group")
+    return ids

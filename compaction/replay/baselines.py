@@ -58,7 +58,7 @@ class KeepNewest(CandidateSession):
 
     def _cut(self) -> None:
         heads = {group: message for message, group in reversed(self._shown)}  # the first message of each group
-        fixed = [group for group in self._tokens if group == self._grouping.last_user or heads[group].is_system]
+        fixed = [group for group in self._tokens if group == self._grouping.newest.user or heads[group].is_system]
         others = [group for group in self._tokens if group not in fixed]
         fitting = self._newest_that_fit(others, self._target - sum(self._tokens[group] for group in fixed))
         while fitting:

@@ -115,7 +115,7 @@ class ProviderCompaction(CompactionStrategy):
 
     def _replaced(self, index: MessageIndex) -> list[MessageGroup]:
         """Return the groups that the item will replace, in order; none if too little is new since the last item."""
-        mine, history = {part.name for part in self.parts()}, index.columns.grouping.history
+        mine, history = {part.name for part in self.parts()}, index.columns.grouping.newest.history
         ids = set(self.free(index))
         if history is not None and history not in self.keep(index) | index.columns.pinned:
             ids.add(history)  # a newer item may replace it

@@ -92,6 +92,18 @@ def test_what_the_host_changed_is_told(source: Chat, edits: list[Edit], given: A
     assert index.changes == changes
 
 
+@pytest.mark.parametrize(("given", "source"), [("aSen", "abcden"), ("aSne", "abcdne")])
+def test_hidden_messages_come_before_new_ones_in_the_same_gap(given: str, source: str) -> None:
+    """The summary S stands for b and c, and d was dropped; f is missing at the end, so the host returned to e."""
+    known = {letter: user(letter * 99) for letter in "abcdef"}
+    index = indexed([*known.values()])
+    assert index.apply(Replace([1, 2], [summary()]))
+    assert index.apply(Drop([3]))
+    index.sync([{**known, "S": index.messages()[1], "n": user("n")}[letter] for letter in given])
+    assert "".join(message["content"][0] for message in index.source) == source
+    assert index.changes == HostChanges(rewound=(5,), added=source.index("n") < source.index("e"))
+
+
 class TestSource:
     def test_formats_may_say_what_the_same_message_is(self) -> None:
         class ById(OpenAIChat):
