@@ -38,7 +38,7 @@ from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import VETOED, EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
 from .lock import CallLock, unawaited_calls
-from .provider_reports import ProviderReports, SentView
+from .provider_reports import ProviderReports
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -76,17 +76,22 @@ class _State:
     """The state of a session besides its index. Only a call replaces it by another one."""
 
     revisions: tuple[str, ...]
-    sent: SentView = attrs.field(factory=SentView)
+    seen: int = 0  # the number of messages that the conversation had at the last view
     compactions: int = 0
-    last: CompactionResult | None = None
+    last: CompactionResult | None = None  # of the last run; ``None`` again after messages were forgotten
+
+    @property
+    def sent_tokens(self) -> int:
+        """The tokens of the last view by our count, without overhead; 0 if there is none."""
+        return 0 if self.last is None else self.last.after.tokens
 
 
 @attrs.frozen(eq=False)
 class _Committed:
     """A session after its last whole change, to which it returns if a call is interrupted."""
 
-    saved: Saved  # its list of messages may have grown since
-    messages: int  # the number of messages
+    saved: Saved  # of the index; its list of messages may have grown since
+    count: int  # the number of messages
     state: _State
     useless: UselessRuns
     last_sent: LastSent
@@ -95,7 +100,7 @@ class _Committed:
     def snapshot(self) -> Saved:
         """Its messages and edits, in a list of its own. O(messages)."""
         messages = self.saved.messages
-        return attrs.evolve(self.saved, messages=None if messages is None else messages[: self.messages])
+        return attrs.evolve(self.saved, messages=None if messages is None else messages[: self.count])
 
 
 class CompactionSession:
@@ -168,8 +173,9 @@ class CompactionSession:
         ahead: TriggerLike | None = None,
         tasks: BackgroundTasks | None = None,
     ) -> None:
-        self._ahead = SummariesAhead(ahead, tasks, hard=hard)
+        # how it works; another thread may replace the first two during a call, by `reconfigure` and `use_window`
         self._strategy: Strategy = as_strategy(strategy)
+        self._ahead = SummariesAhead(ahead, tasks, hard=hard)
         self._base = RunContext(
             window=window, overhead_tokens=overhead_tokens, keys=key, origin=id, prepared=self._ahead.prepared
         )
@@ -179,20 +185,22 @@ class CompactionSession:
         self._hard = hard
         self._id = id
         self._verify = verify
+        self._named = None if format is None else resolve(format)
         self.lock = CallLock()
-        self._reporter = EventReporter(id, on_event)
+        # what an interruption of a call does not undo
         self._store = checked_store(store)
         self._is_unsaved = False  # whether something changed, besides the usage anchor, that is not saved
         self._saved_anchor: int | None = None  # the usage anchor that this session saved or loaded last
         self._save_failure: Failed | None = None  # of the last save
         self._reports = ProviderReports()
+        # what it undoes (see `_changing`), with the reporter's ``last_sent``
+        self._reporter = EventReporter(id, on_event)
         self._state = _State(revisions=(f"{id}:0",))
-        self._useless = UselessRuns()  # not in the state: `reconfigure` replaces it, maybe while a call replaces the state
-        self._named = None if format is None else resolve(format)
+        self._useless = UselessRuns()  # apart from the state, because `reconfigure` replaces it too
         context = self._context()
         self._marks = Marks.of(self._strategy.mark_ceilings, context)
         self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
-        self._is_torn = False  # a call is running, or was interrupted
+        self._is_torn = False  # whether a call is running, or was interrupted
         self._committed = self._whole()
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
@@ -269,8 +277,8 @@ class CompactionSession:
     @property
     def new_messages(self) -> list[Any]:
         """The messages since the last view; empty before the first view. O(their number)."""
-        sent = self._state.sent.of_messages
-        return self.index.columns.source[sent:] if sent else []
+        seen = self._state.seen
+        return self.index.columns.source[seen:] if seen else []
 
     # ---------------------------------------------------------------- calls
 
@@ -395,11 +403,11 @@ class CompactionSession:
         Raises:
             InputError: If ``usage`` contains no token counts.
         """
-        reported = Usage.read(usage)
-        sent = self._state.sent
-        if view is not None and not same(view, sent.view):
+        reported, state = Usage.read(usage), self._state
+        sent = [] if state.last is None else state.last.messages
+        if view is not None and not same(view, sent):
             return
-        if not self._reports.record(reported, sent.tokens, self.index.context.overhead_tokens):
+        if not self._reports.record(reported, state.sent_tokens, self.index.context.overhead_tokens):
             return
         self._saved_anchor = None  # another process may have saved another one, or deleted the session
         self._set_context(self._context())
@@ -417,7 +425,7 @@ class CompactionSession:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
                 without usage.
         """
-        if self._state.sent.of_messages or len(usages) != len(self.index.columns.source):
+        if self._state.seen or len(usages) != len(self.index.columns.source):
             return
         last: tuple[Usage, int] | None = None  # with the tokens before the reply, by our count
         for usage, counted in _reported_sizes(self.index, usages):
@@ -486,20 +494,24 @@ class CompactionSession:
         with self._changing():
             self.index.context = self._context(overhead_tokens)
             if messages is not None:
-                if (marks := self.index.marks) is not None and marks.until is None:
-                    # the first list is read by the present strategy's rules. From then on, only its messages and the summaries
-                    # of this session have marks
-                    self._marks = Marks.of(self._strategy.mark_ceilings, self.index.context)
-                    self.index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
-                self.index.sync(messages, verify=self._verify)
-                marks, count = self.index.marks, self.index.total.messages
-                if marks is not None and marks.until is None and count:
-                    self.index.believe(attrs.evolve(marks, until=count))
+                self._sync(messages)
                 self._reporter.followed(self.index)
+
+    def _sync(self, messages: Iterable[Any]) -> None:
+        """Update the index. From the first list on, only messages of that list and summaries of this session have marks."""
+        index = self.index
+        marks = index.marks or self._marks
+        is_first = marks.until is None
+        if is_first:  # the present strategy decides which of its marks are believed
+            self._marks = Marks.of(self._strategy.mark_ceilings, index.context)
+            index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
+        index.sync(messages, verify=self._verify)
+        if is_first and index.total.messages:
+            index.believe(attrs.evolve(index.marks or self._marks, until=index.total.messages))
 
     async def compact_due(self, *, sync: bool = False) -> CompactionResult:
         """Run the strategy if its trigger fires; ``sync`` and the errors are as for `view`."""
-        return await self._run(lambda: self._ahead.begin(self.index, self._due()), sync=sync)
+        return await self._run(None, sync=sync)
 
     def compact_due_sync(self) -> CompactionResult:
         """`compact_due` for strategies that do not await."""
@@ -515,14 +527,8 @@ class CompactionSession:
 
     async def compact_now(self, focus: str | None = None, *, sync: bool = False) -> CompactionResult:
         """Run the strategy now, and end its pauses; see `compact`."""
-
-        def begin() -> Strategy:
-            self._base.pauses.clear()
-            self._useless = UselessRuns()
-            return forced
-
         forced = self._strategy.forced(focus or None)
-        result = await self._run(begin, sync=sync)
+        result = await self._run(forced, sync=sync)
         if result.edits or result.failures or any(note.startswith(VETOED) for note in result.notes):
             return result
         waiting = ", ".join(dict.fromkeys(forced.waiting(self.index)))
@@ -541,9 +547,8 @@ class CompactionSession:
         if is_quoted(error, str(self.index.messages())):
             found = LengthRefusal()  # its figures are a text of the conversation
         with self._changing():
-            tokens, window = self._reports.refused(
-                found, self.index.tokens, self.index.context.overhead_tokens, own=self._state.sent.tokens
-            )
+            counted, overhead = self.index.tokens, self.index.context.overhead_tokens
+            tokens, window = self._reports.refused(found, counted, overhead, ours=self._state.sent_tokens)
             self.index.context = self._context()
             self._useless = UselessRuns()
             self._is_unsaved = True
@@ -554,12 +559,16 @@ class CompactionSession:
             raise BudgetUnsatisfiable(self.index.tokens, reasons, largest) from error
         return result.messages
 
-    async def _run(self, begin: Callable[[], Strategy], *, sync: bool) -> CompactionResult:
-        """Run the strategy that ``begin`` returns; remember its result, and save."""
+    async def _run(self, forced: Strategy | None, *, sync: bool) -> CompactionResult:
+        """Run a strategy without pauses, or ``None`` for the one that is due; remember its result, and save."""
         with self._changing():
             options: dict[str, Any] = {"on_step": self._on_step, "hard": self._hard}
             index, start = self.index, self.index.edit_count
-            running = begin()
+            if forced is None:
+                running = self._ahead.begin(index, self._due())
+            else:
+                self._base.pauses.clear()
+                self._useless, running = UselessRuns(), forced
             result = run_sync(index, running, **options) if sync else await run(index, running, **options)
             result = self._ahead.end(index, self._strategy, result)
             result = self._reporter.run_ended(result, index, start)
@@ -569,9 +578,8 @@ class CompactionSession:
 
     def _remember(self, result: CompactionResult) -> None:
         """Record the result of a run, and what it says about the next ones."""
-        known, overhead = self.index.total.messages, self.index.context.overhead_tokens
-        sent = SentView(result.messages, self.index.included.tokens, known)
-        self._set(sent=sent, last=result, compactions=self._state.compactions + bool(result.edits))
+        seen, overhead = self.index.total.messages, self.index.context.overhead_tokens
+        self._set(seen=seen, last=result, compactions=self._state.compactions + bool(result.edits))
         if result.edits:
             self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
             if (until := useless.until_tokens) is not None:
@@ -580,7 +588,7 @@ class CompactionSession:
             if (anchor := self._reports.anchor) is not None:
                 self.index.context = attrs.evolve(self.index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
-            self._revise(known, len(result.edits), len(result.failures), *attrs.astuple(result.after))
+            self._revise(seen, len(result.edits), len(result.failures), *attrs.astuple(result.after))
             self._is_unsaved = True
 
     def save_late_report(self) -> None:
@@ -594,8 +602,7 @@ class CompactionSession:
         if store is None or not (self._is_unsaved or anchor != self._saved_anchor):
             return
         try:
-            has_saved_anchor = not self._is_unsaved and anchor is not None and store.save_anchor(self.id, anchor)
-            if not has_saved_anchor:
+            if self._is_unsaved or anchor is None or not store.save_anchor(self.id, anchor):
                 store.save(self.id, self.to_dict())
         except Exception as error:
             failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
@@ -640,9 +647,8 @@ class CompactionSession:
             if count or len(index.snapshot.journal) != edits:
                 self._ahead.drop()
                 left = set(map(id, index.source))
-                sent = SentView(of_messages=sum(id(raw) in left for raw in source[: self._state.sent.of_messages]))
                 self._useless = UselessRuns()
-                self._set(last=None, sent=sent)
+                self._set(last=None, seen=sum(id(raw) in left for raw in source[: self._state.seen]))
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
                 self._is_unsaved = True
@@ -684,14 +690,14 @@ class CompactionSession:
     def _is_unchanged(self) -> bool:
         """Whether the index has the messages, edits, pins and marks of the last whole state. O(edits)."""
         now, whole = self.index.snapshot, self._committed.saved
-        has_its_messages = now.messages is whole.messages and len(self.index.columns.source) == self._committed.messages
+        has_its_messages = now.messages is whole.messages and len(self.index.columns.source) == self._committed.count
         has_its_marks = (now.pinned, now.believed_until, now.own) == (whole.pinned, whole.believed_until, whole.own)
         return has_its_messages and has_its_marks and same(now.journal, whole.journal)
 
     def _whole(self) -> _Committed:
         """Return the session as it is now; O(edits) after a change, otherwise O(1)."""
-        messages, last_sent = len(self.index.columns.source), self._reporter.last_sent
-        return _Committed(self.index.snapshot, messages, self._state, self._useless, last_sent)
+        count, last_sent = len(self.index.columns.source), self._reporter.last_sent
+        return _Committed(self.index.snapshot, count, self._state, self._useless, last_sent)
 
     def _index_of(self, saved: Saved) -> MessageIndex:
         """Return a new index of messages and edits. O(messages)."""
