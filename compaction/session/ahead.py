@@ -10,6 +10,10 @@ session discards it, and the strategy calls the summarizer as usual::
           `_ask`                |            `run`       |          `_pick_up`      |       `_look_ahead`, by `is_due`
                                 +------------------------+--------------------------+
                       the groups it covers change (`_look_ahead`), or the strategy calls the summarizer (`_cancel`) ---> idle
+
+    requested   ``_asked`` has no answer, and its task may be running
+    arrived     ``_asked`` has an answer: a text, or an exception
+    prepared    ``_asked`` is ``None``, and ``prepared.summary`` is the answer
 """
 
 from __future__ import annotations
@@ -176,10 +180,15 @@ class SummariesAhead:
             self._tasks.require()
         self.prepared.is_due = False  # the strategy sets it when it needs a summary in this run
         self._pick_up(index)
+        window = index.context.window
+        if window is None or 10 * index.tokens > _ROOM * window:
+            return strategy
         try:
-            return Pipeline() if self._may_wait(index, strategy) else strategy
+            if self._stage == "idle" and self._trigger(index):
+                self._ask(summary_ahead(index, strategy, is_due=True), is_due=True)
         except Exception:  # probably raised by a trigger; `end` evaluates it again and reports the exception
             return strategy
+        return Pipeline() if self._stage == "requested" else strategy
 
     def _pick_up(self, index: MessageIndex) -> None:
         """Prepare the summary that has arrived, if any, or record that it failed."""
@@ -193,20 +202,6 @@ class SummariesAhead:
             self._failed.append(Failed(step.name, arrived.answer, "no summary was prepared in the background"))
         else:  # an exception that the strategy needed now is handled by its on_failure
             self.prepared.summary = attrs.evolve(arrived.summary, text=arrived.answer)
-
-    def _may_wait(self, index: MessageIndex, strategy: Strategy) -> bool:
-        """Return whether this call's view may be sent without compaction, because a summary is being prepared.
-
-        If the strategy needs one now, it is requested here.
-        """
-        window = index.context.window
-        if window is None or 10 * index.tokens > _ROOM * window:
-            return False
-        if self._stage == "idle" and self._trigger(index):
-            due = summary_ahead(index, strategy, is_due=True)
-            if due is not None:
-                self._ask(*due, is_due=True)
-        return self._stage == "requested"
 
     def end(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> CompactionResult:
         """Request the next summary if the trigger fires, and add a failure in the background to the result."""
@@ -227,9 +222,7 @@ class SummariesAhead:
         if self._asked is not None and not may_stand(index, self._asked.summary):
             self._cancel()
         elif self._stage == "idle" and result.outcome == "unchanged" and self._trigger(index):
-            found = summary_ahead(index, strategy)
-            if found is not None:
-                self._ask(*found)
+            self._ask(summary_ahead(index, strategy), is_due=False)
 
     # ---------------------------------------------------------------- asking
 
@@ -245,8 +238,11 @@ class SummariesAhead:
             return "prepared"
         return "closed" if self._closed else "idle"
 
-    def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
-        asked = _BackgroundRequest(request, summary, was_due=is_due)
+    def _ask(self, found: tuple[SummaryRequest, PreparedSummary] | None, *, is_due: bool) -> None:
+        """Send the request that a rehearsal found, if it found one; ``is_due`` says whether the strategy needs it now."""
+        if found is None:
+            return
+        asked = _BackgroundRequest(*found, was_due=is_due)
         task = self._tasks.start(asked.run)
         if task is not None:
             asked.task, self._asked = task, asked
