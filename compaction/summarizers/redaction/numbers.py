@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from .searches import TABLE, Search, SecretSpan, any_of, expression, in_small_letters, whole_value
+from .searches import TABLE, SecretSpan, any_of, expression, in_small_letters, search_for, whole_value
 
 _ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")  # the first digits of a card's number
-_CARD_LABEL: Final = re.compile(any_of(TABLE["labels"]["card"]))
+_CARD_LABEL: Final = re.compile(expression("<card>"))
 _LABEL_CHARS: Final = 48
 _CARD_CHARS: Final = 32  # of the longest number, and of what may stand around it
 _IBAN_CHARS: Final = {word[:2]: int(word[2:]) for word in TABLE["iban"]["chars"].split()}
@@ -88,13 +88,10 @@ def _wallet_words(label: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 # the searches for what follows one of these labels; they are for texts with a label, in small letters
-LABELLED: Final = [
-    Search(tuple(labels), re.compile(f"(?i){any_of(labels)}{ending}"), kind, judge)
-    for labels, ending, kind, judge in (
-        (TABLE["labels"]["codes"], "(?:e?s|n)?", "recovery_code", _codes),
-        (TABLE["labels"]["words"], "", "wallet_words", _wallet_words),
-    )
-]
+LABELLED: Final = (
+    search_for(TABLE["labels"]["codes"], "(?i)<codes>(?:e?s|n)?", "recovery_code", _codes),
+    search_for(TABLE["labels"]["words"], "(?i)<words>", "wallet_words", _wallet_words),
+)
 _JUDGES: Final = {"value": whole_value, "card": _card, "iban": _iban, "wallet_key": _wallet_key}
 
 
@@ -107,7 +104,7 @@ def _has_run(characters: str, length: int) -> Callable[[str], bool]:
 
 # whether a text has characters of a number, and the search for it
 _RUNS: Final = [
-    (_has_run(row["run"], row["length"]), Search((), re.compile(row["shape"]), row["kind"], _JUDGES[row.get("judge", "value")]))
+    (_has_run(row["run"], row["length"]), search_for((), row["shape"], row["kind"], _JUDGES[row.get("judge", "value")]))
     for row in TABLE["numbers"]
 ]
 _PINS: Final = TABLE["pins"]

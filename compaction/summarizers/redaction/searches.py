@@ -40,6 +40,11 @@ class Search(NamedTuple):
                 yield start, end, self.kind
 
 
+def search_for(words: Iterable[str], shape: str, kind: str, judge: Judge = whole_value) -> Search:
+    """Return the search for an expression of the table, in texts with one of these words."""
+    return Search(tuple(words), re.compile(expression(shape)), kind, judge)
+
+
 class Searches:
     """Searches in an order, from which a text takes those that may find something: it has one of their words.
 
@@ -119,7 +124,7 @@ def any_of(words: Iterable[str]) -> str:
     return f"(?:{'|'.join(branches)})"
 
 
-_LISTS: Final[dict[str, list[str]]] = {**TABLE["sentences"], **TABLE["names"]}
+_LISTS: Final[dict[str, list[str]]] = {**TABLE["sentences"], **TABLE["names"], **TABLE["labels"]}
 _PARTS: Final[dict[str, str]] = {
     **{name: part if isinstance(part, str) else f"(?:{'|'.join(part)})" for name, part in TABLE["parts"].items()},
     **{name: any_of(words) for name, words in _LISTS.items()},

@@ -6,13 +6,13 @@ These are private keys, tokens and hashes, and what stands in headers, URLs, com
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from .columns import secrets_in_columns, secrets_in_lists
 from .names import name_places, named_secrets, secrets_in_variables
 from .numbers import LABELLED, secret_numbers
-from .searches import TABLE, Judge, Search, Searches, SecretSpan, expression, in_small_letters, whole_value, without
+from .searches import TABLE, Search, Searches, SecretSpan, in_small_letters, search_for, without
 from .values import is_strong
 
 _SHORTEST: Final = 7  # characters of a name, an operator and a password
@@ -86,23 +86,23 @@ def _private_key(found: re.Match[str]) -> Iterator[tuple[int, int]]:
 _BEFORE: Final = "(?<![A-Za-z0-9_-]{0})"
 
 
-def _started(starts: list[str], rest: str) -> re.Pattern[str]:
+def _started(starts: list[str], rest: str) -> str:
     """Return the expression for a token; a beginning that comes first is looked for quickest."""
     begun = "|".join(re.escape(start) + _BEFORE.format(re.escape(start)) for start in starts)
-    return re.compile(f"(?P<value>(?:{begun})(?:{rest}))")
+    return f"(?P<value>(?:{begun})(?:{rest}))"
 
 
 _TOKENS: Final = Searches(
     [
         Search(("PRIVATE KEY", "Private-Lines"), _PRIVATE_KEY, "private_key", _private_key),
-        *(
-            Search(tuple(row["starts"]), _started(row["starts"], row["rest"]), row.get("kind", name))
+        *[
+            search_for(row["starts"], _started(row["starts"], row["rest"]), row.get("kind", name))
             for name, row in TABLE["tokens"].items()
-        ),
-        *(
-            Search(tuple(row["holds"]), re.compile(f"{_BEFORE.format('')}(?P<value>{row['shape']})"), row.get("kind", name))
+        ],
+        *[
+            search_for(row["holds"], f"{_BEFORE.format('')}(?P<value>{row['shape']})", row.get("kind", name))
             for name, row in TABLE["inner_tokens"].items()
-        ),
+        ],
     ],
     stops="$ZQJ{qKxSAvygfkp:/c86-dln",
 )
@@ -133,24 +133,21 @@ def _strong_word(found: re.Match[str]) -> Iterator[tuple[int, int]]:
         yield found.span("value")
 
 
-def _place(words: Iterable[str], shape: str, judge: Judge, kind: str = "password") -> Search:
-    return Search(tuple(words), re.compile(expression(shape)), kind, judge)
-
-
 _PLACES: Final = Searches(
     [
-        _place(
+        search_for(
             ["kind: secret"],
             r"(?m)^[ \t]{0,16}(?:stringData|data):[ \t]*\n(?:[ \t]{1,16}\S[^\n]{0,65536}\n?){1,64}",
-            _entries,
             "secret",
+            _entries,
         ),
-        *(_place(row["words"], row["shape"], whole_value, row["kind"]) for row in TABLE["places"]),
-        *(_place([word], shape, _argument) for word, shape in TABLE["commands"].items()),
-        *(_place(row["words"], row["shape"], _strong_word) for row in TABLE["said"]),
-        _place(
+        *[search_for(row["words"], row["shape"], row["kind"]) for row in TABLE["places"]],
+        *[search_for([word], shape, "password", _argument) for word, shape in TABLE["commands"].items()],
+        *[search_for(row["words"], row["shape"], "password", _strong_word) for row in TABLE["said"]],
+        search_for(
             [word + end for word in TABLE["sentences"]["given"] for end in " :"],
             r"(?i)\b<given>(?: are| is| with| as| sind)?:? {1,4}[\w.@+-]{1,64} ?/ ?<unspaced>",
+            "password",
             _strong_word,
         ),
         *LABELLED,
