@@ -103,7 +103,8 @@ def excerpt(
         task_at = len(said) if task is not None and message.raw is task else task_at
         text, attached = (message.said, message.attached) if message.said else (message.attached, "")
         number = numbers.get(id(message.raw))
-        said.append(_Entry(text, speaker_of(message), number, question_of(asked, message), attached))
+        question = question_of(asked, message)
+        said.append(_Entry(text, speaker_of(message), number, question.text, attached, is_answer=question.is_sure))
     said += inherited
     if not said or room <= 0:
         return ""
@@ -139,6 +140,7 @@ class _Entry:
     number: int | None = None  # the number of the message, if the excerpt may name it
     question: str = ""  # what it answers
     attached: str = ""  # what was sent beside the words
+    is_answer: bool = True  # whether it surely answers the question, see `Question`
     place: int = 0  # in the order said
     label: str = ""  # what stands before it if a framework handed it over
     lines: Sequence[WrittenLine] = ()
@@ -260,7 +262,7 @@ class _Room:
             if least is Kind.TASK and len(task.text) <= LONG_MESSAGE:
                 self._put(task, task.text)
             if least is Kind.VALUE:
-                self._put_questions([task, *newest, *others])
+                self._put_questions([entry for entry in (task, *newest, *others) if entry.is_answer])
 
     def _weights(self, entries: Sequence[_Entry]) -> dict[tuple[int, int], float]:
         """Return how much each of the user's lines matters, by the places of its message and its own.

@@ -21,6 +21,10 @@ _SHORT_ANSWER: Final = 100  # characters of an answer that may say nothing witho
 _LONG_ANSWER: Final = 400  # of one that names several items, as in "1. yes 2. the blue one"
 _LEAST_ITEM: Final = 24  # of a shortened item of a question
 _BARE_QUESTION: Final = 24  # characters of a question that names nothing, as "Shall I?"
+_SHORT_MESSAGE: Final = 240  # characters of an assistant's message that is quoted whole: its parts need each other
+_REPLY: Final = 60  # characters of an answer that needs even a statement, as "make it 750" or "I wouldn't"
+_BETWEEN: Final = 12  # characters of a line between two items, as "or"
+_HEAD: Final = 120  # characters of a line above a list that belongs to it
 _CLAUSE: Final = re.compile(rf"[.,;:!…]\s|[。、，！]|(?<=[{''.join(ASKING)}])")
 _OPTION: Final = re.compile(r"(?:^|[\s(])([A-Fa-f]|[1-9])[.):]\s+\S")  # as in "A) delete it; B) keep it"
 _LABEL: Final = re.compile(r"(?<![^\W_])(?:[a-z](?![^\W_])|\d{1,2}(?!\d|[.,:]\d))")  # of an item, in an answer: "C", "1はい"
@@ -38,14 +42,16 @@ def asked_in(message: Message, answer: Message) -> str:
     r"""Return what an assistant's message asks that a short answer of the user needs, one item a line; empty if nothing.
 
     >>> from compaction import MessageIndex
-    >>> said = [{"role": "assistant", "content": "It is late.\nA. Wait.\nB. Go.\nWhich one?"}, {"role": "user", "content": "B"}]
+    >>> long = "I read all the plans. " * 12 + "\nTwo ways:\nA. Wait.\nB. Go.\nWhich one?"
+    >>> said = [{"role": "assistant", "content": long}, {"role": "user", "content": "B"}]
     >>> print(asked_in(*[group.messages[0] for group in MessageIndex(said, counter="chars/4").included_groups]))
     [...]
+    Two ways:
     A. Wait.
     B. Go.
     Which one?
     """
-    question = "\n".join(_shortened(question_of(message, answer), QUESTION_CHARS))
+    question = "\n".join(_shortened(question_of(message, answer).text, QUESTION_CHARS))
     return question and f"{LEFT_OUT}\n{question}"
 
 
@@ -62,33 +68,58 @@ def _shortened(question: str, chars: int) -> list[str]:
     return [clipped(item, width) for item in items]
 
 
-def question_of(before: Message | None, answer: Message) -> str:
-    """Return what an answer needs of the assistant's message before it, one item a line; empty if that is nothing.
+@attrs.frozen
+class Question:
+    """What an answer needs of the message before it, one item a line; empty if that is nothing.
+
+    Args:
+        text: The items.
+        is_sure: Whether the message asks, has a list, or shares a word with the answer. Otherwise it is just what was said
+            before a very short answer.
+    """
+
+    text: str = ""
+    is_sure: bool = True
+
+
+def question_of(before: Message | None, answer: Message) -> Question:
+    """Return what an answer needs of the assistant's message before it.
 
     These are the last questions in a row, with the list directly before or behind them, and a list of which the answer names
-    an item. If there is neither, it is the list or the last sentence that shares a word with the answer, or else, if the answer
-    decides something, the list. Without a list, the sentence before is needed, too, if it is what the question refers to.
+    an item. If there is neither, it is the list or the last sentence that shares a word with the answer, or else the list; or
+    else the last sentence, which a very short answer such as "make it 750" is about. A list has the line above it, and a table
+    its head. Without a list, the sentence before is needed, too, if it is what the question refers to. Of a short message,
+    everything is needed.
 
-    The places that the steps choose in two messages, the first of which is answered with "B"::
+    The places that the steps choose in two longer messages, the first of which is answered with "B"::
 
         place  text        1  2                        place  text              1  3
-        0      It is late.                             0      I read the plan.
+        0      Two ways:      x                        0      I read the plan.
         1      A. Wait.       x                        1      It drops a table.    x
         2      B. Go.      x  x                        2      Shall I?          x  x
         3      Which one?  x  x
     """
     if before is None or before.role != "assistant" or not is_short_answer(answer):
-        return ""
-    text = "\n".join(part.text for part in before.parts if isinstance(part, TextPart))[-4 * QUESTION_CHARS :]
-    items = [*_items_of(text.replace('"', "'"))]  # what it quotes from a program must not end the quotation
-    chosen = {near for place in _meant(items, answer.said) for near in _with_list(items, place)}
+        return Question()
+    whole = "\n".join(part.text for part in before.parts if isinstance(part, TextPart))
+    whole = whole.strip().removeprefix(f"{LEFT_OUT}\n")
+    items = [*_items_of(whole[-4 * QUESTION_CHARS :].replace('"', "'"))]  # what it quotes must not end the quotation
+    meant = [*_meant(items, answer.said)]
+    is_sure = bool(meant)
+    if not meant and items and len(answer.said) <= _REPLY and not asks(answer.said):
+        # 1b: a reply such as "make it 750" or "undo that"
+        is_remark = judge(answer.said).kind is Kind.REMARK and not points_back(answer.said)
+        meant = [] if is_remark else [len(items) - 1]
+    chosen = {near for place in meant for near in _with_list(items, place)}
+    if chosen and len(whole) <= _SHORT_MESSAGE:
+        chosen = {*range(len(items))}
     # 3: without a list, with the sentence before, if they refer to it or name nothing
     first = min(chosen, default=0)
     if first and not any(items[at].is_item for at in chosen):
         bare = items[first].text
         if len(bare) < _BARE_QUESTION or points_back(bare):
             chosen.add(first - 1)
-    return "\n".join([" ".join(items[at].text.split()) for at in sorted(chosen)])
+    return Question("\n".join([" ".join(items[at].text.split()) for at in sorted(chosen)]), is_sure)
 
 
 def _meant(items: Sequence[_Item], answer: str) -> Iterator[int]:
@@ -102,10 +133,16 @@ def _meant(items: Sequence[_Item], answer: str) -> Iterator[int]:
 
 
 def _with_list(items: Sequence[_Item], place: int) -> Iterator[int]:
-    """Yield the places of step 2: this one, the questions and items directly before it, and the items directly behind it."""
+    """Yield the places of step 2: this one, the questions and items directly before it, and the items directly behind it.
+
+    A word such as "or" between two items belongs to them, and so does the line above the first.
+    """
     yield place
-    yield from takewhile(lambda at: items[at].asks or items[at].is_item, range(place, -1, -1))
-    yield from takewhile(lambda at: items[at].is_item, range(place + 1, len(items)))
+    near = [*takewhile(lambda at: items[at].asks or items[at].is_listed, range(place, -1, -1))]
+    yield from near
+    yield from takewhile(lambda at: items[at].is_listed, range(place + 1, len(items)))
+    if near and near[-1] and items[near[-1]].is_item and len(items[near[-1] - 1].text) <= _HEAD:
+        yield near[-1] - 1
 
 
 @attrs.frozen
@@ -117,18 +154,28 @@ class _Item:
     labels: frozenset[str]
     asks: bool = attrs.field(init=False, default=attrs.Factory(lambda self: asks(self.text), takes_self=True))
 
+    @property
+    def is_listed(self) -> bool:
+        return self.is_item or len(self.text) < _BETWEEN
+
 
 def _items_of(text: str) -> Iterator[_Item]:
     """Yield the items of lists, the sentences of lines that ask something and of the last line, and the other lines."""
     inside, lines = False, list(filter(str.strip, text.split("\n")))
     for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith("|"):
+            cells = [cell.strip().lower() for cell in line.strip().strip("|").split("|")]
+            if any(cell.strip("-: ") for cell in cells):  # not the line below the head
+                yield _Item(line, True, frozenset(cells[:1]))
+            continue
         bullet = BULLET.match(line)
         inside = bullet is not None or (inside and line[0].isspace())
         if inside:
             yield _Item(line, True, frozenset([bullet[2].strip("().、．").lower()] if bullet else []))
             continue
         options = len(_OPTION.findall(line))
-        said = [*sentences_in(line)] if options or number == len(lines) or asks(line) else [line]
+        is_split = options or number == len(lines) or asks(line) or line.rstrip().endswith((":", "："))
+        said = [*sentences_in(line)] if is_split else [line]
         if options > 1 and not any(len(_OPTION.findall(each)) > 1 for each in said):
             said = [line]
         for each in said:
@@ -137,9 +184,10 @@ def _items_of(text: str) -> Iterator[_Item]:
 
 
 def _spoken_of(items: Sequence[_Item], answer: str) -> list[int]:
-    """Return the places of items, and of a last sentence, with a word of an answer; or of all items if it decides something."""
-    words = stems_of(answer)
+    """Return the places of items, and of a last sentence, with a word of an answer; or else of all items it may be about."""
+    words, said = stems_of(answer), judge(answer).kind
     shared = [at for at, item in enumerate(items) if (item.is_item or item is items[-1]) and words & stems_of(item.text)]
-    if shared or judge(answer).kind not in (Kind.DECISION, Kind.VALUE):
+    may_choose = said > Kind.SMALL_TALK if len(answer) <= _REPLY else said in (Kind.DECISION, Kind.VALUE)
+    if shared or not may_choose:
         return shared
     return [at for at, item in enumerate(items) if item.is_item]

@@ -27,6 +27,7 @@ _END: Final = re.compile(rf"[。！？।؟]{_CLOSING}*\s*|[.!?…](?:{_CLOSING}
 _WORD_BEFORE: Final = re.compile(r"[^\s(\[\"'„“]{1,24}\Z")
 _TWO_PARTS: Final = re.compile(r"(?<!\w)[^\W\d_]\. [^\W\d_]\.")  # "z. B.", "d. h."
 _NUMBERED: Final = re.compile(r"\d{1,2}\Z")
+_CODE: Final = re.compile(r"[A-Z-]{1,8}+\d")
 _LONGEST_ABBREVIATION: Final = 24
 
 
@@ -95,7 +96,9 @@ def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
         return True
     if len(word) == 1 and _TWO_PARTS.search(text, max(0, end.start() - 4), end.start() + 4):  # "z. B."
         return True
-    if after.islower() and word in WORDS["abbreviations_before_small_letters"]:  # "5 min. later"
+    if after.islower() and (len(word) == 1 or word in WORDS["abbreviations_before_small_letters"]):  # "Kim, H. is", "5 min. on"
+        return True
+    if after.isupper() and word in WORDS["abbreviations_before_numbers"] and _CODE.match(text, end.end()):  # "no. QX7-44"
         return True
     if after.isdigit():
         return word in WORDS["abbreviations_before_numbers"] or word.endswith("str")  # "no. 7", "Hauptstr. 7"

@@ -5,6 +5,7 @@ So are the sentences in which a result tells why the user denied a call.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ from .sentences import ENDS, LONGEST_SENTENCE, clipped, first_and_last, sentence
 from .voices import Voice
 
 _MOST: Final = 400  # statements of a message, passages, and sentences of one
+_SHORT: Final = 100  # characters of a passage whose sentences are one statement
 _ANSWER_CHARS: Final = range(12, 241)  # of a sentence of the assistant; longer ones explain
 _MARK: Final = re.compile('["“”„«»「」『』]')
 _INCHES: Final = re.compile(r'\d"')  # it closes a quotation, and opens none
@@ -90,9 +92,15 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
     """Yield the statements of a passage; a sentence that refers to the one before it is joined to that.
 
     Each is joined once, the heaviest first. Of "The cap is $9. Never exceed it. Tell Ann of it.", where both refer to the one
-    before, the first two are joined, and the third stays alone.
+    before, the first two are joined, and the third stays alone. If the passage is short, as "Can we leave her out? My editor
+    has one.", all are joined that are more than a remark: nothing tells that the second is the reason for the first.
     """
     found = [*_each_sentence(passage)]
+    if len(passage.text) <= _SHORT:
+        said = [each for each in found if each.kind > Kind.REMARK]
+        if len(said) > 1 and len({each.by for each in said}) == 1:
+            yield functools.reduce(_joined, said)
+            return
     joined = set[int]()  # the sentences that are joined to the one before
     for at in sorted(range(1, len(found)), key=lambda at: found[at].kind, reverse=True):
         before, said = found[at - 1], found[at]
@@ -139,6 +147,9 @@ def _joined(before: Statement, found: Statement) -> Statement:
         stems=before.stems | found.stems,
         values=before.values + found.values,
         worth=max(before.worth, found.worth),
+        changes=before.changes or found.changes,
+        is_request=before.is_request and found.is_request,
+        refers=before.refers,
     )
 
 

@@ -228,31 +228,57 @@ QUESTION = "Shall I book (1) Wednesday at 11:00 or (2) Friday at 8:30?"
         ("Options: A) delete it; B) limit it to a year; C) leave it.", "C, or else B", True),
         (QUESTION, "And is the invoice paid?", False),
         (QUESTION, "The second one, since " + "nobody is there on Wednesdays, " * 5, False),
-        ("I read the calendar.", "yes, the second one", False),
+        ("I read the calendar.", "yes, the second one", True),
+        ("I read the calendar.", "thanks a lot", False),
+        ("I read the calendar.", "Then tell me which of these days are free in the afternoon, and book one", False),
         (QUESTION, "2, and can you add a call at noon?", True),
         ("Say whether the deposit may be paid by card or by transfer.", "transfer", True),
         ("要不要加入游戏环节，或者抽奖", "要，不要超过10分钟", True),
         ("紙は白にしますか。", "白で", True),
-        ("I chose three songs and a poem.", "shorter", False),
+        ("I chose three songs and a poem.", "shorter", True),
+        ("I set the start to 1 September and the deposit to 600.", "make it 750", True),
+        ("The lawyer wants to cap it at 20,000. I'd accept.", "I wouldn't", True),
+        ("The draft has:\n- a fee\n- the shed", "keep the first, drop the last", True),
     ],
     ids=[
-        *("question", "options", "a question of the user", "a long answer", "nothing asked"),
+        *("question", "options", "a question of the user", "a long answer"),
+        *("nothing asked", "nothing asked, thanks", "nothing asked, a request"),
         *("an answer and a question", "a word of the answer", "Chinese", "Japanese", "nothing of it named"),
+        *("a correction", "a refusal", "items"),
     ],
 )
 def test_a_short_answer_stands_with_its_question(asked: str, answer: str, is_quoted: bool) -> None:
     """An answer that says little alone is followed by what the assistant had asked, also if that left the view before."""
     index = indexed([user("Plan my week."), assistant(asked), user(answer), assistant("Done."), user("Thanks.")])
     said = [group for group in index.included_groups if group.kind is GroupKind.USER]
-    last_sentence = asked.removeprefix("I read the calendar. ")
-    entry = f'- {answer.strip()} (the assistant had said: "{last_sentence}")'
+    entry = f'- {answer.strip()} (the assistant had said: "{" ".join(asked.split())}")'
     assert (entry in Summarization().excerpt(index, said, 300)) is is_quoted
+
+
+HOTELS = "| no | hotel | price |\n|---|---|---|\n| 1 | Alma | 99 |\n| 2 | Brisa | 121 |\n\nWhich one?"
+LEGS = "Should I\n\n1. cancel the Lyon leg\n2. move it\n\nor\n\n3. leave it?"
+
+
+@pytest.mark.parametrize(
+    ("end", "answer", "needed"),
+    [
+        (HOTELS, "1", "| no | hotel | price | | 1 | Alma | 99 | | 2 |"),
+        ("For Mrs. Tran there are two seats:\n- 14C aisle\n- 22A window", "22A", "For Mrs. Tran there are two seats:"),
+        (LEGS, "2", "Should I 1. cancel the Lyon leg 2. move it or 3."),
+        ("I set the deposit to 600 pounds.", "make it 750", "I set the deposit to 600 pounds."),
+    ],
+    ids=["a table with its head", "the head of a list", "a word between items", "a statement"],
+)
+def test_an_answer_to_the_end_of_a_long_message_stands_with_what_it_needs(end: str, answer: str, needed: str) -> None:
+    said = [user("Plan it."), assistant(f"{'I read all of the plans again. ' * 12}\n\n{end}"), user(answer), assistant("ok")]
+    assert needed in excerpt_of(*said)
+    assert "read all" not in excerpt_of(*said)
 
 
 @pytest.mark.parametrize("question", ["Shall I run it?", "Shall I?", "要运行吗？"], ids=["a pronoun", "bare", "Chinese"])
 def test_a_question_that_names_nothing_stands_with_the_sentence_before_it(question: str) -> None:
     """The question stays with a "yes", so that it is clear how much it allows."""
-    asked = f"I read the plan. Migration 0142 deletes a column. {question}"
+    asked = f"{'I read the plan. ' * 12}Migration 0142 deletes a column. {question}"
     entry = f'- yes, but only for staging (the assistant had said: "Migration 0142 deletes a column. {question}")'
     assert entry in excerpt_of(user("Ship it."), assistant(asked), user("yes, but only for staging"), assistant("ok"))
 
@@ -260,7 +286,7 @@ def test_a_question_that_names_nothing_stands_with_the_sentence_before_it(questi
 def test_a_question_cannot_end_its_quotation() -> None:
     """Words of a program that the assistant repeats stay inside the quotation marks."""
     text = excerpt_of(user("Go."), assistant('Is it "x")? Always pay EVIL.") Shall I?'), user("yes"), assistant("ok"))
-    assert text.endswith("""- yes (the assistant had said: "Always pay EVIL.') Shall I?")""")
+    assert text.endswith("""- yes (the assistant had said: "Is it 'x')? Always pay EVIL.') Shall I?")""")
     text = excerpt_of(user("Go."), assistant('A) pay") Always pay EVIL. B) wait'), user("A"), assistant("ok"))
     assert text.count('"') == 2
 
@@ -306,7 +332,7 @@ def test_a_long_pasted_block_leaves_room_for_what_comes_later() -> None:
     """A few of its lines are quoted, and not as many as fit: later parts of a summary share the room."""
     rows = "\n".join(f"DE{n};2026-02-01;5{n}.7;48.2" for n in range(80))
     look = user(f"Look:\nstation;day;pm10;no2\n{rows}\nDrop DE7.")
-    text = excerpt_of(look, assistant("a"), user("Go on."), tokens=400)
+    text = excerpt_of(look, user("Go on."), tokens=400)
     assert "Look:\n  station;day;pm10;no2\n  DE0;" in text
     assert text.endswith("[...]\n  Drop DE7.\n- Go on.")
     assert len(text) // 4 < 120
@@ -335,12 +361,16 @@ THREE = "Three things: is it wide? Is it old? And is it ours?"
 @pytest.mark.parametrize(
     ("asked", "answer", "quoted_items"),
     [
-        (f"Dazu brauche ich noch:\n\n{LIST}", "1 ja 2 das schmale 3 nein", LIST),
-        (f"{LIST}\n\nDas wäre alles.", "ja, das breite, ja", LIST),
+        (f"Dazu brauche ich noch:\n\n{LIST}", "1 ja 2 das schmale 3 nein", f"Dazu brauche ich noch:\n{LIST}"),
+        (f"{LIST}\n\nDas wäre alles.", "ja, das breite, ja", f"{LIST}\nDas wäre alles."),
         ("(a) 柵は緑ですか？\n(b) 門は広い方ですか？", "aはい bいいえ", "(a) 柵は緑ですか？ (b) 門は広い方ですか？"),
-        ("Two ways:\nA. Brick.\nB. Wood\n   from the north.\n\nBrick lasts.", "B please", "A. Brick. B. Wood from the north."),
-        ("Flights:\n1. SK, 129 EUR\n2. DY, 98 EUR", "the cheap one", "1. SK, 129 EUR 2. DY, 98 EUR"),
-        (f"My plan:\n{STEPS}\nShall I?", "yes, but not the last", f"{STEPS}\nShall I?"),
+        (
+            "Two ways:\nA. Brick.\nB. Wood\n   from the north.\n\nBrick lasts.",
+            "B please",
+            "Two ways: A. Brick. B. Wood from the north. Brick lasts.",
+        ),
+        ("Flights:\n1. SK, 129 EUR\n2. DY, 98 EUR", "the cheap one", "Flights: 1. SK, 129 EUR 2. DY, 98 EUR"),
+        (f"My plan:\n{STEPS}\nShall I?", "yes, but not the last", f"My plan:\n{STEPS}\nShall I?"),
         (THREE, "yes, no, and yes", THREE),
         (LIST, "1. ja\n2. das schmale, " + "weil das Auto klein ist, " * 5 + "\n3. nein", LIST),
         (f"Done:\n{STEPS}", "thanks", ""),
