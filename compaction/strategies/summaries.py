@@ -86,7 +86,9 @@ class SummaryStrategy(CompactionStrategy):
         """
         if tokens < 1:
             return ""
-        said = own_words(index, replaced) + _answers_beside(index, replaced)
+        quoted = self._quoted_before(index, replaced)
+        own = tuple([message for message in own_words(index, replaced) if id(message.raw) not in quoted])
+        said = own + _answers_beside(index, replaced)
         earlier_at = takewhile(lambda at: not _is_inherited(index, at), chain.from_iterable(index.places(replaced)))
         return summarizers.extractive.excerpt(
             said,
@@ -99,6 +101,26 @@ class SummaryStrategy(CompactionStrategy):
             numbers=numbers,
             before=_before_answers(index, replaced, said),
         )
+
+    def _quoted_before(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> set[int]:
+        """Return the objects of short answers that a summary which stays quotes already, because their questions left before.
+
+        Quoted again, "one more lamp" would be two lamps.
+        """
+        ids, found = {group.id for group in replaced}, set[int]()
+        for summary in index.included_groups:
+            if summary.id in ids or not is_own(self, summary):
+                continue
+            words = {*summarizers.extractive.quoted_words(self.text.read(summary.messages[0]) or "")}
+            asked = {*index.ordinals(summary)} if words else set[int]()
+            for group in replaced:
+                if (
+                    group.kind is GroupKind.USER
+                    and group.messages[0].said in words
+                    and answered_ordinal(index, group.id) in asked
+                ):
+                    found.add(id(group.messages[0].raw))
+        return found
 
     def _said_earlier(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:
         """Return what the user says in summaries whose messages are not available: the entries of the excerpts in them.

@@ -49,6 +49,7 @@ _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
 _WORTH_OF_VALUE: Final = 500  # per mille: less is small talk with a number in it
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
 _TIERS: Final = (Kind.TASK, Kind.VALUE, Kind.PLAIN, Kind.SMALL_TALK)
+_SHORT_MESSAGE: Final = 100  # characters of a message that is quoted before longer ones which weigh the same
 _LEAST_REPEATED: Final = 24  # characters of a line that is quoted once, in whatever long messages it stands
 
 
@@ -76,7 +77,8 @@ def excerpt(
         messages: Messages of all roles, oldest first.
         tokens: Most tokens of the text, >= 0.
         count: Counts the tokens of a text.
-        task: The caller's object of the message with the task; by default the first message, see `task_of`.
+        task: The caller's object of the message with the task, see `task_of`; by default the first message. If it is not among
+            the messages, an earlier entry is the task, or else none.
         earlier: Entries of an earlier excerpt, see `split_excerpt`, whose messages are not available.
         earlier_at: The number of messages before these entries.
         redact: Removes secrets from each message, since an excerpt stays in every later request; ``None`` keeps them.
@@ -94,7 +96,7 @@ def excerpt(
       - no mocks
     """
     room = tokens - count(EXCERPT_HEADING) - _FRAME
-    said, task_at, numbers, before = list[_Entry](), 0, numbers or {}, before or {}
+    said, task_at, numbers, before = list[_Entry](), 0 if task is None or earlier else None, numbers or {}, before or {}
     inherited = [_Entry(words, question=question) for words, question in map(read_quotation, earlier)]
     for at, message, asked in _spoken(messages, before):
         if at >= earlier_at:
@@ -109,7 +111,7 @@ def excerpt(
     if not said or room <= 0:
         return ""
     entries = _read(said, task_at, max(_LEAST_READ, _READ_CHARS * tokens), redact or str)
-    chosen = _Room(tokens, room, count).filled(entries)
+    chosen = _Room(tokens, room, count).filled(entries, has_task=task_at is not None)
     return write_excerpt([chosen[place] for place in sorted(chosen)]) if chosen else ""
 
 
@@ -176,15 +178,16 @@ class _Entry:
         return attrs.evolve(self, text=joined(lines, said), lines=lines) if len(said) < len(lines) else self
 
 
-def _read(said: Sequence[_Entry], task_at: int, chars: int, redact: Callable[[str], str]) -> list[_Entry]:
+def _read(said: Sequence[_Entry], task_at: int | None, chars: int, redact: Callable[[str], str]) -> list[_Entry]:
     """Return the entries in the order in which they are chosen, each once, as far as so many characters go.
 
-    The first is the task, and the second the newest. What was said before the task follows, and then the others from the newest
-    back. Each is redacted, labelled and split into lines.
+    The first is the task, if there is one, and the next the newest. What was said before the task follows, and then the others
+    from the newest back. Each is redacted, labelled and split into lines.
     """
     times = Counter(each.question for each in said)
     found: dict[tuple[str, str, str], _Entry] = {}
-    for place in dict.fromkeys([task_at, len(said) - 1, *range(task_at), *reversed(range(len(said)))]):
+    first = [] if task_at is None else [task_at, len(said) - 1, *range(task_at)]
+    for place in dict.fromkeys([*first, *reversed(range(len(said)))]):
         each = said[place]
         question = each.question if times[each.question] == 1 else ""  # one that is asked again and again says nothing
         key = each.text + each.attached, each.speaker, question
@@ -212,8 +215,8 @@ class _Room:
     _quoted: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
     _asked: dict[int, str] = attrs.field(factory=dict[int, str], init=False)  # the questions in it
 
-    def filled(self, entries: Sequence[_Entry]) -> dict[int, str]:
-        """Return what is quoted of each message, by its place; the first is the task, the second the newest.
+    def filled(self, entries: Sequence[_Entry], *, has_task: bool) -> dict[int, str]:
+        """Return what is quoted of each message, by its place; the first is the task, if there is one, the next the newest.
 
         The numbers are those at the top of this file.
         """
@@ -221,16 +224,18 @@ class _Room:
         if sum(map(self._size, whole.values())) <= self._left:
             return whole
         once, repeated = _each_once(entries)
-        task, newest, others = once[0], once[1:2], once[2:]
+        tasks = once[:has_task]
+        newest, others = once[len(tasks) :][:1], once[len(tasks) + 1 :]
         # 1: the task has its share, or more, if the newest message leaves more
         of_newest = min(self._size(newest[0].text) + _ENTRY if newest else 0, int((1 - _TASK_SHARE) * self._tokens))
         most_of_task = max(self._left - of_newest, min(self._left, int(_TASK_SHARE * self._tokens)))
-        self._shorten(task, task.own_words(prose=True), most_of_task)
+        for task in tasks:
+            self._shorten(task, task.own_words(prose=True), most_of_task)
         for entry in newest:
             self._shorten(entry, entry.own_words())
         # 2
         if sum(self._size(entry.own_words()) for entry in others) > self._left:
-            self._put_weightiest(task, newest, others)
+            self._put_weightiest(tasks, newest, others)
         for entry in others:
             self._put(entry, entry.own_words())
         for entry in self._without_words(others):
@@ -241,7 +246,7 @@ class _Room:
         self._put_pasted(once)
         # 4
         for entry in self._without_words(once):
-            self._shorten(entry, entry.text, most_of_task if entry is task else None)
+            self._shorten(entry, entry.text, most_of_task if entry in tasks else None)
         for entry in repeated:
             self._put(entry, entry.text)
         return self._quoted
@@ -250,19 +255,24 @@ class _Room:
         """Yield the entries of which nothing is quoted."""
         return (entry for entry in entries if entry.place not in self._quoted)
 
-    def _put_weightiest(self, task: _Entry, newest: Sequence[_Entry], others: Sequence[_Entry]) -> None:
+    def _put_weightiest(self, tasks: Sequence[_Entry], newest: Sequence[_Entry], others: Sequence[_Entry]) -> None:
         """Quote the user's lines, those that matter most first, and the questions that short answers need.
 
+        A short message, such as "make her age ten", comes before longer plain ones: many have room in place of one of these.
         What was pasted into the task follows the rules, unless it is long: the task is about it.
         """
         weights = self._weights(others)
         for least in _TIERS:
+            for entry in others if least is Kind.PLAIN else ():
+                if len(entry.text) <= _SHORT_MESSAGE and any(weights[entry.place, at] >= Kind.REQUEST for at in entry.own()):
+                    self._put(entry, entry.text)
             for entry in others:
                 self._put(entry, entry.words({at for at in entry.own() if weights[entry.place, at] >= least}))
-            if least is Kind.TASK and len(task.text) <= LONG_MESSAGE:
-                self._put(task, task.text)
+            for task in tasks if least is Kind.TASK else ():
+                if len(task.text) <= LONG_MESSAGE:
+                    self._put(task, task.text)
             if least is Kind.VALUE:
-                self._put_questions([entry for entry in (task, *newest, *others) if entry.is_answer])
+                self._put_questions([entry for entry in (*tasks, *newest, *others) if entry.is_answer])
 
     def _weights(self, entries: Sequence[_Entry]) -> dict[tuple[int, int], float]:
         """Return how much each of the user's lines matters, by the places of its message and its own.

@@ -97,9 +97,10 @@ def _statements_of(passage: Passage) -> Iterator[Statement]:
     """
     found = [*_each_sentence(passage)]
     if len(passage.text) <= _SHORT:
-        said = [each for each in found if each.kind > Kind.REMARK]
-        if len(said) > 1 and len({each.by for each in said}) == 1:
-            yield functools.reduce(_joined, said)
+        told = [each for each in found if Kind.REMARK < each.kind < Kind.DUTY]
+        if len(told) > 1 and len({each.by for each in told}) == 1:
+            yield functools.reduce(_joined, told)
+            yield from (each for each in found if each.kind >= Kind.DUTY)
             return
     joined = set[int]()  # the sentences that are joined to the one before
     for at in sorted(range(1, len(found)), key=lambda at: found[at].kind, reverse=True):
@@ -147,9 +148,6 @@ def _joined(before: Statement, found: Statement) -> Statement:
         stems=before.stems | found.stems,
         values=before.values + found.values,
         worth=max(before.worth, found.worth),
-        changes=before.changes or found.changes,
-        is_request=before.is_request and found.is_request,
-        refers=before.refers,
     )
 
 
