@@ -114,7 +114,8 @@ class CompactionSession:
     Any number of threads and event loops may call it. It runs one call at a time; see `CallLock`. If a call is
     interrupted, at whatever point, the next one starts from the state before it.
 
-    A caller that holds `lock` for more than a call, as a pool does, uses the parts of the calls instead, which do not take it::
+    A caller that holds `lock` for more than a call, as a pool does, uses the parts of the calls instead, which do not take it,
+    and calls `save_late_report` before it releases the lock::
 
         view         follow, compact_due
         compact      follow, compact_now
@@ -454,6 +455,14 @@ class CompactionSession:
         self._useless = UselessRuns()
         self._set_context(self._context())
 
+    def use_window(self, window: int) -> None:
+        """Set the model's window. If another one was set before, also discard the window learned from errors."""
+        if window != self._base.window:
+            before, self._base = self._base, attrs.evolve(self._base, window=window)
+            if before.window is not None:
+                self._reports.forget_window()
+            self._set_context(attrs.evolve(self.index.context, window=self._window))
+
     def _set_context(self, context: RunContext) -> None:
         """Use other figures for the request, unless a strategy is running: then the next call does so."""
         if not self._is_torn:
@@ -497,18 +506,6 @@ class CompactionSession:
                 self._sync(messages)
                 self._reporter.followed(self.index)
 
-    def _sync(self, messages: Iterable[Any]) -> None:
-        """Update the index. From the first list on, only messages of that list and summaries of this session have marks."""
-        index = self.index
-        marks = index.marks or self._marks
-        is_first = marks.until is None
-        if is_first:  # the present strategy decides which of its marks are believed
-            self._marks = Marks.of(self._strategy.mark_ceilings, index.context)
-            index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
-        index.sync(messages, verify=self._verify)
-        if is_first and index.total.messages:
-            index.believe(attrs.evolve(index.marks or self._marks, until=index.total.messages))
-
     async def compact_due(self, *, sync: bool = False) -> CompactionResult:
         """Run the strategy if its trigger fires; ``sync`` and the errors are as for `view`."""
         return await self._run(None, sync=sync)
@@ -516,14 +513,6 @@ class CompactionSession:
     def compact_due_sync(self) -> CompactionResult:
         """`compact_due` for strategies that do not await."""
         return unawaited(self.compact_due(sync=True))
-
-    def _due(self) -> Strategy:
-        """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        tokens, window = self.index.tokens, self._window
-        if self._useless.is_paused(tokens) and (window is None or tokens <= window):
-            return Pipeline()
-        learned = self._reports.window()
-        return self._strategy if learned is None else within(self._strategy, learned)
 
     async def compact_now(self, focus: str | None = None, *, sync: bool = False) -> CompactionResult:
         """Run the strategy now, and end its pauses; see `compact`."""
@@ -558,69 +547,6 @@ class CompactionSession:
             reasons, largest = (f"a window of {window:,} tokens",), space_report(self.index)
             raise BudgetUnsatisfiable(self.index.tokens, reasons, largest) from error
         return result.messages
-
-    async def _run(self, forced: Strategy | None, *, sync: bool) -> CompactionResult:
-        """Run a strategy without pauses, or ``None`` for the one that is due; remember its result, and save."""
-        with self._changing():
-            options: dict[str, Any] = {"on_step": self._on_step, "hard": self._hard}
-            index, start = self.index, self.index.edit_count
-            if forced is None:
-                running = self._ahead.begin(index, self._due())
-            else:
-                self._base.pauses.clear()
-                self._useless, running = UselessRuns(), forced
-            result = run_sync(index, running, **options) if sync else await run(index, running, **options)
-            result = self._ahead.end(index, self._strategy, result)
-            result = self._reporter.run_ended(result, index, start)
-            self._remember(result)
-        self._save()
-        return self._with_save_failure(result)
-
-    def _remember(self, result: CompactionResult) -> None:
-        """Record the result of a run, and what it says about the next ones."""
-        seen, overhead = self.index.total.messages, self.index.context.overhead_tokens
-        self._set(seen=seen, last=result, compactions=self._state.compactions + bool(result.edits))
-        if result.edits:
-            self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
-            if (until := useless.until_tokens) is not None:
-                self._reporter.tell(LittleSaved(session=self.id, saved_tokens=sum(useless.saved), until_tokens=until))
-            self._reports.cut(self.index.included.tokens)
-            if (anchor := self._reports.anchor) is not None:
-                self.index.context = attrs.evolve(self.index.context, overhead_tokens=anchor)
-        if result.edits or result.failures:
-            self._revise(seen, len(result.edits), len(result.failures), *attrs.astuple(result.after))
-            self._is_unsaved = True
-
-    def save_late_report(self) -> None:
-        """Save usage that was reported since the call saved the session, and then all else that is not saved."""
-        if self._reports.anchor != self._saved_anchor:
-            self._save()
-
-    def _save(self) -> None:
-        """Save the whole session if it is unsaved, or the usage anchor alone if only that is new."""
-        store, anchor = self._store, self._reports.anchor
-        if store is None or not (self._is_unsaved or anchor != self._saved_anchor):
-            return
-        try:
-            if self._is_unsaved or anchor is None or not store.save_anchor(self.id, anchor):
-                store.save(self.id, self.to_dict())
-        except Exception as error:
-            failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
-            self._save_failure, self._is_unsaved = failed.logged(), True
-            self._reporter.tell(SaveFailed(session=self.id, failure=failed))
-        else:
-            self._save_failure, self._is_unsaved, self._saved_anchor = None, False, anchor
-
-    def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
-        return result if self._save_failure is None else result.with_failures(self._save_failure)
-
-    def use_window(self, window: int) -> None:
-        """Set the model's window. If another one was set before, also discard the window learned from errors."""
-        if window != self._base.window:
-            before, self._base = self._base, attrs.evolve(self._base, window=window)
-            if before.window is not None:
-                self._reports.forget_window()
-            self._set_context(attrs.evolve(self.index.context, window=self._window))
 
     def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:
         """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns; see `forget`."""
@@ -657,6 +583,83 @@ class CompactionSession:
             raise self._save_failure.error
         return count
 
+    def save_late_report(self) -> None:
+        """Save usage that was reported since the call saved the session, and then all else that is not saved."""
+        if self._reports.anchor != self._saved_anchor:
+            self._save()
+
+    # ---------------------------------------------------------------- the steps of a call
+
+    def _sync(self, messages: Iterable[Any]) -> None:
+        """Update the index. From the first list on, only messages of that list and summaries of this session have marks."""
+        index = self.index
+        marks = index.marks or self._marks
+        is_first = marks.until is None
+        if is_first:  # the present strategy decides which of its marks are believed
+            self._marks = Marks.of(self._strategy.mark_ceilings, index.context)
+            index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
+        index.sync(messages, verify=self._verify)
+        if is_first and index.total.messages:
+            index.believe(attrs.evolve(index.marks or self._marks, until=index.total.messages))
+
+    def _due(self) -> Strategy:
+        """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
+        tokens, window = self.index.tokens, self._window
+        if self._useless.is_paused(tokens) and (window is None or tokens <= window):
+            return Pipeline()
+        learned = self._reports.window()
+        return self._strategy if learned is None else within(self._strategy, learned)
+
+    async def _run(self, forced: Strategy | None, *, sync: bool) -> CompactionResult:
+        """Run a strategy without pauses, or ``None`` for the one that is due; remember its result, and save."""
+        with self._changing():
+            options: dict[str, Any] = {"on_step": self._on_step, "hard": self._hard}
+            index, start = self.index, self.index.edit_count
+            if forced is None:
+                running = self._ahead.begin(index, self._due())
+            else:
+                self._base.pauses.clear()
+                self._useless, running = UselessRuns(), forced
+            result = run_sync(index, running, **options) if sync else await run(index, running, **options)
+            result = self._ahead.end(index, self._strategy, result)
+            result = self._reporter.run_ended(result, index, start)
+            self._remember(result)
+        self._save()
+        return self._with_save_failure(result)
+
+    def _remember(self, result: CompactionResult) -> None:
+        """Record the result of a run, and what it says about the next ones."""
+        seen, overhead = self.index.total.messages, self.index.context.overhead_tokens
+        self._set(seen=seen, last=result, compactions=self._state.compactions + bool(result.edits))
+        if result.edits:
+            self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
+            if (until := useless.until_tokens) is not None:
+                self._reporter.tell(LittleSaved(session=self.id, saved_tokens=sum(useless.saved), until_tokens=until))
+            self._reports.cut(self.index.included.tokens)
+            if (anchor := self._reports.anchor) is not None:
+                self.index.context = attrs.evolve(self.index.context, overhead_tokens=anchor)
+        if result.edits or result.failures:
+            self._revise(seen, len(result.edits), len(result.failures), *attrs.astuple(result.after))
+            self._is_unsaved = True
+
+    def _save(self) -> None:
+        """Save the whole session if it is unsaved, or the usage anchor alone if only that is new."""
+        store, anchor = self._store, self._reports.anchor
+        if store is None or not (self._is_unsaved or anchor != self._saved_anchor):
+            return
+        try:
+            if self._is_unsaved or anchor is None or not store.save_anchor(self.id, anchor):
+                store.save(self.id, self.to_dict())
+        except Exception as error:
+            failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
+            self._save_failure, self._is_unsaved = failed.logged(), True
+            self._reporter.tell(SaveFailed(session=self.id, failure=failed))
+        else:
+            self._save_failure, self._is_unsaved, self._saved_anchor = None, False, anchor
+
+    def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
+        return result if self._save_failure is None else result.with_failures(self._save_failure)
+
     # ---------------------------------------------------------------- calls that are interrupted
 
     @contextlib.contextmanager
@@ -664,8 +667,7 @@ class CompactionSession:
         """Run a block that changes the session: whole, or, if it is interrupted, not at all.
 
         After an exception, the index may be half changed. The next block then starts from the state after the last whole one;
-        what the host added since is in the list that it passes. The index, the state and the last request go back; the reported
-        usage, the pauses after failures and the mark of unsaved changes do not.
+        what the host added since is in the list that it passes. `__init__` says what goes back.
 
         Most exceptions leave the index as it was, which is compared: messages are read before they are added, and a failed run
         undoes its edits. A ``KeyboardInterrupt``, a lack of memory and a recursion that is too deep may come within a step,

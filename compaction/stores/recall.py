@@ -319,15 +319,12 @@ def _stored(store: Store, session: str, ids: Sequence[str], missing: list[str], 
 
 def _page(texts: Iterator[str], offset: int, limit: int) -> tuple[str, bool]:
     """Join texts by line ends, and return the characters from ``offset`` on, and whether there are more."""
-    page: list[str] = []
-    skip, room, joint = offset, limit, ""
-    for text in texts:
-        whole = joint + text
-        joint = "\n"
-        part = whole[skip : skip + room]
-        page.append(part)
-        room -= len(part)
-        if room == 0:
-            return "".join(page), skip + len(part) < len(whole) or next(texts, None) is not None
-        skip = max(0, skip - len(whole))
-    return "".join(page), False
+    pieces: list[str] = []
+    start, end = 0, offset + limit  # of the piece and of the page, in the joined text
+    for number, text in enumerate(texts):
+        piece = f"\n{text}" if number else text
+        pieces.append(piece[max(0, offset - start) : max(0, end - start)])
+        start += len(piece)
+        if start > end:
+            return "".join(pieces), True
+    return "".join(pieces), False
