@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import copy
 import json
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final, cast
 
 import attrs
@@ -272,8 +274,11 @@ def _lines(text: str, terms: list[str], context: int) -> list[str]:
 def _cut(line: str, terms: list[str]) -> str:
     if len(line) <= _LINE_CHARS:
         return line
-    places = [line.casefold().find(term) for term in terms]
-    start = max(0, min((place for place in places if place >= 0), default=0) - _LINE_CHARS // 4)
+    folded = line.casefold()
+    place = min((found for term in terms if (found := folded.find(term)) >= 0), default=0)
+    if len(folded) > len(line):  # some letters became two, as ß does
+        place = bisect(list(accumulate(len(sign.casefold()) for sign in line)), place)
+    start = max(0, place - _LINE_CHARS // 4)
     return f"{'...' if start else ''}{line[start : start + _LINE_CHARS]}..."
 
 
