@@ -100,10 +100,12 @@ class ConversationDeletion:
     def _delete_recalled(self, name: str) -> bool:
         """Delete what left the requests of a conversation, and return whether something of it was stored."""
         store, found = self._conversations.recalled, False
-        while store is not None and (page := store.range(name, 1, _PAGE)):
+        if store is None:
+            return False
+        while page := store.range(name, 1, _PAGE):
             store.forget(name, page)
             found = True
-        if store is not None and not found:
+        if not found:
             store.forget(name, ())  # an earlier call may have deleted the records, but not their bytes
         return found
 
@@ -153,8 +155,6 @@ class ConversationDeletion:
     async def keep_deleting(self) -> None:
         """Delete unused conversations from time to time, until cancelled; after a failure, the next time tries again."""
         while (after := self._settings.forget_after) is not None:
-            try:
+            with self._status.counting_failures("forgetting"):
                 await self.delete_unused(after)
-            except Exception as error:
-                self._status.failed(f"forgetting: {type(error).__name__}")
             await anyio.sleep(min(_LONGEST_SECONDS, after / _CHECKS))

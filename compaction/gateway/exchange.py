@@ -379,7 +379,8 @@ class _ModelExchange:
         status, refusal = self.gateway.status, refused.refusal()
         is_too_long, second = LengthRefusal.read(refusal) is not None, None
         if is_too_long:
-            second = await self._shorter(plan, refusal)
+            with status.counting_failures("compacting further"):
+                second = await self.gateway.conversations.shorter(plan, refusal)
         elif plan.request is not None and plan.is_changed and refusal.status_code == _BAD_REQUEST:
             second = unchanged(plan.request, "refused as it was compacted", plan.turn)
         if second is None:
@@ -398,13 +399,6 @@ class _ModelExchange:
             await self._note_bad_compaction(plan, refusal)
         return answer
 
-    async def _shorter(self, plan: RequestPlan, refusal: UpstreamRefusal) -> RequestPlan | None:
-        try:
-            return await self.gateway.conversations.shorter(plan, refusal)
-        except Exception as error:
-            self.gateway.status.failed(f"compacting further: {type(error).__name__}")
-            return None
-
     async def _note_bad_compaction(self, plan: RequestPlan, refusal: UpstreamRefusal) -> None:
         """Stop compacting a conversation whose request was refused only in its compacted form, and write the case."""
         gateway, turn, folder = self.gateway, plan.turn, self.gateway.settings.cases
@@ -416,10 +410,8 @@ class _ModelExchange:
             return
         name = f"{self.route.name}-{int(gateway.settings.clock() * 1000)}"
         write = partial(write_case, folder, name, given=turn.request.messages, sent=turn.messages, refusal=refusal)
-        try:
+        with gateway.status.counting_failures("writing a case"):
             await gateway.conversations.in_thread(write)
-        except Exception as error:
-            gateway.status.failed(f"writing a case: {type(error).__name__}")
 
     # ---------------------------------------------------------------- afterwards
 
@@ -428,7 +420,7 @@ class _ModelExchange:
         plan, gateway = self._plan, self.gateway
         if plan is None or plan.turn is None or self.route.counts or not 200 <= self.client.status < 300:
             return
-        try:
+        with gateway.status.counting_failures("recording"):
             is_own = not plan.why and not self._has_recalled  # otherwise it is that of another request than the turn's
             if self._usage is not None and is_own:
                 if self._usage.is_plausible(plan.turn.tokens, beside=_UNCOUNTED):
@@ -440,8 +432,6 @@ class _ModelExchange:
                 format, messages = self.route.format, plan.turn.request.messages
                 record = partial(gateway.recorder.record, plan.turn.session.id, format, messages)
                 await gateway.conversations.in_thread(record)
-        except Exception as error:
-            gateway.status.failed(f"recording: {type(error).__name__}")
 
     def report(self, error: str) -> None:
         """Count and log the request, unless another worker serves it."""

@@ -11,9 +11,10 @@ It contains no texts but the newest summary of each conversation, and that only 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -179,6 +180,14 @@ class GatewayStatus:
     def failed(self, what: str) -> None:
         """Count a failure."""
         self._count("failures", what)
+
+    @contextlib.contextmanager
+    def counting_failures(self, of: str) -> Generator[None]:
+        """Run a block; if it raises, count that, and continue after it."""
+        try:
+            yield
+        except Exception as error:
+            self.failed(f"{of}: {type(error).__name__}")
 
     def retried(self, why: str) -> None:
         """Count a second request."""
