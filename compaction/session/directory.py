@@ -111,7 +111,7 @@ def _id_in_name(name: str) -> str:
 
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
     """Return the keys of a saved session with the remaining messages; ``before`` are its keys before some were removed."""
-    whole, id = HostList.of(fingerprints).end.whole, _id_in_name(name)
+    whole, id = HostList().followed_by(fingerprints).end.whole, _id_in_name(name)
     named = [whole_key(space, id, whole), *id_keys(space, id)]
     return named if named[-1] in before else [whole_key(space, None, whole)]
 

@@ -46,23 +46,15 @@ class ListEnd:
         return (space, self.newest), (space, self.whole)
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.frozen(eq=False, kw_only=True)
 class HostList:
-    """A list that a host may continue: the source, or a view with the source's later messages. Holds state: its end."""
+    """A list that a host may continue: the source, or a view with the source's later messages."""
 
     view: Sequence[Any] = ()  # empty for the source
     replaced: int = 0  # the number of source messages that the view stands for
     end: ListEnd = ListEnd()
     before: ListEnd = ListEnd()  # the end without the newest message
     is_specific: bool = True  # whether no other conversation can begin with this list
-
-    @classmethod
-    def of(cls, digests: Iterable[str]) -> HostList:
-        """Return the list of a source whose messages have these digests."""
-        source = cls()
-        for digest in digests:
-            source.add(digest)
-        return source
 
     @classmethod
     def of_view(cls, view: Sequence[Any], source: Sequence[Any], format: MessageFormat) -> HostList:
@@ -74,12 +66,15 @@ class HostList:
         own = set(map(id, source))
         has_ours = any(id(raw) not in own for raw in view)
         shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], zip(view, source, strict=False)))
-        found = cls.of(known_key(raw, format) for raw in view)
-        return attrs.evolve(found, view=view, replaced=len(source), is_specific=has_ours or len(view) - shared >= NEWEST)
+        empty = cls(view=view, replaced=len(source), is_specific=has_ours or len(view) - shared >= NEWEST)
+        return empty.followed_by(known_key(raw, format) for raw in view)
 
-    def add(self, digest: str) -> None:
-        """Append a message of the source."""
-        self.before, self.end = self.end, self.end.then(digest)
+    def followed_by(self, digests: Iterable[str]) -> HostList:
+        """Return the list with more messages, which have these digests, at its end."""
+        before, end = self.before, self.end
+        for digest in digests:
+            before, end = end, end.then(digest)
+        return attrs.evolve(self, before=before, end=end)
 
     def overlap(self, source: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> Overlap:
         """Return how much of this list, of a conversation with this source, a given list has from its beginning; O(that)."""
@@ -120,16 +115,12 @@ class KnownConversation:
         grew = source is self.source or (
             not index.changes and format.common_prefix(self.source[: self.count], source) == self.count
         )
-        lists = [attrs.evolve(each) for each in self.host_lists] if grew else [HostList()]
-        for raw in source[self.count if grew else 0 :]:
-            digest = known_key(raw, format)
-            for each in lists:
-                each.add(digest)
+        digests = [known_key(raw, format) for raw in source[self.count if grew else 0 :]]
+        own, *views = [each.followed_by(digests) for each in (self.host_lists if grew else [HostList()])]
         if saved.journal and (has_new_edits or not grew):
-            own, *views = lists
             views.append(HostList.of_view(index.messages(), source, format))
-            lists = [own, *views[-_MOST_VIEWS:]]
-        return attrs.evolve(self, source=source, count=len(source), format=format, host_lists=tuple(lists), saved=saved)
+        lists = (own, *views[-_MOST_VIEWS:])
+        return attrs.evolve(self, source=source, count=len(source), format=format, host_lists=lists, saved=saved)
 
     @property
     def specific_lists(self) -> list[HostList]:

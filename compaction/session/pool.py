@@ -382,7 +382,7 @@ class SessionPool:
             origin = _Origin(fork=None if parent is None else parent.forked(request.given))
         session = origin.session or CompactionSession(self._strategy, **self._options, id=self._new_name(request))
         given, is_named = request.given, request.id is not None
-        source = HostList.of(map(request.digest, range(len(given))))
+        source = HostList().followed_by(map(request.digest, range(len(given))))
         known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, host_lists=(source,))
         pooled = PooledSession(session=session, space=request.space, id=request.id, known=known, fork=origin.fork)
         if self._store is not None:

@@ -174,9 +174,9 @@ class CompactionSession:
         ahead: TriggerLike | None = None,
         tasks: BackgroundTasks | None = None,
     ) -> None:
-        # how it works; another thread may replace the first two during a call, by `reconfigure` and `use_window`
-        self._strategy: Strategy = as_strategy(strategy)
         self._ahead = SummariesAhead(ahead, tasks, hard=hard)
+        # `reconfigure` and `use_window` replace these two, perhaps while a call of another thread runs
+        self._strategy: Strategy = as_strategy(strategy)
         self._base = RunContext(
             window=window, overhead_tokens=overhead_tokens, keys=key, origin=id, prepared=self._ahead.prepared
         )
