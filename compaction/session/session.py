@@ -77,13 +77,9 @@ class _State:
 
     revisions: tuple[str, ...]
     seen: int = 0  # the number of messages that the conversation had at the last view
+    sent_tokens: int = 0  # tokens of the last view by our count, without overhead
     compactions: int = 0
     last: CompactionResult | None = None  # of the last run; ``None`` again after messages were forgotten
-
-    @property
-    def sent_tokens(self) -> int:
-        """The tokens of the last view by our count, without overhead; 0 if there is none."""
-        return 0 if self.last is None else self.last.after.tokens
 
 
 @attrs.frozen(eq=False)
@@ -630,7 +626,8 @@ class CompactionSession:
     def _remember(self, result: CompactionResult) -> None:
         """Record the result of a run, and what it says about the next ones."""
         seen, overhead = self.index.total.messages, self.index.context.overhead_tokens
-        self._set(seen=seen, last=result, compactions=self._state.compactions + bool(result.edits))
+        compactions = self._state.compactions + bool(result.edits)
+        self._set(seen=seen, sent_tokens=result.after.tokens, compactions=compactions, last=result)
         if result.edits:
             self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
             if (until := useless.until_tokens) is not None:
