@@ -127,7 +127,7 @@ class ConversationTurn:
     tokens: int = 0  # of the request to send, by our count and the provider's reports
     left_out: int = 0  # tokens of the conversation that are not sent
     failures: tuple[str, ...] = ()  # in words, without any text of the conversation
-    has_raised: bool = False  # whether the strategy raised an exception, which is the failure; the view is then as it was
+    fault: str = ""  # the failure, if the strategy raised an exception; the view is then as it was
 
     @property
     def is_changed(self) -> bool:
@@ -251,10 +251,13 @@ class GatewayConversations:
 
     def _plan_of(self, turn: ConversationTurn) -> RequestPlan:
         """Return the plan to send the messages of a turn, with the tools of recall if they can be offered."""
-        request, is_left_alone = turn.request, turn.session.id in self.left_alone
-        if self._settings.shadow or is_left_alone or not turn.is_changed:
-            why = "shadow" if self._settings.shadow else "left alone" if is_left_alone else ""
-            return unchanged(request, why, turn)
+        request = turn.request
+        if self._settings.shadow:
+            return unchanged(request, "shadow", turn)
+        if turn.session.id in self.left_alone:
+            return unchanged(request, "left alone", turn)
+        if not turn.is_changed:
+            return unchanged(request, "", turn)
         bare = body = request.parsed.with_messages(turn.messages)
         if self.recalled is not None and not request.route.counts:
             body = offered(bare, request.parsed, request.route.api)
@@ -286,7 +289,7 @@ class GatewayConversations:
         async with call as session:
             if not request.route.counts:
                 self._forgotten.pop(session.id, None)
-            failures, has_raised = tuple[str, ...](), False
+            failures, fault = tuple[str, ...](), ""
             if refused is not None:
                 view = await session.compact_refused(refused, sync=sync)
             else:
@@ -294,8 +297,8 @@ class GatewayConversations:
                     result = await session.compact_due(sync=sync)
                     view, failures = result.messages, tuple(map(_words, result.failures))
                 except Exception as error:
-                    view, failures = session.index.messages(), (f"the strategy: {type(error).__name__}",)
-                    has_raised = True
+                    fault = f"the strategy: {type(error).__name__}"
+                    view, failures = session.index.messages(), (fault,)
             index = session.index
             shown = as_given(view, index.source, compared, given) if index.edit_count else list(given)
             return ConversationTurn(
@@ -307,7 +310,7 @@ class GatewayConversations:
                 tokens=max(0, index.tokens),
                 left_out=max(0, index.total.tokens - index.included.tokens),
                 failures=failures,
-                has_raised=has_raised,
+                fault=fault,
             )
 
     def _pool(self, request: ConversationRequest, window: int) -> SessionPool:

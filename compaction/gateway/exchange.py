@@ -300,8 +300,8 @@ class _ModelExchange:
             status.failed(plan.fault)
         elif plan.why:
             status.passed(plan.why)
-        for failure in turn.failures if turn is not None and turn.has_raised else ():
-            status.failed(failure)
+        if turn is not None and turn.fault:
+            status.failed(turn.fault)
 
     async def _send(self, plan: RequestPlan) -> UpstreamAnswer:
         client = self.client

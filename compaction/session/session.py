@@ -83,8 +83,8 @@ class _State:
 
 
 @attrs.frozen(eq=False)
-class _Committed:
-    """A session after its last whole change, to which it returns if a call is interrupted."""
+class _BeforeCall:
+    """A session before a call, to which it returns if the call is interrupted."""
 
     saved: Saved  # of the index; its list of messages may have grown since
     count: int  # the number of messages
@@ -197,8 +197,7 @@ class CompactionSession:
         context = self._context()
         self._marks = Marks.of(self._strategy.mark_ceilings, context)
         self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
-        self._is_torn = False  # whether a call is running, or was interrupted
-        self._committed = self._whole()
+        self._before: _BeforeCall | None = None  # while a call is running, and after it was interrupted
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
 
@@ -461,7 +460,7 @@ class CompactionSession:
 
     def _set_context(self, context: RunContext) -> None:
         """Use other figures for the request, unless a strategy is running: then the next call does so."""
-        if not self._is_torn:
+        if self._before is None:
             self.index.context = context
 
     @property
@@ -663,40 +662,39 @@ class CompactionSession:
     def _changing(self) -> Generator[None]:
         """Run a block that changes the session: whole, or, if it is interrupted, not at all.
 
-        After an exception, the index may be half changed. The next block then starts from the state after the last whole one;
-        what the host added since is in the list that it passes. `__init__` says what goes back.
+        After an exception, the index may be half changed. The next block then starts from the state before this one; what the
+        host added since is in the list that it passes. `__init__` says what goes back.
 
         Most exceptions leave the index as it was, which is compared: messages are read before they are added, and a failed run
         undoes its edits. A ``KeyboardInterrupt``, a lack of memory and a recursion that is too deep may come within a step,
         where nothing can be compared.
         """
-        if self._is_torn:
-            self._state, self._useless = self._committed.state, self._committed.useless
-            self._reporter.last_sent = self._committed.last_sent
+        if (before := self._before) is not None:
+            self._state, self._useless, self._reporter.last_sent = before.state, before.useless, before.last_sent
             self._ahead.drop()
-            self._index = self._index_of(self._committed.snapshot)
-        self._is_torn = True
+            self._index = self._index_of(before.snapshot)
+        self._before = before = self._now()
         try:
             yield
         except (MemoryError, RecursionError):
             raise
         except Exception:
-            self._is_torn = not self._is_unchanged()
+            if self._is_unchanged(before):
+                self._before = None
             raise
-        self._committed = self._whole()
-        self._is_torn = False
+        self._before = None
 
-    def _is_unchanged(self) -> bool:
-        """Whether the index has the messages, edits, pins and marks of the last whole state. O(edits)."""
-        now, whole = self.index.snapshot, self._committed.saved
-        has_its_messages = now.messages is whole.messages and len(self.index.columns.source) == self._committed.count
-        has_its_marks = (now.pinned, now.believed_until, now.own) == (whole.pinned, whole.believed_until, whole.own)
-        return has_its_messages and has_its_marks and same(now.journal, whole.journal)
+    def _is_unchanged(self, before: _BeforeCall) -> bool:
+        """Whether the index has the messages, edits, pins and marks of before a call. O(edits)."""
+        now, then = self.index.snapshot, before.saved
+        has_its_messages = now.messages is then.messages and len(self.index.columns.source) == before.count
+        has_its_marks = (now.pinned, now.believed_until, now.own) == (then.pinned, then.believed_until, then.own)
+        return has_its_messages and has_its_marks and same(now.journal, then.journal)
 
-    def _whole(self) -> _Committed:
-        """Return the session as it is now; O(edits) after a change, otherwise O(1)."""
+    def _now(self) -> _BeforeCall:
+        """Return the session as it is; O(edits) after a change, otherwise O(1)."""
         count, last_sent = len(self.index.columns.source), self._reporter.last_sent
-        return _Committed(self.index.snapshot, count, self._state, self._useless, last_sent)
+        return _BeforeCall(self.index.snapshot, count, self._state, self._useless, last_sent)
 
     def _index_of(self, saved: Saved) -> MessageIndex:
         """Return a new index of messages and edits. O(messages)."""
@@ -707,14 +705,15 @@ class CompactionSession:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the session as JSON-ready data, with edits and fingerprints but without the messages."""
-        point = self._committed
+        before = self._before
+        index, state = (self.index, self._state) if before is None else (self._index_of(before.snapshot), before.state)
         return {
             "version": _VERSION,
             "id": self.id,
-            "revision": point.state.revisions[-1],
-            "index": (self._index_of(point.snapshot) if self._is_torn else self.index).to_dict(messages=False),
+            "revision": state.revisions[-1],
+            "index": index.to_dict(messages=False),
             **self._reports.to_dict(),
-            "compactions": point.state.compactions,
+            "compactions": state.compactions,
             "pauses": self._base.pauses.to_dict(),
         }
 
@@ -743,7 +742,6 @@ class CompactionSession:
     def begin_with(self, saved: Saved) -> None:
         """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first call."""
         self._index = self._index_of(saved)
-        self._committed = self._whole()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], strategy: StrategyLike, **options: Any) -> CompactionSession:
@@ -767,7 +765,7 @@ class CompactionSession:
         """Return a session in the same state, with its messages and its pause after useless runs. Hold the lock."""
         session = CompactionSession.from_dict(self.to_dict(), strategy, **options)
         session._useless = self._useless
-        session.begin_with(self._committed.snapshot)
+        session.begin_with((self._before or self._now()).snapshot)
         return session
 
 
