@@ -195,8 +195,8 @@ class CompactionSession:
         self._state = _State(revisions=(f"{id}:0",))
         self._useless = UselessRuns()  # apart from the state, because `reconfigure` replaces it too
         context = self._context()
-        self._marks = Marks.of(self._strategy.mark_ceilings, context)
-        self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
+        marks = Marks.of(self._strategy.mark_ceilings, context)
+        self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=marks)
         self._before: _BeforeCall | None = None  # while a call is running, and after it was interrupted
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
@@ -587,15 +587,13 @@ class CompactionSession:
 
     def _sync(self, messages: Iterable[Any]) -> None:
         """Update the index. From the first list on, only messages of that list and summaries of this session have marks."""
-        index = self.index
-        marks = index.marks or self._marks
+        index, marks = self.index, self.index.marks or Marks()
         is_first = marks.until is None
         if is_first:  # the present strategy decides which of its marks are believed
-            self._marks = Marks.of(self._strategy.mark_ceilings, index.context)
-            index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
+            index.believe(attrs.evolve(marks, ceilings=dict(self._strategy.mark_ceilings)))
         index.sync(messages, verify=self._verify)
         if is_first and index.total.messages:
-            index.believe(attrs.evolve(index.marks or self._marks, until=index.total.messages))
+            index.believe(attrs.evolve(index.marks or marks, until=index.total.messages))
 
     def _due(self) -> Strategy:
         """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
@@ -698,8 +696,8 @@ class CompactionSession:
 
     def _index_of(self, saved: Saved) -> MessageIndex:
         """Return a new index of messages and edits. O(messages)."""
-        context, counter = self._context(), self.index.counter
-        return MessageIndex.from_dict(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
+        counter, marks = self.index.counter, self.index.marks
+        return MessageIndex.from_dict(saved, counter=counter, context=self._context(), pin=self._pin, marks=marks)
 
     # ---------------------------------------------------------------- storing
 
