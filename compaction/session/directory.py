@@ -162,16 +162,16 @@ class ListRequest:
             self._wholes.append(lookup_key(self._wholes[-1], self.digest(len(self._wholes) - 1)))
         return self._wholes[count]
 
-    def overlap(self, pooled: PooledSession) -> Overlap:
-        """Return what the list has in common with a session's conversation; compared once for each state of it."""
-        known = pooled.known
+    def overlap(self, known: KnownConversation) -> Overlap:
+        """Return what the list has in common with a conversation; compared once for each state of it."""
         if known not in self._overlaps:
             self._overlaps[known] = known.overlap(self.given)
         return self._overlaps[known]
 
     def continues(self, pooled: PooledSession) -> bool:
         """Whether the list contains the whole source unchanged, or a complete earlier view and everything after it."""
-        return self.overlap(pooled).sources == pooled.known.count
+        known = pooled.known  # which a running call may replace
+        return self.overlap(known).sources == known.count
 
     def accounts_for(self, pooled: PooledSession) -> bool:
         """Whether a list in which the host changed messages still belongs to a session. The caller holds the session's lock."""
@@ -215,9 +215,14 @@ class SessionDirectory:
 
     def add(self, pooled: PooledSession) -> bool:
         """Add a session and return true; return false if there is another of that name."""
-        if self.sessions.setdefault(pooled.session.id, pooled) is not pooled:
+        if pooled.session.id in self.sessions:
             return False
-        self.register(pooled)
+        try:
+            self.sessions[pooled.session.id] = pooled
+            self.register(pooled)
+        except BaseException:  # interrupted, so perhaps no key leads to it
+            self.remove(pooled)
+            raise
         return True
 
     # ---------------------------------------------------------------- finding
@@ -241,8 +246,8 @@ class SessionDirectory:
                 if each.knows(request.saved) and request.continues(each):
                     return PoolSearch(each, perhaps)
             once = [*self._by_key.get(key, {})][-_MOST_COMPARED:]
-            parent = max(once, key=lambda each: request.overlap(each).given, default=None)
-            if parent is not None and request.overlap(parent).given >= count:
+            parent = max(once, key=lambda each: request.overlap(each.known).given, default=None)
+            if parent is not None and request.overlap(parent.known).given >= count:
                 if parent.id == request.id:
                     perhaps.setdefault(parent, False)
                 return PoolSearch(None, perhaps, parent)
@@ -333,4 +338,4 @@ class SessionDirectory:
         pooled.is_gone = True
         self._leave_all(pooled)
         self.bytes -= pooled.bytes
-        del self.sessions[pooled.session.id]
+        self.sessions.pop(pooled.session.id, None)
