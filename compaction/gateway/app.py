@@ -77,7 +77,8 @@ def create_app(settings: GatewaySettings, *, on_event: OnEvent | None = None, wo
                     "windows": conversations.windows.learn_from,
                     "forget": lambda about: deletion.in_own_memory(*about),
                 }
-                conversations.windows.publish = partial(anyio.from_thread.run, partial(workers.ask, "windows", answer=bool))
+                tell_others = partial(workers.ask, "windows", answer=bool)
+                conversations.windows.publish = partial(anyio.from_thread.run, tell_others)  # it is called in a thread
                 await stack.enter_async_context(workers.listening(endpoint, answers))
             group = await stack.enter_async_context(anyio.create_task_group())
             group.start_soon(deletion.keep_deleting)

@@ -22,7 +22,6 @@ import attrs
 from ..errors import InputError
 from ..formats import for_comparison, keep_breakpoints, tool_names
 from ..index import as_given
-from ..result import CompactionResult
 from ..session import BackgroundTasks, CompactionSession, OnEvent, SessionPool, unawaited_calls
 from ..stores import SessionStore, SQLiteStore
 from ..strategies import Failed, Lossless
@@ -125,10 +124,10 @@ class ConversationTurn:
     window: int  # in tokens
     messages: list[Any] = attrs.field(factory=list[Any])  # to send: the request's own objects, and what compaction wrote
     view: list[Any] = attrs.field(factory=list[Any])  # the same messages as the session returned them
-    result: CompactionResult | None = None  # of the run; none after a length error, or if the strategy raised
     tokens: int = 0  # of the request to send, by our count and the provider's reports
     left_out: int = 0  # tokens of the conversation that are not sent
     failures: tuple[str, ...] = ()  # in words, without any text of the conversation
+    fault: str = ""  # the failure, if the strategy raised an exception; the view is then as it was
 
     @property
     def is_changed(self) -> bool:
@@ -244,17 +243,11 @@ class GatewayConversations:
             return attrs.evolve(unchanged(request, name), fault=f"{request.route.name}: {name}")
 
     async def _compacted(self, request: ConversationRequest, refused: UpstreamRefusal | None = None) -> RequestPlan:
-        """Compact, and return the plan.
-
-        In a thread, because it uses the processor; in the event loop if the strategy may await a model.
-        """
-
-        async def compacted(*, sync: bool) -> RequestPlan:
-            return self._plan_of(await self.turn(request, refused=refused, sync=sync))
-
+        """Compact in a thread, because it uses the processor, or in the event loop if the strategy may await a model."""
         if self._settings.awaits and not request.route.counts:
-            return await compacted(sync=False)
-        return await self.in_thread(lambda: unawaited_calls(compacted(sync=True)))
+            return self._plan_of(await self.turn(request, refused=refused))
+        turn = partial(self.turn, request, refused=refused, sync=True)
+        return await self.in_thread(lambda: self._plan_of(unawaited_calls(turn())))
 
     def _plan_of(self, turn: ConversationTurn) -> RequestPlan:
         """Return the plan to send the messages of a turn, with the tools of recall if they can be offered."""
@@ -296,16 +289,16 @@ class GatewayConversations:
         async with call as session:
             if not request.route.counts:
                 self._forgotten.pop(session.id, None)
-            result: CompactionResult | None = None
-            failures: tuple[str, ...] = ()
+            failures, fault = tuple[str, ...](), ""
             if refused is not None:
                 view = await session.compact_refused(refused, sync=sync)
             else:
                 try:
                     result = await session.compact_due(sync=sync)
                     view, failures = result.messages, tuple(map(_words, result.failures))
-                except Exception as error:  # the session's view is as it was
-                    view, failures = session.index.messages(), (f"the strategy: {type(error).__name__}",)
+                except Exception as error:
+                    fault = f"the strategy: {type(error).__name__}"
+                    view, failures = session.index.messages(), (fault,)
             index = session.index
             shown = as_given(view, index.source, compared, given) if index.edit_count else list(given)
             return ConversationTurn(
@@ -314,10 +307,10 @@ class GatewayConversations:
                 window=window,
                 messages=keep_breakpoints(shown, given, compared, format),
                 view=view,
-                result=result,
                 tokens=max(0, index.tokens),
                 left_out=max(0, index.total.tokens - index.included.tokens),
                 failures=failures,
+                fault=fault,
             )
 
     def _pool(self, request: ConversationRequest, window: int) -> SessionPool:

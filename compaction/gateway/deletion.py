@@ -100,10 +100,12 @@ class ConversationDeletion:
     def _delete_recalled(self, name: str) -> bool:
         """Delete what left the requests of a conversation, and return whether something of it was stored."""
         store, found = self._conversations.recalled, False
-        while store is not None and (page := store.range(name, 1, _PAGE)):
+        if store is None:
+            return False
+        while page := store.range(name, 1, _PAGE):
             store.forget(name, page)
             found = True
-        if store is not None and not found:
+        if not found:
             store.forget(name, ())  # an earlier call may have deleted the records, but not their bytes
         return found
 
@@ -122,8 +124,12 @@ class ConversationDeletion:
     async def delete_unused(self, after: float) -> list[str]:
         """Delete conversations that were unused for this many seconds, except from recordings, and return their names.
 
-        One that a worker compacts right now stays, and so does one that a worker has used since. The time of use is deleted
-        after everything else, so that after any failure the next call finds the same names and completes the work.
+        After any failure the next call finds the same names and completes the work, because the times are deleted last:
+
+        1. find the names whose time of use is too old (``find_and_delete``);
+        2. delete them from the memory of all workers, except those that one compacts right now or has used since (``unused``);
+        3. delete their decisions from the file, and what left their requests (``delete``);
+        4. delete their times from the file.
 
         Raises:
             StateError: If a file cannot be written.
@@ -135,7 +141,7 @@ class ConversationDeletion:
             found = anyio.from_thread.run(self._in_memories, names, before)
             return [name for name, answers in found.items() if "in use" not in answers]
 
-        def delete(names: Iterable[str]) -> list[str]:
+        def delete(names: Iterable[str]) -> list[str]:  # the file calls it after it has deleted the decisions
             deleted: list[str] = []
             for name in names:
                 if self._last_use.get(name, -math.inf) < before:  # the deletion of those before it took a while
@@ -153,8 +159,6 @@ class ConversationDeletion:
     async def keep_deleting(self) -> None:
         """Delete unused conversations from time to time, until cancelled; after a failure, the next time tries again."""
         while (after := self._settings.forget_after) is not None:
-            try:
+            with self._status.counting_failures("forgetting"):
                 await self.delete_unused(after)
-            except Exception as error:
-                self._status.failed(f"forgetting: {type(error).__name__}")
             await anyio.sleep(min(_LONGEST_SECONDS, after / _CHECKS))

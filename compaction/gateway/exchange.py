@@ -46,6 +46,7 @@ _OTHER: Final = "other"
 _UNKNOWN_PATH: Final = "unknown path"
 _IDLE_SECONDS: Final = 60.0
 _MOST_RECALLS: Final = 4
+_BAD_REQUEST: Final = 400
 _TOO_MANY_REQUESTS: Final = 429
 _LARGEST_ANSWER: Final = 16_777_216
 _UNCOUNTED: Final = 2_000  # tokens: the gateway also counts tools and instructions
@@ -299,8 +300,8 @@ class _ModelExchange:
             status.failed(plan.fault)
         elif plan.why:
             status.passed(plan.why)
-        for failure in turn.failures if turn is not None and turn.result is None else ():
-            status.failed(failure)
+        if turn is not None and turn.fault:
+            status.failed(turn.fault)
 
     async def _send(self, plan: RequestPlan) -> UpstreamAnswer:
         client = self.client
@@ -324,9 +325,9 @@ class _ModelExchange:
     async def _recalled(self, plan: RequestPlan, answer: UpstreamAnswer) -> UpstreamAnswer:
         """Answer the model's calls of the tools of recall, and return the answer that is meant for the client.
 
-        The last results are sent without the tools, so that the model answers with what it has. After a failure or a refusal,
-        the request is sent as if there had been no tools. So the agent gets a call of one only in an answer that is too large
-        to be read before it is sent.
+        The last results are sent without the tools, so that the model answers with what it has. If it calls one nevertheless,
+        and after a failure or a refusal, the request is sent as if there had been no tools. So the agent gets a call of one
+        only in an answer that is too large to be read before it is sent.
         """
         conversations, turn, body = self.gateway.conversations, plan.turn, plan.body
         store = conversations.recalled
@@ -334,13 +335,14 @@ class _ModelExchange:
             return answer
         request = partial(next_request, self.route.api, store=store, session=turn.session.id)
         try:
-            for sends_left in range(_MOST_RECALLS, -1, -1):
+            for number in range(1, _MOST_RECALLS + 2):
                 said = await self._recall_calls(answer)
                 if not said:
                     return answer
-                if not sends_left:  # it called a tool that this request did not offer
+                if number > _MOST_RECALLS:
                     break
-                body = await conversations.in_thread(partial(request, body, said, bare=plan.bare if sends_left == 1 else None))
+                bare = plan.bare if number == _MOST_RECALLS else None
+                body = await conversations.in_thread(partial(request, body, said, bare=bare))
                 self.gateway.status.retried("recall")
                 answer = await self._instead(answer, plan, body)
                 if answer.status >= 300:
@@ -375,8 +377,12 @@ class _ModelExchange:
         they are refused like the compacted ones, compaction is not the reason.
         """
         status, refusal = self.gateway.status, refused.refusal()
-        is_too_long = LengthRefusal.read(refusal) is not None
-        second = await self._shorter(plan, refusal) if is_too_long else self._original(plan, refusal)
+        is_too_long, second = LengthRefusal.read(refusal) is not None, None
+        if is_too_long:
+            with status.counting_failures("compacting further"):
+                second = await self.gateway.conversations.shorter(plan, refusal)
+        elif plan.request is not None and plan.is_changed and refusal.status_code == _BAD_REQUEST:
+            second = unchanged(plan.request, "refused as it was compacted", plan.turn)
         if second is None:
             return refused
         self._retried = "length" if is_too_long else "refused"
@@ -393,19 +399,6 @@ class _ModelExchange:
             await self._note_bad_compaction(plan, refusal)
         return answer
 
-    async def _shorter(self, plan: RequestPlan, refusal: UpstreamRefusal) -> RequestPlan | None:
-        try:
-            return await self.gateway.conversations.shorter(plan, refusal)
-        except Exception as error:
-            self.gateway.status.failed(f"compacting further: {type(error).__name__}")
-            return None
-
-    @staticmethod
-    def _original(plan: RequestPlan, refusal: UpstreamRefusal) -> RequestPlan | None:
-        if plan.request is None or not plan.is_changed or refusal.status_code != 400:
-            return None
-        return unchanged(plan.request, "refused as it was compacted", plan.turn)
-
     async def _note_bad_compaction(self, plan: RequestPlan, refusal: UpstreamRefusal) -> None:
         """Stop compacting a conversation whose request was refused only in its compacted form, and write the case."""
         gateway, turn, folder = self.gateway, plan.turn, self.gateway.settings.cases
@@ -417,10 +410,8 @@ class _ModelExchange:
             return
         name = f"{self.route.name}-{int(gateway.settings.clock() * 1000)}"
         write = partial(write_case, folder, name, given=turn.request.messages, sent=turn.messages, refusal=refusal)
-        try:
+        with gateway.status.counting_failures("writing a case"):
             await gateway.conversations.in_thread(write)
-        except Exception as error:
-            gateway.status.failed(f"writing a case: {type(error).__name__}")
 
     # ---------------------------------------------------------------- afterwards
 
@@ -429,7 +420,7 @@ class _ModelExchange:
         plan, gateway = self._plan, self.gateway
         if plan is None or plan.turn is None or self.route.counts or not 200 <= self.client.status < 300:
             return
-        try:
+        with gateway.status.counting_failures("recording"):
             is_own = not plan.why and not self._has_recalled  # otherwise it is that of another request than the turn's
             if self._usage is not None and is_own:
                 if self._usage.is_plausible(plan.turn.tokens, beside=_UNCOUNTED):
@@ -441,8 +432,6 @@ class _ModelExchange:
                 format, messages = self.route.format, plan.turn.request.messages
                 record = partial(gateway.recorder.record, plan.turn.session.id, format, messages)
                 await gateway.conversations.in_thread(record)
-        except Exception as error:
-            gateway.status.failed(f"recording: {type(error).__name__}")
 
     def report(self, error: str) -> None:
         """Count and log the request, unless another worker serves it."""

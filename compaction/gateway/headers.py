@@ -26,7 +26,7 @@ _OF_ONE_CONNECTION: Final = {
     *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
 }
 _OF_THE_GATEWAY: Final = {b"host", b"content-length", b"expect", TOKEN_HEADER.encode()}
-_SESSIONS: Final = (
+_SESSIONS: Final = (  # the first one that is there counts
     *("x-session-id", "session-id", "session_id", "x-claude-code-session-id", "x-session-affinity", "x-opencode-session"),
     *("conversation_id", "x-conversation-id", "thread-id"),
 )
@@ -44,8 +44,7 @@ def request_headers(given: Iterable[tuple[bytes, bytes]], *, readable: str, rewr
     """
     headers = list(given)
     left_out = _OF_ONE_CONNECTION | _OF_THE_GATEWAY | _named_by_connection(headers)
-    if rewritten:
-        left_out |= {b"content-encoding"}
+    left_out |= {b"content-encoding"} if rewritten else set()
     return [
         (name, _offered(value, readable) if name == b"accept-encoding" and readable else value)
         for name, value in headers
@@ -56,8 +55,8 @@ def request_headers(given: Iterable[tuple[bytes, bytes]], *, readable: str, rewr
 def answer_headers(given: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
     """Return the headers of an answer that are sent to the client."""
     headers = [(name.lower(), value) for name, value in given]
-    connection = _named_by_connection(headers)
-    return [(name, value) for name, value in headers if name not in _OF_ONE_CONNECTION and name not in connection]
+    left_out = _OF_ONE_CONNECTION | _named_by_connection(headers)
+    return [(name, value) for name, value in headers if name not in left_out]
 
 
 def as_mapping(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

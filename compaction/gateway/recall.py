@@ -55,13 +55,14 @@ def next_request(
     The calls may read the records of this session. ``bare`` is the first request without the tools of recall; if it is given,
     the next one does not offer them.
     """
+    asked = read_request(body, api.key)
     results = [ToolResultPart(call.id, _result(call, store, session)) for call in _calls_of(api, said)]
     added = [*said, *[each.raw for each in api.format.compose("user", results)]]
-    request = asked = read_request(body, api.key)
-    if bare is not None:
-        request = read_request(bare, api.key)
-        added = [*asked.messages[len(request.messages) :], *added]
-    return request.with_messages([*request.messages, *added])
+    if bare is None:
+        return asked.with_messages([*asked.messages, *added])
+    first = read_request(bare, api.key)
+    earlier = asked.messages[len(first.messages) :]  # the calls and results of the requests since the first
+    return first.with_messages([*first.messages, *earlier, *added])
 
 
 def _calls_of(api: ModelAPI, said: Sequence[Any]) -> list[ToolCallPart]:

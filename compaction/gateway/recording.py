@@ -46,8 +46,9 @@ class SessionRecorder:
             if self._size_now() != self._size:  # another process deleted lines, to which the next ones would refer
                 self._known.clear()
             known = self._known.pop(conversation, [])
-            pairs = zip(known, digests, strict=False)
-            keep = next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(known), len(digests)))
+            keep = 0  # the number of recorded messages that are still the first ones
+            while keep < min(len(known), len(digests)) and known[keep] == digests[keep]:
+                keep += 1
             self._known[conversation] = digests
             if len(self._known) > _MOST:
                 self._known.popitem(last=False)

@@ -11,10 +11,11 @@ It contains no texts but the newest summary of each conversation, and that only 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 
@@ -56,9 +57,10 @@ class RequestFigures:
     completion_tokens: int = _figure("Tokens of answers, as the providers reported them")
     seconds_total: float = _figure("Seconds that the gateway took before it sent requests")
 
-    def plus(self, more: RequestFigures) -> dict[str, Any]:
-        """Return the sums of these figures and others, by name."""
-        return {field.name: getattr(self, field.name) + getattr(more, field.name) for field in attrs.fields(RequestFigures)}
+    def plus(self, more: RequestFigures) -> Self:
+        """Return the object with the figures of further requests added."""
+        names = [field.name for field in attrs.fields(RequestFigures)]
+        return attrs.evolve(self, **{name: getattr(self, name) + getattr(more, name) for name in names})
 
 
 TOTALS: Final[Mapping[str, str]] = {
@@ -160,7 +162,8 @@ class GatewayStatus:
         self._started_at = settings.clock()
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[Any]] = {name: Counter() for name in _COUNTED}
-        self._totals: dict[str, float] = {"cuts": 0, **attrs.asdict(RequestFigures()), "requests": 0}
+        self._figures = RequestFigures()  # of all requests of conversations, as are the next two
+        self._request_count = self._cut_count = 0
         self._conversations: OrderedDict[str, ConversationStatus] = OrderedDict()
         self._cuts: dict[str, deque[Cut]] = {}  # by conversation, the last ones
         self._broken: dict[str, int] = {}  # tokens that left the cache with the newest cut, until the next request is noted
@@ -179,6 +182,14 @@ class GatewayStatus:
     def failed(self, what: str) -> None:
         """Count a failure."""
         self._count("failures", what)
+
+    @contextlib.contextmanager
+    def counting_failures(self, of: str) -> Generator[None]:
+        """Run a block; if it raises, count that, and continue after it."""
+        try:
+            yield
+        except Exception as error:
+            self.failed(f"{of}: {type(error).__name__}")
 
     def retried(self, why: str) -> None:
         """Count a second request."""
@@ -216,7 +227,7 @@ class GatewayStatus:
             # all users of a token see the page
             summary="\n\n".join(_summaries(result.edits))[:_SUMMARY_CHARS] if self._settings.token is None else "",
         )
-        self._totals["cuts"] += 1
+        self._cut_count += 1
         cuts = self._cuts.setdefault(session, deque(maxlen=_MOST_CUTS))
         if cuts:
             cuts[-1] = attrs.evolve(cuts[-1], summary="")
@@ -241,12 +252,10 @@ class GatewayStatus:
             if lost and (cuts := self._cuts.get(session)):
                 cuts[-1] = attrs.evolve(cuts[-1], tokens_lost=lost)
             added = _figures_of(turn.request.model, turn.left_out if is_changed else 0, lost, seconds, usage)
-            self._totals["requests"] += 1
-            for name, figure in attrs.asdict(added).items():
-                self._totals[name] += figure
+            self._request_count += 1
+            self._figures = self._figures.plus(added)
             self._conversations[session] = attrs.evolve(
-                known,
-                **known.plus(added),
+                known.plus(added),
                 route=turn.request.route.name,
                 model=turn.request.model,
                 upstream=turn.request.upstream,
@@ -291,7 +300,7 @@ class GatewayStatus:
                 started_at=self._started_at,
                 at=self._settings.clock(),
                 is_shadow=self._settings.shadow,
-                totals=dict(self._totals),
+                totals={"cuts": self._cut_count, **attrs.asdict(self._figures), "requests": self._request_count},
                 conversations=tuple([attrs.evolve(each, is_left_alone=each.id in alone) for each in newest_first]),
                 **{name: dict(counts) for name, counts in self._counts.items()},
             )

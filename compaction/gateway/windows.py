@@ -131,7 +131,8 @@ class ModelWindows:
         """Return the window that was learned; ``None`` if it is that of the table."""
         if learned.window is not None or self._configured != "auto":
             return learned.window
-        return learned.accepted if learned.accepted > (_window_in_tables(served) or learned.accepted) else None
+        is_above_table = 0 < _window_in_tables(served) < learned.accepted
+        return learned.accepted if is_above_table else None
 
 
 def _window_in_tables(served: ServedModel) -> int:

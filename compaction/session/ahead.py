@@ -7,9 +7,13 @@ the strategy uses the prepared summary, provided that the groups it covers are u
 session discards it, and the strategy calls the summarizer as usual::
 
     idle --the trigger fires--> requested --an answer--> arrived --the next call--> prepared --the strategy uses it--> idle
-          `_ask`                |            `run`       |          `_pick_up`      |       `_look_ahead`, by `is_due`
+          `_ask`                |         `_answer_of`   |          `_pick_up`      |       `_look_ahead`, by `is_due`
                                 +------------------------+--------------------------+
                       the groups it covers change (`_look_ahead`), or the strategy calls the summarizer (`_cancel`) ---> idle
+
+    requested   the task of ``_asked`` may be running
+    arrived     the task of ``_asked`` has an answer: a text, or an exception
+    prepared    ``_asked`` is ``None``, and ``prepared.summary`` is the answer
 """
 
 from __future__ import annotations
@@ -36,12 +40,13 @@ from .lock import loop_scheduler
 
 
 class BackgroundTask:
-    """A task that any thread can cancel. Holds state: whether it was cancelled, and whether it has ended."""
+    """A task that any thread can cancel. Holds state: its answer, whether it was cancelled, and whether it has ended."""
 
     def __init__(self, work: Callable[[], Awaitable[object]], group: TaskGroup | None) -> None:
         self.group = group  # where it runs; ``None`` for a portal
+        self.answer: object = None  # what the work returned or raised; ``None`` if it has not, or was cancelled
         self.has_ended = False
-        self._work = work  # the function to await; it must not raise
+        self._work = work
         self._is_cancelled = False
         self._cancel: Callable[[], object] = bool  # does nothing before the task runs
 
@@ -53,7 +58,9 @@ class BackgroundTask:
                 self._cancel = lambda: schedule(scope.cancel)
                 # `cancel` writes first and then reads, as these lines do, so one of the two threads sees what the other wrote
                 if not self._is_cancelled:
-                    await self._work()
+                    self.answer = await self._work()
+        except Exception as error:
+            self.answer = error
         finally:
             self.has_ended = True
 
@@ -101,7 +108,7 @@ class BackgroundTasks:
             )
 
     def start(self, work: Callable[[], Awaitable[object]]) -> BackgroundTask | None:
-        """Start work that does not raise, without waiting, and return its task; ``None`` if this object is closed."""
+        """Start work without waiting, and return its task, which keeps its answer; ``None`` if this object is closed."""
         task, start = BackgroundTask(work, self._group), self._start
         if start is None:
             return None
@@ -158,7 +165,7 @@ class SummariesAhead:
             self._tasks if tasks is None else contextlib.nullcontext()
         )
         self.prepared = PreparedSummaries(self._cancel)  # the prepared summary, for the context of a run
-        self._asked: _BackgroundRequest | None = None  # the last request, until a call picks up its answer
+        self._asked: _BackgroundRequest | None = None  # the last one, until a call picks up its answer
         self._failed: list[Failed] = []  # for the next result
         self._closed = False
 
@@ -176,37 +183,28 @@ class SummariesAhead:
             self._tasks.require()
         self.prepared.is_due = False  # the strategy sets it when it needs a summary in this run
         self._pick_up(index)
+        window = index.context.window
+        if window is None or 10 * index.tokens > _ROOM * window:
+            return strategy
         try:
-            return Pipeline() if self._may_wait(index, strategy) else strategy
+            if self._stage == "idle" and self._trigger(index):
+                self._ask(summary_ahead(index, strategy, is_due=True), is_due=True)
         except Exception:  # probably raised by a trigger; `end` evaluates it again and reports the exception
             return strategy
+        return Pipeline() if self._stage == "requested" else strategy
 
     def _pick_up(self, index: MessageIndex) -> None:
         """Prepare the summary that has arrived, if any, or record that it failed."""
         arrived = self._asked
-        if arrived is None or arrived.answer is None:
+        if arrived is None or (answer := arrived.task.answer) is None:
             return
         self._asked = None
-        if isinstance(arrived.answer, Exception) and not arrived.was_due:
+        if isinstance(answer, Exception) and not arrived.was_due:
             step = cast("Strategy", arrived.summary.strategy)
             index.context.pauses.record_failure(step, index.context.now)
-            self._failed.append(Failed(step.name, arrived.answer, "no summary was prepared in the background"))
+            self._failed.append(Failed(step.name, answer, "no summary was prepared in the background"))
         else:  # an exception that the strategy needed now is handled by its on_failure
-            self.prepared.summary = attrs.evolve(arrived.summary, text=arrived.answer)
-
-    def _may_wait(self, index: MessageIndex, strategy: Strategy) -> bool:
-        """Return whether this call's view may be sent without compaction, because a summary is being prepared.
-
-        If the strategy needs one now, it is requested here.
-        """
-        window = index.context.window
-        if window is None or 10 * index.tokens > _ROOM * window:
-            return False
-        if self._stage == "idle" and self._trigger(index):
-            due = summary_ahead(index, strategy, is_due=True)
-            if due is not None:
-                self._ask(*due, is_due=True)
-        return self._stage == "requested"
+            self.prepared.summary = attrs.evolve(arrived.summary, text=answer)
 
     def end(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> CompactionResult:
         """Request the next summary if the trigger fires, and add a failure in the background to the result."""
@@ -227,9 +225,7 @@ class SummariesAhead:
         if self._asked is not None and not may_stand(index, self._asked.summary):
             self._cancel()
         elif self._stage == "idle" and result.outcome == "unchanged" and self._trigger(index):
-            found = summary_ahead(index, strategy)
-            if found is not None:
-                self._ask(*found)
+            self._ask(summary_ahead(index, strategy), is_due=False)
 
     # ---------------------------------------------------------------- asking
 
@@ -239,17 +235,20 @@ class SummariesAhead:
         asked = self._asked
         if asked is not None and self._tasks.has(asked.task):
             return "requested"
-        if asked is not None and asked.answer is not None:
+        if asked is not None and asked.task.answer is not None:
             return "arrived"
         if self.prepared.summary is not None:
             return "prepared"
         return "closed" if self._closed else "idle"
 
-    def _ask(self, request: SummaryRequest, summary: PreparedSummary, *, is_due: bool = False) -> None:
-        asked = _BackgroundRequest(request, summary, was_due=is_due)
-        task = self._tasks.start(asked.run)
+    def _ask(self, found: tuple[SummaryRequest, PreparedSummary] | None, *, is_due: bool) -> None:
+        """Send the request that a rehearsal found, if it found one; ``is_due`` says whether the strategy needs it now."""
+        if found is None:
+            return
+        request, summary = found
+        task = self._tasks.start(partial(_answer_of, request))
         if task is not None:
-            asked.task, self._asked = task, asked
+            self._asked = _BackgroundRequest(task, summary, was_due=is_due)
 
     def _cancel(self) -> None:
         """Cancel the request and ignore its answer; a failure that has arrived since the call began is then not reported."""
@@ -279,44 +278,41 @@ class SummariesAhead:
         await self._own_tasks.__aexit__(*cast("Any", exception))
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class _BackgroundRequest:
-    """A request in the background. Holds state: its answer."""
+    """A request in the background."""
 
-    request: SummaryRequest
-    summary: PreparedSummary  # its answer completes it
+    task: BackgroundTask
+    summary: PreparedSummary  # which the answer of the task completes
     was_due: bool  # whether the strategy already needed it when it was requested
-    task: BackgroundTask = attrs.field(init=False)  # once it has started
-    answer: object = attrs.field(default=None, init=False)  # or the exception; None if there is none yet, or it was cancelled
 
-    async def run(self) -> None:
-        """Call the summarizer and keep its answer. A sync summarizer runs in a thread; a cancellation does not wait for it."""
-        try:
-            is_async = inspect.iscoroutinefunction(self.request.summarizer.summarize)
-            answer = self.request.call() if is_async else await self._call_in_thread()
-            if inspect.isawaitable(answer):
-                answer = await self.request.wait(answer)
-            self.answer = "" if answer is None else answer
-        except Exception as error:
-            self.answer = error
 
-    async def _call_in_thread(self) -> object:
-        """Return what the summarizer returns. After a cancellation, a coroutine that it returns is closed."""
-        answers, is_abandoned = list[object](), False
+async def _answer_of(request: SummaryRequest) -> object:
+    """Return the summarizer's answer. A sync summarizer runs in a thread; a cancellation does not wait for it."""
+    is_async = inspect.iscoroutinefunction(request.summarizer.summarize)
+    answer = request.call() if is_async else await _called_in_thread(request)
+    if inspect.isawaitable(answer):
+        answer = await request.wait(answer)
+    return "" if answer is None else answer
 
-        def close() -> None:
-            for answer in filter(inspect.iscoroutine, answers):
-                answer.close()
 
-        def call() -> None:
-            answers.append(self.request.call())
-            if is_abandoned:
-                close()
+async def _called_in_thread(request: SummaryRequest) -> object:
+    """Return what the summarizer returns. After a cancellation, a coroutine that it returns is closed."""
+    answers, is_abandoned = list[object](), False
 
-        try:
-            await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
-        except BaseException:
-            is_abandoned = True
+    def close() -> None:
+        for answer in filter(inspect.iscoroutine, answers):
+            answer.close()
+
+    def call() -> None:
+        answers.append(request.call())
+        if is_abandoned:
             close()
-            raise
-        return answers[0]
+
+    try:
+        await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+    except BaseException:
+        is_abandoned = True
+        close()
+        raise
+    return answers[0]

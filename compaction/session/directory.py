@@ -1,9 +1,11 @@
 """The directory of a pool: its sessions, the keys that lead to each, and the order in which they are evicted.
 
 Each of a session's `host_lists` has two keys: the digests of its newest messages, and one digest of all its messages. A list
-is looked up from its end: first with all its messages, then without the newest, and so on. A session whose list it continues
-is the session of the list. If the end of a session's list, of now or of an earlier call, is found first, the list forks there,
-and that session is its parent.
+is looked up from its end: first with all its messages, then without the newest, and so on::
+
+    session A   u1 a1 u2 a2 u3         ends with u3 now, and ended with u1 and with u2 at earlier calls
+    a list      u1 a1 u2 a2 u3 a3 u4   without a3 and u4, it ends as A does now: it belongs to A
+    a list      u1 a1 u2 a9 u9         without a9 and u9, it ends as A once did: it forks there, and A is its parent
 
 Nothing here waits for a session. While a call of a session runs, the directory uses the pool's own record of that session.
 """
@@ -22,7 +24,7 @@ from ..checks import checked_count
 from ..errors import InputError
 from ..formats import MessageFormat
 from ..index import Saved, known_key, lookup_key
-from .host_lists import NEWEST, EndKeys, HostList, KnownConversation, Overlap
+from .host_lists import NEWEST, HostList, KnownConversation, Overlap
 from .session import CompactionSession
 
 if TYPE_CHECKING:
@@ -54,10 +56,9 @@ class PooledSession:
     store: SessionStore | None = None  # where it is saved
     bytes: int = 0  # the size of its messages when it was last registered
     is_gone: bool = False  # whether the pool has removed it
-    # the keys of the host's id, and of its lists as they are now
-    keys: frozenset[Hashable] = frozenset()
-    # where its lists end now, or ended after earlier calls, oldest first: the points at which a list may fork
-    ends: dict[EndKeys, None] = attrs.field(factory=dict[EndKeys, None])
+    keys: frozenset[Hashable] = frozenset()  # of the host's id, and of the ends of its lists now
+    # the two keys of each end of its lists, of now and of earlier calls, oldest first: the points at which a list may fork
+    ends: dict[tuple[Hashable, Hashable], None] = attrs.field(factory=dict[tuple[Hashable, Hashable], None])
 
     @property
     def has_begun(self) -> bool:
@@ -77,7 +78,7 @@ class PooledSession:
         if self.known.saved is None:
             return None
         overlap = self.known.overlap(given)
-        source = self.known.source if overlap.host_list.view else given
+        source = self.known.source if overlap.is_with_view else given
         saved = self.known.saved.beginning(overlap.sources, source[: overlap.sources])
         return Forked(saved, self.session.id) if saved.journal else None
 
@@ -110,7 +111,7 @@ def _id_in_name(name: str) -> str:
 
 def keys_of_saved(space: str, name: str, fingerprints: Iterable[str], before: Collection[str]) -> list[str]:
     """Return the keys of a saved session with the remaining messages; ``before`` are its keys before some were removed."""
-    whole, id = HostList.of(fingerprints).end.whole, _id_in_name(name)
+    whole, id = HostList().followed_by(fingerprints).end.whole, _id_in_name(name)
     named = [whole_key(space, id, whole), *id_keys(space, id)]
     return named if named[-1] in before else [whole_key(space, None, whole)]
 
@@ -169,11 +170,8 @@ class ListRequest:
 
     def continues(self, pooled: PooledSession) -> bool:
         """Whether the list contains the whole source unchanged, or a complete earlier view and everything after it."""
-        return self.overlap(pooled.known).sources == pooled.known.count
-
-    def shared_with(self, pooled: PooledSession) -> int:
-        """Return how many of the first messages of the list are messages of a session, or of an earlier view."""
-        return self.overlap(pooled.known).given
+        known = pooled.known  # which a running call may replace
+        return self.overlap(known).sources == known.count
 
     def accounts_for(self, pooled: PooledSession) -> bool:
         """Whether a list in which the host changed messages still belongs to a session. The caller holds the session's lock."""
@@ -185,9 +183,9 @@ class ListRequest:
 
 @attrs.frozen(eq=False)
 class PoolSearch:
-    """The sessions in memory that a list may belong to."""
+    """The result of a search of the sessions in memory."""
 
-    found: PooledSession | None  # the session that it belongs to
+    found: PooledSession | None  # the session that the list belongs to
     # the sessions that it may belong to if the host changed messages; for each, whether its newest messages are in the list
     perhaps: Mapping[PooledSession, bool]
     parent: PooledSession | None = None  # the session that shares the most messages with the list, which may fork from it
@@ -217,34 +215,39 @@ class SessionDirectory:
 
     def add(self, pooled: PooledSession) -> bool:
         """Add a session and return true; return false if there is another of that name."""
-        if self.sessions.setdefault(pooled.session.id, pooled) is not pooled:
+        if pooled.session.id in self.sessions:
             return False
-        self.register(pooled)
+        try:
+            self.sessions[pooled.session.id] = pooled
+            self.register(pooled)
+        except BaseException:  # interrupted, so perhaps no key leads to it
+            self.remove(pooled)
+            raise
         return True
 
     # ---------------------------------------------------------------- finding
 
     def find(self, request: ListRequest) -> PoolSearch:
-        """Search the sessions of a list.
-
-        The longest beginning of the list decides with which a session's list ends, or once ended, and which it shares.
-        """
+        """Search the sessions of a list: the longest beginning that ends as a session's list does, or did, decides."""
         perhaps: dict[PooledSession, bool] = {}
         for named in id_keys(request.space, request.id):
             perhaps.update(dict.fromkeys([*self._by_key.get(named, {})][-1:], False))
         for count in range(len(request.given), 0, -1):
             newest: Hashable = (request.space, request.newest(count))
-            if newest not in self._by_key:
+            ending_alike = self._by_key.get(newest)
+            if ending_alike is None:
                 continue
             for each in itertools.islice(self._ending(newest, request.id), _MOST_ALIGNED):
                 if each in perhaps or len(perhaps) < _MOST_ALIGNED:
                     perhaps[each] = True
-            key = newest
-            if len(self._by_key[newest]) > _MOST_COMPARED:
-                key = (request.space, request.whole(count))
-            if (found := self._continued(request, key)) is not None:
-                return PoolSearch(found, perhaps)
-            if (parent := self._parent(request, key, count)) is not None:
+            has_many = len(ending_alike) > _MOST_COMPARED  # then a digest of all messages selects among them
+            key = (request.space, request.whole(count)) if has_many else newest
+            for each in itertools.islice(self._ending(key, request.id), _MOST_COMPARED):
+                if each.knows(request.saved) and request.continues(each):
+                    return PoolSearch(each, perhaps)
+            once = [*self._by_key.get(key, {})][-_MOST_COMPARED:]
+            parent = max(once, key=lambda each: request.overlap(each.known).given, default=None)
+            if parent is not None and request.overlap(parent.known).given >= count:
                 if parent.id == request.id:
                     perhaps.setdefault(parent, False)
                 return PoolSearch(None, perhaps, parent)
@@ -254,39 +257,32 @@ class SessionDirectory:
         """Yield the sessions with the host's id of which a list ends so now, the newest first."""
         return (each for each in reversed(self._by_key.get(key, {})) if each.id == id and key in each.keys)
 
-    def _continued(self, request: ListRequest, key: Hashable) -> PooledSession | None:
-        """Return the session with this key that the list continues."""
-        some = itertools.islice(self._ending(key, request.id), _MOST_COMPARED)
-        return next((each for each in some if each.knows(request.saved) and request.continues(each)), None)
-
-    def _parent(self, request: ListRequest, key: Hashable, count: int) -> PooledSession | None:
-        """Return the session with this key that shares most with the list, if that is the first ``count`` messages."""
-        some = [*self._by_key.get(key, {})][-_MOST_COMPARED:]
-        best = max(some, key=request.shared_with, default=None)
-        return best if best is not None and request.shared_with(best) >= count else None
-
     # ---------------------------------------------------------------- keys
 
     def register(self, pooled: PooledSession) -> None:
         """Update the keys of a session, and make it the most recently used one, unless it was removed."""
         if pooled.is_gone:
             return
-        ends = [each.end.keys(pooled.space) for each in pooled.known.host_lists]
-        former, pooled.keys = pooled.keys, frozenset(itertools.chain(*ends, id_keys(pooled.space, pooled.id)))
-        # A list may also fork before the newest message of the source, which agents alter.
-        before = pooled.known.host_lists[0].before.keys(pooled.space)
-        for key in (*before, *pooled.keys):
+        lists, space = pooled.known.host_lists, pooled.space
+        ends = [each.end.keys(space) for each in lists]
+        before_newest = lists[0].before.keys(space)  # a list may also fork there, because agents alter the newest message
+        keys = frozenset(itertools.chain(*ends, id_keys(space, pooled.id)))
+        only_earlier, pooled.keys = pooled.keys.union(before_newest) - keys, keys
+        pooled.ends.update(dict.fromkeys([before_newest, *ends]))
+        for key in (*before_newest, *keys):
             self._by_key.setdefault(key, {})[pooled] = None
-        pooled.ends.update(dict.fromkeys([before, *ends]))
-        # of the sessions that once had such a key, the newest few remain as parents
-        for key in former.union(before) - pooled.keys:
-            earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
-            for each in earlier[:-_MOST_PARENTS]:
-                self._leave(each, key)
+        for key in only_earlier:
+            self._limit_parents(key)
         self._thin_out(pooled)
         size = pooled.session.index.total.bytes
         self.bytes, pooled.bytes = self.bytes + size - pooled.bytes, size
         self.sessions.move_to_end(pooled.session.id)
+
+    def _limit_parents(self, key: Hashable) -> None:
+        """Keep only the newest few of the sessions that once had a key: they are enough as parents."""
+        earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
+        for each in earlier[:-_MOST_PARENTS]:
+            self._leave(each, key)
 
     def _thin_out(self, pooled: PooledSession) -> None:
         """If a session has too many ends, forget every second one of the older half, so that some of each time stay."""
@@ -342,4 +338,4 @@ class SessionDirectory:
         pooled.is_gone = True
         self._leave_all(pooled)
         self.bytes -= pooled.bytes
-        del self.sessions[pooled.session.id]
+        self.sessions.pop(pooled.session.id, None)

@@ -9,13 +9,15 @@ After a compaction, some hosts go on with their own list, and others with the vi
     next     [summary]   a2 u3 | a3 u4  continues the view
     next     u1 a1 u9                   shares two messages with the source: a fork
 
-So a conversation is known by its source and its last few views. Each is a `HostList`, which grows with the source.
+So a conversation is known by its source and its last few views. Each is a `HostList`, which grows with the source. A list is
+looked up by its end: by the digests of its newest messages, or by one digest of all its messages.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
@@ -26,10 +28,6 @@ NEWEST: Final = 3
 """The number of newest messages by which the end of a list is looked up."""
 
 _MOST_VIEWS: Final = 4
-
-
-EndKeys: TypeAlias = tuple[Hashable, Hashable]
-"""The keys of the end of a list: that of its newest messages, and that of all."""
 
 
 @attrs.frozen
@@ -43,68 +41,60 @@ class ListEnd:
         """Return the end of the list with one more message."""
         return ListEnd((*self.newest, digest)[-NEWEST:], lookup_key(self.whole, digest))
 
-    def keys(self, space: str) -> EndKeys:
-        """Return its keys in the directory of a pool, for a scope and format. They are not saved, so not hashed."""
+    def keys(self, space: str) -> tuple[Hashable, Hashable]:
+        """Return its two keys in the directory of a pool, for a scope and format. They are not saved, so not hashed."""
         return (space, self.newest), (space, self.whole)
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.frozen(eq=False, kw_only=True)
 class HostList:
-    """A list that a host may continue: the source, or a view with the source's later messages. Holds state: its end."""
+    """A list that a host may continue: the source, or a view with the source's later messages."""
 
     view: Sequence[Any] = ()  # empty for the source
     replaced: int = 0  # the number of source messages that the view stands for
     end: ListEnd = ListEnd()
     before: ListEnd = ListEnd()  # the end without the newest message
-    is_specific: bool = True  # whether a list that begins with this one must belong to this conversation
-
-    @classmethod
-    def of(cls, digests: Iterable[str]) -> HostList:
-        """Return the list of a source whose messages have these digests."""
-        found = cls()
-        for digest in digests:
-            found.add(digest)
-        return found
+    is_specific: bool = True  # whether no other conversation can begin with this list
 
     @classmethod
     def of_view(cls, view: Sequence[Any], source: Sequence[Any], format: MessageFormat) -> HostList:
-        """Return the list of a new view; O(contents)."""
-        found = cls.of(known_key(raw, format) for raw in view)
-        known = set(map(id, source))
-        is_ours = any(id(raw) not in known for raw in view)
-        pairs = enumerate(zip(view, source, strict=False))
-        first_other = next((place for place, (raw, own) in pairs if raw is not own), len(view))
-        return attrs.evolve(found, view=view, replaced=len(source), is_specific=is_ours or len(view) - first_other >= NEWEST)
+        """Return the list of a new view; O(contents).
 
-    def add(self, digest: str) -> None:
-        """Append a message of the source."""
-        self.before, self.end = self.end, self.end.then(digest)
+        A view that has no message of ours, such as the instructions and the last message, may also begin another conversation,
+        unless three of its messages follow the beginning that it shares with the source.
+        """
+        own = set(map(id, source))
+        has_ours = any(id(raw) not in own for raw in view)
+        shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], zip(view, source, strict=False)))
+        empty = cls(view=view, replaced=len(source), is_specific=has_ours or len(view) - shared >= NEWEST)
+        return empty.followed_by(known_key(raw, format) for raw in view)
+
+    def followed_by(self, digests: Iterable[str]) -> HostList:
+        """Return the list with more messages, which have these digests, at its end."""
+        before, end = self.before, self.end
+        for digest in digests:
+            before, end = end, end.then(digest)
+        return attrs.evolve(self, before=before, end=end)
 
     def overlap(self, source: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> Overlap:
-        """Return how much of this list a given list contains from its beginning; O(contents that both share).
-
-        Args:
-            source: The messages of the conversation.
-            given: The list.
-            format: The format, which compares messages.
-        """
+        """Return how much of this list, of a conversation with this source, a given list has from its beginning; O(that)."""
         if not self.view:
             shared = format.common_prefix(source, given)
-            return Overlap(self, sources=shared, given=shared)
+            return Overlap(shared, shared)
         size = len(self.view)
         if len(given) < size or format.common_prefix(self.view, given) < size:
-            return Overlap(self, sources=0, given=0)
+            return Overlap(0, 0)
         later = format.common_prefix(source[self.replaced :], given[size:])
-        return Overlap(self, sources=self.replaced + later, given=size + later)
+        return Overlap(size + later, self.replaced + later, is_with_view=True)
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen
 class Overlap:
-    """The messages that a given list shares with one of a known conversation."""
+    """The beginning that a given list shares with a list of a known conversation."""
 
-    host_list: HostList
-    sources: int  # the first source messages that the given list contains, or a view in it stands for
-    given: int  # the first messages of the given list that are known
+    given: int  # the number of its messages
+    sources: int  # the number of source messages that it contains, or that a view in it stands for
+    is_with_view: bool = False
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -120,20 +110,17 @@ class KnownConversation:
 
     def followed(self, index: MessageIndex) -> KnownConversation:
         """Return the record of an index as it is now. Cost: O(new messages), and O(view) after a compaction."""
-        source, saved = index.columns.source, index.snapshot
-        edited = self.saved is None or not same(self.saved.journal, saved.journal)
+        source, saved, format = index.columns.source, index.snapshot, index.format
+        has_new_edits = self.saved is None or not same(self.saved.journal, saved.journal)
         grew = source is self.source or (
-            not index.changes and index.format.common_prefix(self.source[: self.count], source) == self.count
+            not index.changes and format.common_prefix(self.source[: self.count], source) == self.count
         )
-        found = [attrs.evolve(each) for each in self.host_lists] if grew else [HostList()]
-        for raw in source[self.count if grew else 0 :]:
-            digest = known_key(raw, index.format)
-            for each in found:
-                each.add(digest)
-        if saved.journal and (edited or not grew):
-            views = [*found[1:], HostList.of_view(index.messages(), source, index.format)]
-            found = [found[0], *views[-_MOST_VIEWS:]]
-        return attrs.evolve(self, source=source, count=len(source), format=index.format, host_lists=tuple(found), saved=saved)
+        digests = [known_key(raw, format) for raw in source[self.count if grew else 0 :]]
+        own, *views = [each.followed_by(digests) for each in (self.host_lists if grew else [HostList()])]
+        if saved.journal and (has_new_edits or not grew):
+            views.append(HostList.of_view(index.messages(), source, format))
+        lists = (own, *views[-_MOST_VIEWS:])
+        return attrs.evolve(self, source=source, count=len(source), format=format, host_lists=lists, saved=saved)
 
     @property
     def specific_lists(self) -> list[HostList]:
@@ -141,7 +128,7 @@ class KnownConversation:
         return [each for each in self.host_lists if each.is_specific or self.is_named]
 
     def overlap(self, given: Sequence[Any]) -> Overlap:
-        """Return the largest overlap of a given list with one of the specific lists."""
+        """Return the overlap of a given list with one of the specific lists, the one that has most of the source."""
         source = self.source[: self.count]  # a copy, to which no running call appends
         found = [each.overlap(source, given, self.format) for each in self.specific_lists]
         return max(found, key=lambda each: each.sources)

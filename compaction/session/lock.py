@@ -1,12 +1,12 @@
 """The lock of a session: one call runs at a time, whether it comes from a thread or a task of any event loop.
 
-A ``KeyboardInterrupt`` may come at any moment of a call in a plain thread. Who then makes the call leave the lock or its queue:
+A ``KeyboardInterrupt`` may interrupt ``session.view_sync(messages)`` in a plain thread at any moment. Its call must then leave
+the lock, or the queue of those that wait:
 
-====================================== ===================================================================================
-while it waits, or holds the lock      the ``finally`` of `CallLock.leaving`
-inside `CallLock.leave`                `CallLock.leaving` calls it again, to finish it
-before `leaving` begins, or after it   `unawaited_calls` and `Unawaited`, with each call of the thread that has not left
-====================================== ===================================================================================
+1. `unawaited_calls` notes the calls of this thread so far. They may hold the locks of other sessions, and keep them.
+2. `CallLock.leaving` adds this call to the calls of the thread. Within its ``try``, the call waits for the lock and holds it.
+3. The ``finally`` of `leaving` makes it leave. If the interruption comes inside `CallLock.leave`, `leaving` calls that again.
+4. If it comes before or after that ``try``, `unawaited_calls` makes every call leave that the thread did not have in step 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 
 class _OfThread(threading.local):
-    """The calls of this thread that hold or await a lock without an event loop, with their locks."""
+    """The calls of this thread, without an event loop, that hold or await a lock; with these locks."""
 
     def __init__(self) -> None:
         self.calls: dict[_Call, CallLock] = {}
@@ -40,7 +40,7 @@ _of_thread: Final = _OfThread()
 def unawaited_calls(coroutine: Coroutine[Any, Any, _T], before: Collection[_Call] | None = None) -> _T:
     """Return the result of a coroutine that calls sessions, without an event loop; see `index.unawaited`.
 
-    If it is interrupted, no lock stays that this thread took since its calls were ``before``, by default those of now.
+    If it is interrupted, all calls of this thread leave their locks, except those of ``before``, by default the present ones.
     """
     before = set(_of_thread.calls) if before is None else before
     try:
@@ -149,7 +149,7 @@ class CallLock:
                 if following is None:
                     self._holder = None
                     break
-                with contextlib.suppress(RuntimeError):  # its event loop is closed
+                with contextlib.suppress(RuntimeError):  # its event loop is closed, so it must not become the holder
                     following.wake()
                     self._holder = following
                 del self._waiting[following]

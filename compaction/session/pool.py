@@ -8,7 +8,7 @@ import logging
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import attrs
 
@@ -172,8 +172,6 @@ class SessionPool:
         request = self._request(messages, id, scope, overhead_tokens, saved)
         while True:
             found = self._found_or_added(request)
-            if found is None:
-                continue  # another call has just added a session of that name: the next search sees it
             async with found.session.lock.held(sync=sync):
                 if found.is_gone or not (request.continues(found) or request.accounts_for(found)):
                     continue  # the pool removed it, or another call changed it, while this one waited: search again
@@ -228,15 +226,16 @@ class SessionPool:
         given, space = as_list(messages), self._space(scope)
         done: set[PooledSession] = set()
         count = await self._forget_in_memory(given, space, done, sync=sync)
+        if self._store is None:
+            return count
         failures: list[StateError] = []
-        for name, keys in () if self._store is None else list(self._store.in_scope(space).items()):
+        for name, keys in self._store.in_scope(space).items():
             try:
                 count += await self._forget_saved(given, space, name, keys, sync=sync)
             except StateError as error:
                 failures.append(error)
-        count += await self._forget_in_memory(given, space, done, sync=sync)
-        if self._store is not None:
-            self._store.scrub()
+        count += await self._forget_in_memory(given, space, done, sync=sync)  # those that were loaded meanwhile
+        self._store.scrub()
         if failures:
             raise failures[0]
         return count
@@ -311,7 +310,8 @@ class SessionPool:
         not saved, and reports no events. It calls no model: each summary is assumed to fill its budget. It writes to no store.
         Blocks the thread while a call of the session runs.
         """
-        request = attrs.evolve(self._request(messages, id, scope, overhead_tokens, None), is_trial=True)
+        request = self._request(messages, id, scope, overhead_tokens, None)
+        request.is_trial = True
         search = self._search(request)
         found = search.found or self._made(request, search.parent)
         alone = {**self._options, "on_event": None, "ahead": None, "tasks": None}
@@ -337,14 +337,20 @@ class SessionPool:
 
     # ---------------------------------------------------------------- finding
 
-    def _found_or_added(self, request: ListRequest) -> PooledSession | None:
-        """Return the session of a list, which is added if there is none; ``None`` if another one has its name."""
-        search = self._search(request)
-        if search.found is not None:
-            return search.found
-        made = self._made(request, search.parent)
-        with self._lock:  # another call may have added it meanwhile
-            return self._directory.find(request).found or (made if self._directory.add(made) else None)
+    def _found_or_added(self, request: ListRequest) -> PooledSession:
+        """Return the session of a list, which is added if there is none."""
+        while True:
+            search = self._search(request)
+            if search.found is not None:
+                return search.found
+            made = self._made(request, search.parent)
+            with self._lock:
+                found = self._directory.find(request).found  # another call may have added it meanwhile
+                if found is None and self._directory.add(made):
+                    return made
+            if found is not None:
+                return found
+            # another call has just added a session of that name: the next search sees it
 
     def _search(self, request: ListRequest) -> PoolSearch:
         """Return the session in memory that a list belongs to, or the one that it forks from."""
@@ -372,18 +378,16 @@ class SessionPool:
         origin = self._origin_in_store(request)
         if origin is None and request.saved is not None:
             origin = self._origin_in_state(request, request.saved)
-        elif origin is None and parent is not None:
-            origin = parent.forked(request.given)
-        made, fork = (None, origin) if isinstance(origin, Forked) else (origin, None)
-        if made is None:
-            made = CompactionSession(self._strategy, **self._options, id=self._new_name(request))
+        if origin is None:
+            origin = _Origin(fork=None if parent is None else parent.forked(request.given))
+        session = origin.session or CompactionSession(self._strategy, **self._options, id=self._new_name(request))
         given, is_named = request.given, request.id is not None
-        source = HostList.of(map(request.digest, range(len(given))))
+        source = HostList().followed_by(map(request.digest, range(len(given))))
         known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, host_lists=(source,))
-        pooled = PooledSession(session=made, space=request.space, id=request.id, known=known, fork=fork)
+        pooled = PooledSession(session=session, space=request.space, id=request.id, known=known, fork=origin.fork)
         if self._store is not None:
             pooled.store = self._store.keyed(pooled.saved_keys)
-            made.save_to(pooled.store)
+            session.save_to(pooled.store)
         return pooled
 
     def _new_name(self, request: ListRequest) -> str:
@@ -396,7 +400,7 @@ class SessionPool:
 
     # ---------------------------------------------------------------- saved sessions
 
-    def _origin_in_store(self, request: ListRequest) -> _Origin:
+    def _origin_in_store(self, request: ListRequest) -> _Origin | None:
         """Return the saved session that a list continues or forks from; if the store fails, the conversation counts as new."""
         if self._store is None:
             return None
@@ -406,21 +410,21 @@ class SessionPool:
             exact = self._store.find(space, [whole_key(space, id, request.whole(place)) for place in range(count, 0, -1)])
             for name in exact:
                 if (session := self._readable(name, request)) is not None:
-                    return session
+                    return _Origin(session)
             named = self._store.find(space, id_keys(space, id))
             request.is_taken = bool(named) or (request.name is not None and self._store.load(request.name) is not None)
             for name in named:
                 if name not in exact and (session := self._readable(name, request)) is not None:
-                    found = _continued_or_forked(session, name, request.given)
-                    if isinstance(found, CompactionSession):
-                        return found
-                    if found.saved.journal:
-                        forks.append(found)
+                    origin = _Origin.of_saved(session, name, request.given)
+                    if origin.fork is None:
+                        return origin
+                    if origin.fork.saved.journal:
+                        forks.append(origin.fork)
         except StateError as error:
             request.is_taken = True
             self._could_not_read(request, request.name or "auto", error, "the conversation counts as new")
             return None
-        return max(forks, key=lambda fork: len(fork.saved.journal), default=None)
+        return _Origin(fork=max(forks, key=lambda fork: len(fork.saved.journal))) if forks else None
 
     def _origin_in_state(self, request: ListRequest, saved: Mapping[str, Any]) -> _Origin:
         """Return the session of a state that the host keeps, or the state that a list takes over from it."""
@@ -428,7 +432,7 @@ class SessionPool:
         parent = kept if isinstance(kept, str) else ""
         is_free = parent and parent not in self._directory.sessions
         session = self._resumed(saved, parent if is_free else self._new_name(request))
-        return _continued_or_forked(session, parent, request.given)
+        return _Origin.of_saved(session, parent, request.given)
 
     def _readable(self, name: str, request: ListRequest) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""
@@ -540,17 +544,21 @@ def _plain(name: str, value: object) -> str:
     return value
 
 
-_Origin: TypeAlias = CompactionSession | Forked | None
-"""The start of a new session of the pool: a saved session, the state of a fork, or nothing."""
+@attrs.frozen
+class _Origin:
+    """The start of a new session of the pool: a saved session that the list continues, the state of a fork, or nothing."""
 
+    session: CompactionSession | None = None
+    fork: Forked | None = None
 
-def _continued_or_forked(session: CompactionSession, name: str, given: Sequence[Any]) -> CompactionSession | Forked:
-    """Return a saved session if a list continues it, otherwise the state that the list takes over as a fork."""
-    if session.index.accounts_for(given, by_id=True):
-        return session
-    saved = session.index.snapshot
-    count = same_beginning(saved.fingerprints, given, saved.format)
-    return Forked(saved.beginning(count, given[:count]), name)
+    @classmethod
+    def of_saved(cls, session: CompactionSession, name: str, given: Sequence[Any]) -> _Origin:
+        """Return a saved session if a list continues it, otherwise the state that the list takes over as a fork."""
+        if session.index.accounts_for(given, by_id=True):
+            return cls(session)
+        saved = session.index.snapshot
+        count = same_beginning(saved.fingerprints, given, saved.format)
+        return cls(fork=Forked(saved.beginning(count, given[:count]), name))
 
 
 # -------------------------------------------------------------------- the stores of the strategy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
@@ -32,40 +32,42 @@ class LearnedWindow:
         return LearnedWindow(self.window and max(self.window, tokens), max(self.accepted, tokens))
 
 
-@attrs.frozen(eq=False)
-class SentView:
-    """The last view of a session."""
+@attrs.frozen(order=True)
+class Sizes:
+    """The tokens of one request: those of its messages by our count, and those of all of it by the provider's."""
 
-    view: Sequence[Any] = ()  # the messages; empty before the first view, and once it must not be used any more
-    tokens: int = 0  # its tokens by our count, without overhead
-    of_messages: int = 0  # the number of messages that the conversation had
+    ours: int
+    theirs: int
 
 
 class ProviderReports:
-    """The provider's figures for one session. Holds state: the usage anchor and the learned window.
+    """The provider's figures for one session. Holds state: two reported requests and the learned window.
 
-    It assumes that the provider's count of a request is ``overhead + factor * our count of its messages``. The *anchor* is the
-    provider's count of the last request minus ours, so ``our count + anchor`` is exact for that request, and close while the
-    conversation grows.
+    It assumes that the provider's count of a request is ``overhead + factor * ours``. The *anchor* is its count of the last
+    request minus ours, so ``ours + anchor`` is exact for that request, and close while the conversation grows. Below, the
+    provider counts half of our tokens, and 400 more. After a cut, the two reports show this::
 
-    >>> figures = ProviderReports()
-    >>> [figures.record(Usage(400 + counted // 2, 0), counted) for counted in (200, 2_000)]
-    [True, True]
-    >>> figures.anchor
-    -600
-    >>> figures.cut(400)  # to 400 tokens by our count: the two reports show that the provider counts half of ours, and 400 more
-    >>> 400 + figures.anchor == 400 + 400 // 2
-    True
+        >>> figures = ProviderReports()
+        >>> [figures.record(Usage(400 + ours // 2, 0), ours) for ours in (200, 2_000)], figures.anchor
+        ([True, True], -600)
+        >>> figures.cut(400)
+        >>> 400 + figures.anchor == 400 + 400 // 2
+        True
     """
 
     def __init__(self) -> None:
-        self.anchor: int | None = None  # reported tokens minus our count of the same messages; ``None`` before the first report
-        self.counted = 0  # our count of the messages that the anchor belongs to
-        # the shortest report: our count and the reported tokens, or 0 and the overhead that the host names
-        self.least: tuple[int, int] | None = None
+        # the last and the shortest report. An anchor that was saved, and an overhead that the host names, count as reports of a
+        # request without messages
+        self.last: Sizes | None = None
+        self.shortest: Sizes | None = None
         self.learned = LearnedWindow()
         # tokens of the learned window by our count, with the anchor, after a refusal; ``None`` after a report
         self.fitting: int | None = None
+
+    @property
+    def anchor(self) -> int | None:
+        """The reported tokens minus our count of the same messages; ``None`` before the first report."""
+        return None if self.last is None else self.last.theirs - self.last.ours
 
     def window(self, configured: int | None = None) -> int | None:
         """Return the smaller of the configured and the learned window; ``None`` if both are unknown."""
@@ -76,66 +78,59 @@ class ProviderReports:
         """Forget the learned window: another model has another one."""
         self.learned, self.fitting = LearnedWindow(), None
 
-    def record(self, usage: Usage, counted: int, overhead: int = 0) -> bool:
-        """Record the usage of a request whose messages have ``counted`` tokens by our count; false if it is implausible."""
-        if not usage.is_plausible(counted):
+    def record(self, usage: Usage, ours: int, overhead: int = 0) -> bool:
+        """Record the usage of a request whose messages have ``ours`` tokens by our count; false if it is implausible."""
+        if not usage.is_plausible(ours):
             return False
-        report = (counted, usage.prompt_tokens)
-        if self.anchor is None and overhead:  # the overhead that the host names stands for a shorter report
-            report = (0, overhead)
-        self.least = min(self.least or report, report)
-        self.anchor, self.counted, self.fitting = usage.prompt_tokens - counted, counted, None
+        report = Sizes(ours, usage.prompt_tokens)
+        shorter = Sizes(0, overhead) if self.last is None and overhead else report
+        self.shortest = min(self.shortest or shorter, shorter)
+        self.last, self.fitting = report, None
         self.learned = self.learned.took(usage.prompt_tokens)
         return True
 
-    def cut(self, counted: int) -> None:
-        """Correct the anchor after a cut that left ``counted`` tokens by our count.
+    def cut(self, ours: int) -> None:
+        """Correct the anchor after a cut that left ``ours`` tokens by our count.
 
-        A long and a short report give the factor; without both, the anchor stays as it is. It also stays if the factor is above
-        1: the long report may have contained more than the messages, and a count that is too high until the next report costs
-        less than a refused request.
+        A long and a short report give the factor; the anchor stays if the short one has more than half of the long one, because
+        such reports say little. It also stays if the factor is above 1: the long report may have contained more than the
+        messages, and a count that is too high until the next report costs less than a refused request.
         """
-        if self.anchor is None or self.least is None:
+        last, short = self.last, self.shortest
+        if last is None or short is None or last.ours <= ours or last.ours < 2 * short.ours:
             return
-        least, reported = self.least
-        grown = self.counted - least
-        is_shorter = counted < self.counted
-        reports_are_apart = self.counted <= 2 * grown  # the short one has at most half of the long one; closer ones say little
-        if not (is_shorter and reports_are_apart):
-            return
-        factor = (self.counted + self.anchor - reported) / grown
+        factor = (last.theirs - short.theirs) / (last.ours - short.ours)
         factor = min(1.0, max(1 / _MOST_FACTOR, factor))
-        self.anchor -= round((factor - 1) * (self.counted - counted))
-        self.counted = counted
+        self.last = Sizes(ours, last.theirs - round(factor * (last.ours - ours)))
 
-    def refused(self, error: LengthRefusal, counted: int, overhead: int, *, own: int) -> tuple[int, int]:
+    def refused(self, error: LengthRefusal, counted: int, overhead: int, *, ours: int) -> tuple[int, int]:
         """Record a length error, and return the tokens of the refused request and the window.
 
-        By the provider's count, a request is ``overhead + factor * own``, with a factor of at most 3; the rest is overhead,
-        known or not. Below, the provider counts 4,000 tokens, and we count 1,000 for the messages, which are
-        at most 3,000 of its tokens. So 1,000 are overhead. A window of 2,000 then has 1,000 for messages: 333 by our count.
-        The window is 1,333 until the next report::
+        At most three of the provider's tokens are assumed for one of ours; the rest of its count is overhead, known or not.
+        Below, the provider counts 4,000 tokens, and we count 1,000 for the messages, which are at most 3,000 of its tokens. So
+        1,000 are overhead. A window of 2,000 then has 1,000 for messages: 333 by our count. The window is 1,333 until the next
+        report::
 
             >>> figures = ProviderReports()
-            >>> figures.refused(LengthRefusal(tokens=4_000, window=2_000), 1_400, 400, own=1_000)
+            >>> figures.refused(LengthRefusal(tokens=4_000, window=2_000), 1_400, 400, ours=1_000)
             (4000, 1333)
 
         Args:
             error: The error.
             counted: Tokens of the request by our count.
             overhead: Those outside its messages, as known so far.
-            own: Tokens of its messages by our count; 0 before the first view.
+            ours: Tokens of its messages by our count; 0 before the first view.
         """
-        own = own or max(1, counted - overhead)
-        # by the provider's count: tokens of the request, of the window, and outside the messages
-        tokens = error.tokens or max(counted, (error.window or 0) + 1)
-        self.learned = self.learned.taught(error, tokens)
-        window = self.learned.window or tokens
-        outside = max(min(max(0, overhead), tokens - 1), tokens - _MOST_FACTOR * own)
-        own_that_fits = max(0, (window - outside) * own // (tokens - outside))
-        self.anchor, self.counted, self.least = min(outside, window), own_that_fits, (0, outside)
-        self.fitting = self.anchor + own_that_fits
-        return tokens, min(window, self.fitting)
+        ours = ours or max(1, counted - overhead)
+        theirs = error.tokens or max(counted, (error.window or 0) + 1)
+        self.learned = self.learned.taught(error, theirs)
+        window = self.learned.window or theirs
+        known_overhead = min(max(0, overhead), theirs - 1)
+        outside = max(known_overhead, theirs - _MOST_FACTOR * ours)  # by the provider's count, as are the two above
+        ours_that_fit = max(0, (window - outside) * ours // (theirs - outside))
+        self.last, self.shortest = Sizes(ours_that_fit, ours_that_fit + min(outside, window)), Sizes(0, outside)
+        self.fitting = self.last.theirs
+        return theirs, min(window, self.fitting)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage anchor and the learned window as JSON-ready data."""
@@ -148,7 +143,7 @@ class ProviderReports:
         refused, fitting = saved.get("fitting", (None, None))
         if type(anchor) not in (int, type(None)):
             raise TypeError(f"anchor={shown(anchor)}")
-        self.anchor = anchor
+        self.last = None if anchor is None else Sizes(0, anchor)
         self.learned = LearnedWindow(None if window is None else max(1, natural_number(window)), natural_number(accepted))
         if fitting is not None and refused == anchor:  # no usage was reported and saved since then
             self.fitting = max(1, natural_number(fitting))

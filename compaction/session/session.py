@@ -38,7 +38,7 @@ from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
 from .events import VETOED, EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
 from .lock import CallLock, unawaited_calls
-from .provider_reports import ProviderReports, SentView
+from .provider_reports import ProviderReports
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -76,17 +76,18 @@ class _State:
     """The state of a session besides its index. Only a call replaces it by another one."""
 
     revisions: tuple[str, ...]
-    sent: SentView = attrs.field(factory=SentView)
+    seen: int = 0  # the number of messages that the conversation had at the last view
+    sent_tokens: int = 0  # tokens of the last view by our count, without overhead
     compactions: int = 0
-    last: CompactionResult | None = None
+    last: CompactionResult | None = None  # of the last run; ``None`` again after messages were forgotten
 
 
 @attrs.frozen(eq=False)
-class _Committed:
-    """A session after its last whole change, to which it returns if a call is interrupted."""
+class _BeforeCall:
+    """A session before a call, to which it returns if the call is interrupted."""
 
-    saved: Saved  # its list of messages may have grown since
-    messages: int  # the number of messages
+    saved: Saved  # of the index; its list of messages may have grown since
+    count: int  # the number of messages
     state: _State
     useless: UselessRuns
     last_sent: LastSent
@@ -95,7 +96,7 @@ class _Committed:
     def snapshot(self) -> Saved:
         """Its messages and edits, in a list of its own. O(messages)."""
         messages = self.saved.messages
-        return attrs.evolve(self.saved, messages=None if messages is None else messages[: self.messages])
+        return attrs.evolve(self.saved, messages=None if messages is None else messages[: self.count])
 
 
 class CompactionSession:
@@ -109,7 +110,8 @@ class CompactionSession:
     Any number of threads and event loops may call it. It runs one call at a time; see `CallLock`. If a call is
     interrupted, at whatever point, the next one starts from the state before it.
 
-    A caller that holds `lock` for more than a call, as a pool does, uses the parts of the calls instead, which do not take it::
+    A caller that holds `lock` for more than a call, as a pool does, uses the parts of the calls instead, which do not take it,
+    and calls `save_late_report` before it releases the lock::
 
         view         follow, compact_due
         compact      follow, compact_now
@@ -169,6 +171,7 @@ class CompactionSession:
         tasks: BackgroundTasks | None = None,
     ) -> None:
         self._ahead = SummariesAhead(ahead, tasks, hard=hard)
+        # `reconfigure` and `use_window` replace these two, perhaps while a call of another thread runs
         self._strategy: Strategy = as_strategy(strategy)
         self._base = RunContext(
             window=window, overhead_tokens=overhead_tokens, keys=key, origin=id, prepared=self._ahead.prepared
@@ -179,21 +182,22 @@ class CompactionSession:
         self._hard = hard
         self._id = id
         self._verify = verify
+        self._named = None if format is None else resolve(format)
         self.lock = CallLock()
-        self._reporter = EventReporter(id, on_event)
+        # what an interruption of a call does not undo
         self._store = checked_store(store)
         self._is_unsaved = False  # whether something changed, besides the usage anchor, that is not saved
         self._saved_anchor: int | None = None  # the usage anchor that this session saved or loaded last
         self._save_failure: Failed | None = None  # of the last save
         self._reports = ProviderReports()
+        # what it undoes (see `_changing`), with the reporter's ``last_sent``
+        self._reporter = EventReporter(id, on_event)
         self._state = _State(revisions=(f"{id}:0",))
-        self._useless = UselessRuns()  # not in the state: `reconfigure` replaces it, maybe while a call replaces the state
-        self._named = None if format is None else resolve(format)
+        self._useless = UselessRuns()  # apart from the state, because `reconfigure` replaces it too
         context = self._context()
-        self._marks = Marks.of(self._strategy.mark_ceilings, context)
-        self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=self._marks)
-        self._is_torn = False  # a call is running, or was interrupted
-        self._committed = self._whole()
+        marks = Marks.of(self._strategy.mark_ceilings, context)
+        self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=marks)
+        self._before: _BeforeCall | None = None  # while a call is running, and after it was interrupted
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
 
@@ -269,8 +273,8 @@ class CompactionSession:
     @property
     def new_messages(self) -> list[Any]:
         """The messages since the last view; empty before the first view. O(their number)."""
-        sent = self._state.sent.of_messages
-        return self.index.columns.source[sent:] if sent else []
+        seen = self._state.seen
+        return self.index.columns.source[seen:] if seen else []
 
     # ---------------------------------------------------------------- calls
 
@@ -395,11 +399,11 @@ class CompactionSession:
         Raises:
             InputError: If ``usage`` contains no token counts.
         """
-        reported = Usage.read(usage)
-        sent = self._state.sent
-        if view is not None and not same(view, sent.view):
+        reported, state = Usage.read(usage), self._state
+        sent = [] if state.last is None else state.last.messages
+        if view is not None and not same(view, sent):
             return
-        if not self._reports.record(reported, sent.tokens, self.index.context.overhead_tokens):
+        if not self._reports.record(reported, state.sent_tokens, self.index.context.overhead_tokens):
             return
         self._saved_anchor = None  # another process may have saved another one, or deleted the session
         self._set_context(self._context())
@@ -417,7 +421,7 @@ class CompactionSession:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
                 without usage.
         """
-        if self._state.sent.of_messages or len(usages) != len(self.index.columns.source):
+        if self._state.seen or len(usages) != len(self.index.columns.source):
             return
         last: tuple[Usage, int] | None = None  # with the tokens before the reply, by our count
         for usage, counted in _reported_sizes(self.index, usages):
@@ -446,9 +450,17 @@ class CompactionSession:
         self._useless = UselessRuns()
         self._set_context(self._context())
 
+    def use_window(self, window: int) -> None:
+        """Set the model's window. If another one was set before, also discard the window learned from errors."""
+        if window != self._base.window:
+            before, self._base = self._base, attrs.evolve(self._base, window=window)
+            if before.window is not None:
+                self._reports.forget_window()
+            self._set_context(attrs.evolve(self.index.context, window=self._window))
+
     def _set_context(self, context: RunContext) -> None:
         """Use other figures for the request, unless a strategy is running: then the next call does so."""
-        if not self._is_torn:
+        if self._before is None:
             self.index.context = context
 
     @property
@@ -486,43 +498,21 @@ class CompactionSession:
         with self._changing():
             self.index.context = self._context(overhead_tokens)
             if messages is not None:
-                if (marks := self.index.marks) is not None and marks.until is None:
-                    # the first list is read by the present strategy's rules. From then on, only its messages and the summaries
-                    # of this session have marks
-                    self._marks = Marks.of(self._strategy.mark_ceilings, self.index.context)
-                    self.index.believe(attrs.evolve(marks, ceilings=self._marks.ceilings))
-                self.index.sync(messages, verify=self._verify)
-                marks, count = self.index.marks, self.index.total.messages
-                if marks is not None and marks.until is None and count:
-                    self.index.believe(attrs.evolve(marks, until=count))
+                self._sync(messages)
                 self._reporter.followed(self.index)
 
     async def compact_due(self, *, sync: bool = False) -> CompactionResult:
         """Run the strategy if its trigger fires; ``sync`` and the errors are as for `view`."""
-        return await self._run(lambda: self._ahead.begin(self.index, self._due()), sync=sync)
+        return await self._run(None, sync=sync)
 
     def compact_due_sync(self) -> CompactionResult:
         """`compact_due` for strategies that do not await."""
         return unawaited(self.compact_due(sync=True))
 
-    def _due(self) -> Strategy:
-        """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        tokens, window = self.index.tokens, self._window
-        if self._useless.is_paused(tokens) and (window is None or tokens <= window):
-            return Pipeline()
-        learned = self._reports.window()
-        return self._strategy if learned is None else within(self._strategy, learned)
-
     async def compact_now(self, focus: str | None = None, *, sync: bool = False) -> CompactionResult:
         """Run the strategy now, and end its pauses; see `compact`."""
-
-        def begin() -> Strategy:
-            self._base.pauses.clear()
-            self._useless = UselessRuns()
-            return forced
-
         forced = self._strategy.forced(focus or None)
-        result = await self._run(begin, sync=sync)
+        result = await self._run(forced, sync=sync)
         if result.edits or result.failures or any(note.startswith(VETOED) for note in result.notes):
             return result
         waiting = ", ".join(dict.fromkeys(forced.waiting(self.index)))
@@ -541,9 +531,8 @@ class CompactionSession:
         if is_quoted(error, str(self.index.messages())):
             found = LengthRefusal()  # its figures are a text of the conversation
         with self._changing():
-            tokens, window = self._reports.refused(
-                found, self.index.tokens, self.index.context.overhead_tokens, own=self._state.sent.tokens
-            )
+            counted, overhead = self.index.tokens, self.index.context.overhead_tokens
+            tokens, window = self._reports.refused(found, counted, overhead, ours=self._state.sent_tokens)
             self.index.context = self._context()
             self._useless = UselessRuns()
             self._is_unsaved = True
@@ -553,67 +542,6 @@ class CompactionSession:
             reasons, largest = (f"a window of {window:,} tokens",), space_report(self.index)
             raise BudgetUnsatisfiable(self.index.tokens, reasons, largest) from error
         return result.messages
-
-    async def _run(self, begin: Callable[[], Strategy], *, sync: bool) -> CompactionResult:
-        """Run the strategy that ``begin`` returns; remember its result, and save."""
-        with self._changing():
-            options: dict[str, Any] = {"on_step": self._on_step, "hard": self._hard}
-            index, start = self.index, self.index.edit_count
-            running = begin()
-            result = run_sync(index, running, **options) if sync else await run(index, running, **options)
-            result = self._ahead.end(index, self._strategy, result)
-            result = self._reporter.run_ended(result, index, start)
-            self._remember(result)
-        self._save()
-        return self._with_save_failure(result)
-
-    def _remember(self, result: CompactionResult) -> None:
-        """Record the result of a run, and what it says about the next ones."""
-        known, overhead = self.index.total.messages, self.index.context.overhead_tokens
-        sent = SentView(result.messages, self.index.included.tokens, known)
-        self._set(sent=sent, last=result, compactions=self._state.compactions + bool(result.edits))
-        if result.edits:
-            self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
-            if (until := useless.until_tokens) is not None:
-                self._reporter.tell(LittleSaved(session=self.id, saved_tokens=sum(useless.saved), until_tokens=until))
-            self._reports.cut(self.index.included.tokens)
-            if (anchor := self._reports.anchor) is not None:
-                self.index.context = attrs.evolve(self.index.context, overhead_tokens=anchor)
-        if result.edits or result.failures:
-            self._revise(known, len(result.edits), len(result.failures), *attrs.astuple(result.after))
-            self._is_unsaved = True
-
-    def save_late_report(self) -> None:
-        """Save usage that was reported since the call saved the session, and then all else that is not saved."""
-        if self._reports.anchor != self._saved_anchor:
-            self._save()
-
-    def _save(self) -> None:
-        """Save the whole session if it is unsaved, or the usage anchor alone if only that is new."""
-        store, anchor = self._store, self._reports.anchor
-        if store is None or not (self._is_unsaved or anchor != self._saved_anchor):
-            return
-        try:
-            has_saved_anchor = not self._is_unsaved and anchor is not None and store.save_anchor(self.id, anchor)
-            if not has_saved_anchor:
-                store.save(self.id, self.to_dict())
-        except Exception as error:
-            failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
-            self._save_failure, self._is_unsaved = failed.logged(), True
-            self._reporter.tell(SaveFailed(session=self.id, failure=failed))
-        else:
-            self._save_failure, self._is_unsaved, self._saved_anchor = None, False, anchor
-
-    def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
-        return result if self._save_failure is None else result.with_failures(self._save_failure)
-
-    def use_window(self, window: int) -> None:
-        """Set the model's window. If another one was set before, also discard the window learned from errors."""
-        if window != self._base.window:
-            before, self._base = self._base, attrs.evolve(self._base, window=window)
-            if before.window is not None:
-                self._reports.forget_window()
-            self._set_context(attrs.evolve(self.index.context, window=self._window))
 
     def forget_stored(self, given: Sequence[Any]) -> Iterator[Any]:
         """Delete messages from the stores of the strategy; yield what each `ForgettingStore.forget` returns; see `forget`."""
@@ -640,9 +568,8 @@ class CompactionSession:
             if count or len(index.snapshot.journal) != edits:
                 self._ahead.drop()
                 left = set(map(id, index.source))
-                sent = SentView(of_messages=sum(id(raw) in left for raw in source[: self._state.sent.of_messages]))
                 self._useless = UselessRuns()
-                self._set(last=None, sent=sent)
+                self._set(last=None, seen=sum(id(raw) in left for raw in source[: self._state.seen]))
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
                 self._is_unsaved = True
@@ -651,65 +578,140 @@ class CompactionSession:
             raise self._save_failure.error
         return count
 
+    def save_late_report(self) -> None:
+        """Save usage that was reported since the call saved the session, and then all else that is not saved."""
+        if self._reports.anchor != self._saved_anchor:
+            self._save()
+
+    # ---------------------------------------------------------------- the steps of a call
+
+    def _sync(self, messages: Iterable[Any]) -> None:
+        """Update the index. From the first list on, only messages of that list and summaries of this session have marks."""
+        index, marks = self.index, self.index.marks or Marks()
+        is_first = marks.until is None
+        if is_first:  # the present strategy decides which of its marks are believed
+            index.believe(attrs.evolve(marks, ceilings=dict(self._strategy.mark_ceilings)))
+        index.sync(messages, verify=self._verify)
+        if is_first and index.total.messages:
+            index.believe(attrs.evolve(index.marks or marks, until=index.total.messages))
+
+    def _due(self) -> Strategy:
+        """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
+        tokens, window = self.index.tokens, self._window
+        if self._useless.is_paused(tokens) and (window is None or tokens <= window):
+            return Pipeline()
+        learned = self._reports.window()
+        return self._strategy if learned is None else within(self._strategy, learned)
+
+    async def _run(self, forced: Strategy | None, *, sync: bool) -> CompactionResult:
+        """Run a strategy without pauses, or ``None`` for the one that is due; remember its result, and save."""
+        with self._changing():
+            options: dict[str, Any] = {"on_step": self._on_step, "hard": self._hard}
+            index, start = self.index, self.index.edit_count
+            if forced is None:
+                running = self._ahead.begin(index, self._due())
+            else:
+                self._base.pauses.clear()
+                self._useless, running = UselessRuns(), forced
+            result = run_sync(index, running, **options) if sync else await run(index, running, **options)
+            result = self._ahead.end(index, self._strategy, result)
+            result = self._reporter.run_ended(result, index, start)
+            self._remember(result)
+        self._save()
+        return self._with_save_failure(result)
+
+    def _remember(self, result: CompactionResult) -> None:
+        """Record the result of a run, and what it says about the next ones."""
+        seen, overhead = self.index.total.messages, self.index.context.overhead_tokens
+        compactions = self._state.compactions + bool(result.edits)
+        self._set(seen=seen, sent_tokens=result.after.tokens, compactions=compactions, last=result)
+        if result.edits:
+            self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
+            if (until := useless.until_tokens) is not None:
+                self._reporter.tell(LittleSaved(session=self.id, saved_tokens=sum(useless.saved), until_tokens=until))
+            self._reports.cut(self.index.included.tokens)
+            if (anchor := self._reports.anchor) is not None:
+                self.index.context = attrs.evolve(self.index.context, overhead_tokens=anchor)
+        if result.edits or result.failures:
+            self._revise(seen, len(result.edits), len(result.failures), *attrs.astuple(result.after))
+            self._is_unsaved = True
+
+    def _save(self) -> None:
+        """Save the whole session if it is unsaved, or the usage anchor alone if only that is new."""
+        store, anchor = self._store, self._reports.anchor
+        if store is None or not (self._is_unsaved or anchor != self._saved_anchor):
+            return
+        try:
+            if self._is_unsaved or anchor is None or not store.save_anchor(self.id, anchor):
+                store.save(self.id, self.to_dict())
+        except Exception as error:
+            failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
+            self._save_failure, self._is_unsaved = failed.logged(), True
+            self._reporter.tell(SaveFailed(session=self.id, failure=failed))
+        else:
+            self._save_failure, self._is_unsaved, self._saved_anchor = None, False, anchor
+
+    def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
+        return result if self._save_failure is None else result.with_failures(self._save_failure)
+
     # ---------------------------------------------------------------- calls that are interrupted
 
     @contextlib.contextmanager
     def _changing(self) -> Generator[None]:
         """Run a block that changes the session: whole, or, if it is interrupted, not at all.
 
-        After an exception, the index may be half changed. The next block then starts from the state after the last whole one;
-        what the host added since is in the list that it passes. The index, the state and the last request go back; the reported
-        usage, the pauses after failures and the mark of unsaved changes do not.
+        After an exception, the index may be half changed. The next block then starts from the state before this one; what the
+        host added since is in the list that it passes. `__init__` says what goes back.
 
         Most exceptions leave the index as it was, which is compared: messages are read before they are added, and a failed run
         undoes its edits. A ``KeyboardInterrupt``, a lack of memory and a recursion that is too deep may come within a step,
         where nothing can be compared.
         """
-        if self._is_torn:
-            self._state, self._useless = self._committed.state, self._committed.useless
-            self._reporter.last_sent = self._committed.last_sent
+        if (before := self._before) is not None:
+            self._state, self._useless, self._reporter.last_sent = before.state, before.useless, before.last_sent
             self._ahead.drop()
-            self._index = self._index_of(self._committed.snapshot)
-        self._is_torn = True
+            self._index = self._index_of(before.snapshot)
+        self._before = before = self._now()
         try:
             yield
         except (MemoryError, RecursionError):
             raise
         except Exception:
-            self._is_torn = not self._is_unchanged()
+            if self._is_unchanged(before):
+                self._before = None
             raise
-        self._committed = self._whole()
-        self._is_torn = False
+        self._before = None
 
-    def _is_unchanged(self) -> bool:
-        """Whether the index has the messages, edits, pins and marks of the last whole state. O(edits)."""
-        now, whole = self.index.snapshot, self._committed.saved
-        has_its_messages = now.messages is whole.messages and len(self.index.columns.source) == self._committed.messages
-        has_its_marks = (now.pinned, now.believed_until, now.own) == (whole.pinned, whole.believed_until, whole.own)
-        return has_its_messages and has_its_marks and same(now.journal, whole.journal)
+    def _is_unchanged(self, before: _BeforeCall) -> bool:
+        """Whether the index has the messages, edits, pins and marks of before a call. O(edits)."""
+        now, then = self.index.snapshot, before.saved
+        has_its_messages = now.messages is then.messages and len(self.index.columns.source) == before.count
+        has_its_marks = (now.pinned, now.believed_until, now.own) == (then.pinned, then.believed_until, then.own)
+        return has_its_messages and has_its_marks and same(now.journal, then.journal)
 
-    def _whole(self) -> _Committed:
-        """Return the session as it is now; O(edits) after a change, otherwise O(1)."""
-        messages, last_sent = len(self.index.columns.source), self._reporter.last_sent
-        return _Committed(self.index.snapshot, messages, self._state, self._useless, last_sent)
+    def _now(self) -> _BeforeCall:
+        """Return the session as it is; O(edits) after a change, otherwise O(1)."""
+        count, last_sent = len(self.index.columns.source), self._reporter.last_sent
+        return _BeforeCall(self.index.snapshot, count, self._state, self._useless, last_sent)
 
     def _index_of(self, saved: Saved) -> MessageIndex:
         """Return a new index of messages and edits. O(messages)."""
-        context, counter = self._context(), self.index.counter
-        return MessageIndex.from_dict(saved, counter=counter, context=context, pin=self._pin, marks=self._marks)
+        counter, marks = self.index.counter, self.index.marks
+        return MessageIndex.from_dict(saved, counter=counter, context=self._context(), pin=self._pin, marks=marks)
 
     # ---------------------------------------------------------------- storing
 
     def to_dict(self) -> dict[str, Any]:
         """Return the session as JSON-ready data, with edits and fingerprints but without the messages."""
-        point = self._committed
+        before = self._before
+        index, state = (self.index, self._state) if before is None else (self._index_of(before.snapshot), before.state)
         return {
             "version": _VERSION,
             "id": self.id,
-            "revision": point.state.revisions[-1],
-            "index": (self._index_of(point.snapshot) if self._is_torn else self.index).to_dict(messages=False),
+            "revision": state.revisions[-1],
+            "index": index.to_dict(messages=False),
             **self._reports.to_dict(),
-            "compactions": point.state.compactions,
+            "compactions": state.compactions,
             "pauses": self._base.pauses.to_dict(),
         }
 
@@ -738,7 +740,6 @@ class CompactionSession:
     def begin_with(self, saved: Saved) -> None:
         """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first call."""
         self._index = self._index_of(saved)
-        self._committed = self._whole()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], strategy: StrategyLike, **options: Any) -> CompactionSession:
@@ -762,7 +763,7 @@ class CompactionSession:
         """Return a session in the same state, with its messages and its pause after useless runs. Hold the lock."""
         session = CompactionSession.from_dict(self.to_dict(), strategy, **options)
         session._useless = self._useless
-        session.begin_with(self._committed.snapshot)
+        session.begin_with((self._before or self._now()).snapshot)
         return session
 
 

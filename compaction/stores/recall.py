@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import copy
 import json
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final, cast
 
 import attrs
@@ -272,8 +274,11 @@ def _lines(text: str, terms: list[str], context: int) -> list[str]:
 def _cut(line: str, terms: list[str]) -> str:
     if len(line) <= _LINE_CHARS:
         return line
-    places = [line.casefold().find(term) for term in terms]
-    start = max(0, min((place for place in places if place >= 0), default=0) - _LINE_CHARS // 4)
+    folded = line.casefold()
+    place = min((found for term in terms if (found := folded.find(term)) >= 0), default=0)
+    if len(folded) > len(line):  # some letters became two, as ß does
+        place = bisect(list(accumulate(len(sign.casefold()) for sign in line)), place)
+    start = max(0, place - _LINE_CHARS // 4)
     return f"{'...' if start else ''}{line[start : start + _LINE_CHARS]}..."
 
 
@@ -319,15 +324,12 @@ def _stored(store: Store, session: str, ids: Sequence[str], missing: list[str], 
 
 def _page(texts: Iterator[str], offset: int, limit: int) -> tuple[str, bool]:
     """Join texts by line ends, and return the characters from ``offset`` on, and whether there are more."""
-    page: list[str] = []
-    skip, room, joint = offset, limit, ""
-    for text in texts:
-        whole = joint + text
-        joint = "\n"
-        part = whole[skip : skip + room]
-        page.append(part)
-        room -= len(part)
-        if room == 0:
-            return "".join(page), skip + len(part) < len(whole) or next(texts, None) is not None
-        skip = max(0, skip - len(whole))
-    return "".join(page), False
+    pieces: list[str] = []
+    start, end = 0, offset + limit  # of the piece and of the page, in the joined text
+    for number, text in enumerate(texts):
+        piece = f"\n{text}" if number else text
+        pieces.append(piece[max(0, offset - start) : max(0, end - start)])
+        start += len(piece)
+        if start > end:
+            return "".join(pieces), True
+    return "".join(pieces), False

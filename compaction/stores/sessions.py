@@ -126,21 +126,22 @@ class SessionStore:
         """
         with self._file.open() as database:
             database.execute("INSERT OR IGNORE INTO session_uses (id, at) SELECT id, ? FROM sessions", (now,))
-            ids = _unused(database, before)
-        chosen = set(ids if only is None else only(ids))
+            unused = _unused(database, before)
+        allowed = set(unused if only is None else only(unused))
         with self._file.open() as database:
             # the transaction begins here, so no other process notes a use between the selection and the deletion
             database.execute("BEGIN IMMEDIATE")
-            ids = [id for id in _unused(database, before) if id in chosen]
-            database.executemany("DELETE FROM sessions WHERE id = ?", [(id,) for id in ids])
-            database.executemany("DELETE FROM session_keys WHERE id = ?", [(id,) for id in ids])
-        if ids:
-            done = ids if also is None else also(ids)
-            ids = ids if done is None else list(done)
-            self.scrub()
-            with self._file.open() as database:
-                database.executemany("DELETE FROM session_uses WHERE id = ? AND at < ?", [(id, before) for id in ids])
-        return ids
+            deleted = [id for id in _unused(database, before) if id in allowed]
+            database.executemany("DELETE FROM sessions WHERE id = ?", [(id,) for id in deleted])
+            database.executemany("DELETE FROM session_keys WHERE id = ?", [(id,) for id in deleted])
+        if not deleted:
+            return []
+        done = None if also is None else also(deleted)
+        complete = deleted if done is None else list(done)
+        self.scrub()
+        with self._file.open() as database:
+            database.executemany("DELETE FROM session_uses WHERE id = ? AND at < ?", [(id, before) for id in complete])
+        return complete
 
     def in_scope(self, scope: str) -> dict[str, list[str]]:
         """Return the ids of the sessions in a scope, each with the keys by which it is found."""

@@ -157,9 +157,15 @@ def lists_of_a_pool(second: Chat) -> list[Chat]:
     return [other, *lists(second), [*other, assistant("yes"), user("so")]]
 
 
+def short_lists(_: Chat) -> list[Chat]:
+    """The lists of a conversation that is so short that each place of its first call can be interrupted."""
+    return [[user("hi")], [user("hi"), assistant("so?"), user("no")]]
+
+
 of_a_session = law(lambda name: CompactionSession(STRATEGIES[name](), **options()), lists, 1, lambda session: session.to_dict())
 of_a_pool = law(pool_of, lists_of_a_pool, 2, len)
 of_a_new_conversation = law(pool_of, lists, 0, len)
+of_a_short_conversation = law(pool_of, short_lists, 0, len)
 
 
 def of_a_reconfiguration(name: str, second: Chat) -> Law:
@@ -260,6 +266,7 @@ CASES: Final = (
     Case(of_a_pool, "cut", ALTERED, True),
     Case(of_a_pool, "summaries", SECOND, True),
     Case(of_a_new_conversation, "cut", SECOND, False, EVERY),
+    Case(of_a_short_conversation, "cut", SECOND, False, 10_000),
 )
 
 

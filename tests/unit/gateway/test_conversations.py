@@ -164,7 +164,7 @@ async def test_what_a_turn_says() -> None:
     request = request_of(tool_chat(20), tools=LOOK)
     async with conversations_of() as conversations:
         turn, other = await conversations.turn(request), await conversations.turn(request_of(tool_chat(2)))
-    result, index = turn.result, turn.session.index
+    result, index = turn.session.last_result, turn.session.index
     assert result is not None
     assert (turn.is_changed, turn.view, turn.tokens) == (True, result.messages, index.tokens)
     assert index.context.overhead_tokens == counter("chars/4").count_text(json.dumps([LOOK]))

@@ -336,6 +336,17 @@ async def test_evicted_sessions(tmp_path: Path, id: str | None, format: MessageF
     assert store.in_scope(pool._space("")) == {}
 
 
+def test_a_report_after_forgetting_is_of_the_view_before() -> None:
+    """The reply to a request that was under way reports the tokens of that request, so its overhead is known."""
+    chat = chat_of("kim")
+    session = CompactionSession(presets.context_window(9_000), counter="chars/4")
+    session.view_sync(chat)
+    sent = session.status().tokens
+    session.forget_sync(telling(chat))
+    session.record_usage({"prompt_tokens": sent + 70, "completion_tokens": 1})
+    assert session.status().tokens == session.index.included.tokens + 70
+
+
 def test_a_damaged_state_stops_no_other(tmp_path: Path) -> None:
     """If one session fails, the others forget, and the error names the one."""
     store = SessionStore(tmp_path / "sessions.db")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction.session.provider_reports import LearnedWindow, ProviderReports
+from compaction.session.provider_reports import LearnedWindow, ProviderReports, Sizes
 from compaction.tokens import LengthRefusal, Usage
 
 
@@ -55,12 +55,13 @@ def test_a_length_error_teaches_what_fits(
 ) -> None:
     """It gives the tokens of the request, the window, the tokens by our count that fit into it, and those beside them."""
     figures = ProviderReports()
-    counted, overhead, own = sizes
-    tokens, most = figures.refused(error, counted, overhead, own=own)
-    assert figures.least is not None
-    assert (tokens, window := figures.learned.window, figures.counted, beside := figures.least[1]) == found
-    assert (figures.anchor, figures.least[0]) == (min(beside, window), 0)
-    assert most == figures.window() == min(window, figures.anchor + figures.counted)
+    counted, overhead, ours = sizes
+    tokens, most = figures.refused(error, counted, overhead, ours=ours)
+    assert figures.last is not None
+    assert figures.shortest is not None
+    assert (tokens, window := figures.learned.window, figures.last.ours, beside := figures.shortest.theirs) == found
+    assert (figures.anchor, figures.shortest.ours) == (min(beside, window), 0)
+    assert most == figures.window() == min(window, figures.anchor + figures.last.ours)
 
 
 @pytest.mark.parametrize(("tokens", "accepted", "window"), [(1, 0, 1), (1, 7, 7), (1_000, 0, 750)])
@@ -74,9 +75,9 @@ def test_an_accepted_request_widens_a_learned_window() -> None:
     figures = ProviderReports()
     assert figures.record(Usage(900, 1), 1_000)
     assert figures.record(Usage(700, 1), 800)
-    assert figures.least == (800, 700)
+    assert figures.shortest == Sizes(800, 700)
     assert figures.to_dict() == {"anchor": -100, "learned": [None, 900]}
-    figures.refused(LengthRefusal(2_000, 1_500), 1_000, 0, own=1_000)
+    figures.refused(LengthRefusal(2_000, 1_500), 1_000, 0, ours=1_000)
     assert not figures.record(Usage(1_700, 1), 100_000)
     assert figures.learned == LearnedWindow(1_500, 900)
     assert figures.record(Usage(1_700, 1), 1_000)
@@ -99,7 +100,7 @@ def test_saved_figures_are_read(saved: dict[str, Any], learned: list[int | None]
 def test_what_fits_is_saved_until_usage_is_reported() -> None:
     """A saved anchor that is another one is newer than the refusal."""
     figures, again, later = ProviderReports(), ProviderReports(), ProviderReports()
-    figures.refused(LengthRefusal(2_000, 1_000), 1_000, 0, own=1_000)
+    figures.refused(LengthRefusal(2_000, 1_000), 1_000, 0, ours=1_000)
     saved = figures.to_dict()
     again.load(saved)
     later.load({**saved, "anchor": 900})

@@ -47,8 +47,9 @@ def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
         ("h" * 60 + " needle " + "t" * 300, "..." + "h" * 59 + " needle " + "t" * 173 + "..."),
         ("h" * 59 + " needle " + "t" * 300, "h" * 59 + " needle " + "t" * 173 + "..."),
         ("needle " + "h" * 300 + " straw", "needle " + "h" * 233 + "..."),
+        ("ß" * 299 + " NEEDLE " + "t" * 300, "..." + "ß" * 59 + " NEEDLE " + "t" * 173 + "..."),
     ],
-    ids=["short enough", "too long", "in the middle", "cut before", "from the start", "the first of two"],
+    ids=["short enough", "too long", "in the middle", "cut before", "from the start", "the first of two", "longer folded"],
 )
 def test_a_long_line_is_cut_around_the_word(store: SQLiteStore, line: str, shown: str) -> None:
     """A matching line of more than 240 characters is cut around the first matching word, with dots at the cuts."""
