@@ -96,12 +96,12 @@ def measured(kinds: tuple[str, ...], languages: str, measure: Measure, sentences
 def test_the_model_recognizes_what_judges() -> None:
     """Rules and prohibitions, and what is worth keeping: in English, in all languages, in those with and without examples.
 
-    Two new examples change the means by up to .02, so that much is between them and the limits.
+    Two new examples change the means by up to .02, so at least that much is between them and the limits.
     """
     learned = "de en es ja ko ru tr zh"
     assert measured(RULES, "en", average_precision) >= 0.85
     assert measured(RULES, f"{learned} id sv", average_precision) >= 0.79
-    assert measured(RULES, "id sv", average_precision) >= 0.63
+    assert measured(RULES, "id sv", average_precision) >= 0.62
     assert measured(KEPT, learned, area_under_curve) >= 0.93
     unseen = [*judging(UNSEEN)]
     assert measured(RULES, "cs id sv uk", average_precision, unseen) >= 0.78
