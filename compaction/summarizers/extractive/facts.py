@@ -182,8 +182,8 @@ class FactTable:
     >>> table = FactTable()
     >>> table.add({"A-17": FactSource.RESULT.value, "A-18": FactSource.RESULT.value})
     >>> table.add({"A-17": FactSource.ASSISTANT.value})
-    >>> table.best(1)
-    ['A-17']
+    >>> table.best()
+    ['A-17', 'A-18']
     """
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ class FactTable:
     def prune(self) -> None:
         """Forget the half of the facts least likely to be needed, if they are past the bound."""
         if len(self._seen) > _MOST_FACTS:
-            kept = set(self.best(_MOST_FACTS // 2))
+            kept = set(self.best()[: _MOST_FACTS // 2])
             self._seen = {fact: seen for fact, seen in self._seen.items() if fact in kept}
 
     def is_unused(self, fact: str) -> bool:
@@ -225,8 +225,8 @@ class FactTable:
         seen = self._seen.get(fact)
         return seen is not None and not seen.said and not seen.in_results
 
-    def best(self, count: int, *, without: Collection[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
-        """Return the facts that are most likely to be needed again, the likeliest first; O(facts).
+    def best(self, *, without: Collection[str] = (), bonus: Callable[[str], float] | None = None) -> list[str]:
+        """Return the facts, those most likely to be needed again first; O(facts).
 
         A fact is likely if its message held few others, if the assistant said it or used it in a call, if it occurred often,
         recently, or early, and if the assistant used facts of its shape before (digits, capitals and small letters each count
@@ -241,7 +241,7 @@ class FactTable:
             for fact, seen in self._seen.items()
             if fact not in without
         }
-        return sorted(scores, key=scores.__getitem__, reverse=True)[:count]
+        return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
 def _shape(fact: str) -> str:

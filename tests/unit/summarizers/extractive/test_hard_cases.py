@@ -73,7 +73,7 @@ def test_of_very_many_facts_half_are_forgotten() -> None:
     for place in range(60):
         table.add({f"id-{place * 500 + n}x": 1 for n in range(500)})
         table.prune()
-    assert len(table.best(30_000)) < 10_000
+    assert len(table.best()) < 10_000
 
 
 def test_calls_without_a_result_are_forgotten_some_day() -> None:

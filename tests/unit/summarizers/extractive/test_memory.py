@@ -201,7 +201,7 @@ def test_messages_between_those_of_earlier_rounds() -> None:
 
 def everything(memory: ConversationMemory) -> tuple[object, ...]:
     known = [list(memory.statements.replaced), list(memory.actions.values()), list(memory.rows.items())]
-    return (words(memory), *known, memory.requests, memory.files, memory.last_words, memory.facts.best(10_000))
+    return (words(memory), *known, memory.requests, memory.files, memory.last_words, memory.facts.best())
 
 
 def test_another_history_is_another_memory() -> None:
