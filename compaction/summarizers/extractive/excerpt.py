@@ -221,7 +221,7 @@ class _Room:
         once, repeated = _each_once(entries)
         task, newest, others = once[0], once[1:2], once[2:]
         # 1: the task has its share, or more, if the newest message leaves more
-        of_newest = min(sum(self._size(each.text) + _ENTRY for each in newest), int((1 - _TASK_SHARE) * self._tokens))
+        of_newest = min(self._size(newest[0].text) + _ENTRY if newest else 0, int((1 - _TASK_SHARE) * self._tokens))
         most_of_task = max(self._left - of_newest, min(self._left, int(_TASK_SHARE * self._tokens)))
         self._shorten(task, task.own_words(prose=True), most_of_task)
         for entry in newest:

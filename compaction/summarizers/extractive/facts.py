@@ -8,7 +8,6 @@ measured on recorded sessions: ``docs/explanation/digest.md`` has the figures.
 from __future__ import annotations
 
 import enum
-import functools
 import math
 import re
 import sys
@@ -64,7 +63,6 @@ class FactSource(enum.Flag):
     RESULT = enum.auto()
 
 
-@functools.lru_cache(maxsize=16_384)  # the same facts come back with each summary of a conversation
 def fact_kind(fact: str) -> FactKind:
     """Return the list that a fact belongs to.
 

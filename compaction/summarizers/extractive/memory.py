@@ -93,12 +93,7 @@ class ConversationMemory:
         self.facts.add(reading.facts)
         self.facts.prune()
         self.unread += reading.unread
-        self.chars += len(reading.text)
-        self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
-        if reading.source is FactSource.USER and (said := reading.statements):
-            self.spoken += 1
-            self.named += SPEAKER.match(reading.text) is not None or said[0].by not in ("", QUOTED)
-            self.valued += any(each.values for each in said)
+        self._note_shape(reading)
         self._note_words(reading)
         self.statements.place = self.messages
         for statement in reading.statements:
@@ -113,6 +108,15 @@ class ConversationMemory:
             if len(grown) > MOST:  # then the older half is forgotten
                 for key in list(grown)[: MOST // 2]:
                     del grown[key]
+
+    def _note_shape(self, reading: Reading) -> None:
+        """Count what tells a talk from work."""
+        self.chars += len(reading.text)
+        self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
+        if reading.source is FactSource.USER and (said := reading.statements):
+            self.spoken += 1
+            self.named += SPEAKER.match(reading.text) is not None or said[0].by not in ("", QUOTED)
+            self.valued += any(each.values for each in said)
 
     def _note_words(self, reading: Reading) -> None:
         """Note what the user asks for, or the assistant's last words.

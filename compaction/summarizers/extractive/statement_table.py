@@ -150,12 +150,24 @@ class StatementTable:
     def _rivals(self, statement: Statement) -> list[Remembered]:
         """Return the statements with another value of the same shape that may be about the same thing, the likeliest first.
 
-        They share rare words with this one. A request has none unless it says that something changed: "Draw page 13." leaves
-        "Draw page 12." as it is. A correction that names nothing, such as "Make that 15:20.", may refer to the latest value of
-        that shape; a rule does not.
+        A request has none unless it says that something changed: "Draw page 13." leaves "Draw page 12." as it is. A correction
+        that shares no word, such as "Make that 15:20.", may refer to the latest value of that shape; a rule does not.
         """
         if statement.kind is Kind.SUPPOSED or (statement.is_request and not statement.changes):
             return []
+        found = self._sharing_words(statement)
+        if found or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
+            return found
+        recent = [self.current[text] for text in reversed(self._recent) if text in self.current]
+        near = [each for each in recent if self.place - each.place <= _NEAR]
+        return [each for each in near if _other_values(each.statement, statement)][:1]
+
+    def _sharing_words(self, statement: Statement) -> list[Remembered]:
+        """Return the statements with another value that share rare words with this one.
+
+        A word weighs 1 / the number of statements that have it. If just two have "proxy" and they share nothing else, "The
+        proxy listens on 9090." and "The port of the proxy is 8080." share 0.5: 0.25 for each of the older one's two words.
+        """
         weights = dict[str, float]()
         for stem in sorted(statement.stems):  # sums of floats depend on their order
             holders = self._with_stem.get(stem, {})
@@ -167,12 +179,7 @@ class StatementTable:
             covered = weight / len(each.statement.stems)
             if weight >= _LEAST_SHARED and covered >= _LEAST_COVERED and _other_values(each.statement, statement):
                 found.append((covered, each))
-        found.sort(key=lambda each: (-each[0], -each[1].place))
-        if not found and statement.changes and statement.kind not in (Kind.RULE, Kind.DUTY):
-            recent = (self.current[text] for text in reversed(self._recent) if text in self.current)
-            near = (each for each in recent if self.place - each.place <= _NEAR)
-            return [each for each in near if _other_values(each.statement, statement)][:1]
-        return [each for _, each in found]
+        return [each for _, each in sorted(found, key=lambda found: (-found[0], -found[1].place))]
 
     def _replace(self, rivals: list[Remembered], statement: Statement) -> str:
         """Replace the value of the first of the older statements, which leaves the list; return what the new one says of it."""
