@@ -93,7 +93,7 @@ def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], red
     frequency = Counter(word for turn in said for each in turn for word in _words_in(each))
     total = sum(map(len, said))
     rarity = {word: math.log(total / count) / math.log(1 + total) for word, count in frequency.items()}
-    turns = [_Turn(each, [_own_features(sentence, rarity) for sentence in each]) for each in said]
+    turns = [_Turn(each, [_own_features(said, rarity) for said in each], sum(len(said.text) for said in each)) for each in said]
     shape = shape_of([turn.chars for turn in turns])
     weights = {name: sum(map(mul, shape, weights)) for name, weights in WEIGHTS.items()}
     beside = zip([_NOTHING, *turns], turns, [*turns[1:], _NOTHING], strict=False)
@@ -158,33 +158,28 @@ class _Turn:
 
     sentences: list[Utterance]
     features: list[dict[str, float]]
-
-    @property
-    def chars(self) -> int:
-        return sum(len(each.text) for each in self.sentences)
+    chars: int
 
     def weighed(self, before: _Turn, after: _Turn, weights: Mapping[str, float]) -> Iterator[Utterance]:
         """Yield the sentences with their score, by what they are, by their message and by the ones beside it."""
-        asked = any(each["asks"] for each in before.features[-1:])
+        sizes = [len(each.text) for each in self.sentences]
+        asked = bool(before.features) and before.features[-1]["asks"]
+        means = {name: sum(map(mul, sizes, [each[name] for each in self.features])) / self.chars for name in _OF_MESSAGE}
         around = {
-            **{f"its message: {name}": self._mean(name) for name in _OF_MESSAGE},
-            "its message: sentences": math.log(len(self.sentences)),
+            **{f"its message: {name}": mean for name, mean in means.items()},
+            "its message: sentences": math.log(len(sizes)),
             "length of the message before": math.log(1 + before.chars),
             "length of the message after": math.log(1 + after.chars),
             "asked after": any(each["asks"] for each in after.features),
         }
         for number, (each, own) in enumerate(zip(self.sentences, self.features, strict=True)):
-            every = {**own, "answers": asked and number == 0, "follows": asked and number > 0, **around}
+            every = {**own, **around, "answers": asked and number == 0, "follows": asked and number > 0}
             values = tuple([every[name] for name in weights])
             score = round(sum(map(mul, weights.values(), values)), 9)
-            yield attrs.evolve(each, place=each.place + number / len(self.sentences), score=score, features=values)
-
-    def _mean(self, name: str) -> float:
-        """Return the mean of a feature over the characters of the message."""
-        return sum(len(each.text) * own[name] for each, own in zip(self.sentences, self.features, strict=True)) / self.chars
+            yield attrs.evolve(each, place=each.place + number / len(sizes), score=score, features=values)
 
 
-_NOTHING: Final = _Turn([], [])
+_NOTHING: Final = _Turn([], [], 0)
 
 
 # ---------------------------------------------------------------- lines

@@ -111,7 +111,7 @@ def test_lists_of_ours_are_written_once_after_two_rounds() -> None:
 def test_every_line_that_the_digest_writes_is_known_in_the_next_round() -> None:
     """A line that is not would be taken over as somebody else's, and stand twice."""
     long = said("user", "Read it. " + "a_b." * 60_000)
-    shown = ran("c4", "cat src/a.py", 'title = "blue folder"')
+    shown = ran("c4", "cat src/a.py", 'title = "blue folder"; ' * 5)
     chat = [*WORK, long, *planned("c3", port="done"), *shown, *[said("user", f"Never touch box {n}.") for n in range(40)]]
     messages = [message for group in MessageIndex(chat, counter="chars/4").included_groups for message in group.messages]
     text = "\n".join([digest_of(chat, 150), digest_of(chat, 2_000)])
