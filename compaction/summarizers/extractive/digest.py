@@ -28,7 +28,10 @@ _OF_A_PERSON: Final = 1 / 3  # of what is said in a conversation between two peo
 
 @attrs.frozen(kw_only=True)
 class _Shares:
-    """The share of the page's tokens that each kind of line may fill at first; room that is left over is distributed later."""
+    """The share of the page that each kind of line may fill at first; room that is left over is distributed later.
+
+    It is a share of all tokens; ``calls`` and ``facts`` keep within what may be filled in the round, too.
+    """
 
     request: float = 0.12  # the user's first message
     said: float = 0.5  # rules and other statements
@@ -42,15 +45,14 @@ class _Shares:
 
 _OF_DIGEST: Final = _Shares()
 _OF_LIST: Final = _Shares(request=0.05, said=0.3, failed=0.01, calls=0.03)
+# of a talk between people: there are no calls, and room that facts would have goes to whole sentences
 _OF_TALK: Final = _Shares(request=0.04, said=0.1, facts=0.0)
-"""The shares of a talk between people: there are no calls, and its sentences are kept in place of bare facts."""
+# of a talk with an assistant: rules and other statements of the user come before other sentences
 _OF_CHAT: Final = _Shares(request=0.04, facts=0.0)
-"""The shares of a talk with an assistant: rules and other statements of the user come before other sentences."""
 
 
 def _name_of(redact: Callable[[str], str] | None) -> str:
-    """Return the name of the package's own function, which is the same in every process, and the `repr` of others."""
-    return "redact" if redact is redact_secrets else repr(redact)
+    return "redact" if redact is redact_secrets else repr(redact)  # the package's own has one name in every process
 
 
 @attrs.frozen(kw_only=True)
@@ -89,25 +91,25 @@ class DigestSummarizer:
         Raises:
             SummaryFailed: If there is nothing to summarize, or the budget is too small for any digest.
         """
-        messages, given = _messages(request), request
-        request = _with_summaries(given)
-        if request is given and not any(map(_says_something, messages)):
+        messages, whole = _messages(request), _with_summaries(request)
+        if whole is request and not any(each.text.strip() or [*each.tool_calls(), *each.tool_results()] for each in messages):
             raise SummaryFailed("there are no new messages to make a digest of")
-        writer = SummaryWriter(request, messages, self.redact or str)
+        writer = SummaryWriter(whole, messages, self.redact or str)
         page, limit, shares = writer.page, writer.page.limit, _shares_of(writer, _OF_DIGEST)
-        before = page.tokens(writer.earlier.text)
-        filled = before + self.growth * (limit - before)  # what all but rules, tasks and errors may fill in this round
         turnover = _TURNOVER * limit
+        before = page.tokens(writer.earlier.text)
+        # the size up to which lines other than rules, tasks and errors may be added in this round
+        filled = before + self.growth * (limit - before)
 
-        # the task, the rules and what the earlier summary held, which new lines do not push out
+        # 1: the task, the rules and what the earlier summary held, which new lines do not push out
         writer.add_first(shares.request * (limit - turnover))
         writer.fill(writer.statements(Kind.DUTY), page.used + shares.said * limit)
         writer.add_held(limit - turnover)
-        # new lines, each kind up to its share, then those that had no room in it, and facts
+        # 2: new lines, each kind up to its share, then those that had no room in it, and facts
         _add_lines(writer, shares, filled)
         writer.fill(writer.statements(Kind.REQUEST), (1 - shares.facts) * filled)
         writer.add_facts(max(filled, page.used + turnover))
-        # the rest: failures, and what weighs as much as a task, may fill the page; other words may fill only this round's part
+        # 3: failures, and what weighs as much as a task, may fill the page; other words only what may be filled in this round
         writer.fill(writer.found, limit)
         writer.fill(writer.statements(Kind.TASK), limit)
         writer.fill(writer.statements(Kind.REMARK), filled)
@@ -202,8 +204,8 @@ def excerpt_options(request: SummaryRequest, tokens: int) -> tuple[dict[int, int
     cost `hermes` a fifth of the old facts in the four long service sessions (``make bench-replay``).
 
     Beside such a digest of people who talk, the excerpt has an eighth: the digest chooses among all that was said, and the
-    excerpt only holds what is newest. But if the user says less than a third of it, the other one is an assistant, and the
-    user's words come first.
+    excerpt only holds what is newest. If the user says less than a third of all that is said, the others are an assistant, and
+    the excerpt keeps its room.
     """
     summarizer = request.summarizer
     if not isinstance(summarizer, DigestSummarizer) or summarizer.growth < 1:
@@ -225,17 +227,11 @@ def _messages(request: SummaryRequest) -> Sequence[Message]:
         if group.mark is None:
             found += group.messages
         elif group.is_collapsed:
-            result = ToolResultPart("", group.mark.body)
-            found.append(attrs.evolve(group.messages[0], role="tool", parts=(result,)))
+            found.append(attrs.evolve(group.messages[0], role="tool", parts=(ToolResultPart("", group.mark.body),)))
     return found
-
-
-def _says_something(message: Message) -> bool:
-    return bool(message.text.strip()) or any(message.tool_calls()) or any(message.tool_results())
 
 
 def _with_summaries(request: SummaryRequest) -> SummaryRequest:
     """Return the request with the summaries among its groups in front of the earlier one; in its sources there are none."""
-    summaries = (group.mark for group in request.groups if not group.is_collapsed and not request.sources)
-    texts = [mark.body for mark in summaries if mark is not None]
+    texts = [] if request.sources else [each.mark.body for each in request.groups if each.mark and not each.is_collapsed]
     return attrs.evolve(request, previous="\n\n".join([*texts, *filter(None, [request.previous])])) if texts else request

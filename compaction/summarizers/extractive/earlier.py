@@ -10,16 +10,16 @@ from .actions import is_open
 from .facts import FactKind, facts_in
 from .lines import SPEAKER
 from .memory import ConversationMemory
-from .page import SearchedText
+from .page import CHANGED, FIRST, NO_ROOM, READ, UNREAD, SearchedText
 from .sections import Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM
 from .talk import Utterance
 
 _KINDS: Final = "|".join(kind.value for kind in FactKind)
-# Lines that the digest itself writes beside statements, as `writer` and `page` put them.
+# Lines that the digest itself writes beside statements.
 _LIST: Final = re.compile(rf"^(?:- )?(?:{_KINDS}): (.*)", re.MULTILINE)
-_COUNTED: Final = re.compile(r"\(\d+ (?:more had no room|texts were so long that only both ends were read)\)")
+_COUNTED: Final = re.compile(rf"\(\d+ (?:{NO_ROOM}|{UNREAD})\)")
 _CUT: Final = re.compile(r"…$| \.\.\.$")
 _NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")  # " (was 8080 until message 2)"
 _BY: Final = re.compile(rf"^(?:- )?(?:(?:{ASSISTANT}|{SYSTEM}|{QUOTED}): )?")
@@ -72,8 +72,8 @@ class EarlierSummary:
             or bare in memory.rows
             or rest in memory.rows  # "list: id=227 name=Ada Berg"
             or (head in memory.plans and is_open(rest) is not None)  # "todo: done: Port it"
-            or (head in ("Changed", "Read") and memory.files.keys() >= set(rest.split()))  # not "Changed: the limit"
-            or (head == "First" and self._begins_first(rest))  # not "First: ask Ines"
+            or (head in (CHANGED, READ) and memory.files.keys() >= set(rest.split()))  # not "Changed: the limit"
+            or (head == FIRST and self._begins_first(rest))  # not "First: ask Ines"
             or _LIST.match(line) is not None
             or _COUNTED.fullmatch(line) is not None
         )

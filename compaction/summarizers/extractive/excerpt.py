@@ -94,16 +94,16 @@ def excerpt(
       - no mocks
     """
     room = tokens - count(EXCERPT_HEADING) - _FRAME
-    inherited = [_Entry(0, words, question=question) for words, question in map(read_quotation, earlier)]
-    said, task_at = list[_Entry](), 0
-    for at, message, asked in _spoken(messages, before or {}):
+    said, task_at, numbers, before = list[_Entry](), 0, numbers or {}, before or {}
+    inherited = [_Entry(words, question=question) for words, question in map(read_quotation, earlier)]
+    for at, message, asked in _spoken(messages, before):
         if at >= earlier_at:
             said += inherited
             inherited = []
         task_at = len(said) if task is not None and message.raw is task else task_at
         text, attached = (message.said, message.attached) if message.said else (message.attached, "")
-        number = (numbers or {}).get(id(message.raw))
-        said.append(_Entry(0, text, speaker_of(message), number, question_of(asked, message), attached))
+        number = numbers.get(id(message.raw))
+        said.append(_Entry(text, speaker_of(message), number, question_of(asked, message), attached))
     said += inherited
     if not said or room <= 0:
         return ""
@@ -132,14 +132,14 @@ def _spoken(messages: Iterable[Message], before: Mapping[int, Message]) -> Itera
 
 @attrs.frozen
 class _Entry:
-    """The words of the user in one message, which may be quoted; of an entry of an earlier excerpt, nothing else is known."""
+    """The words of the user in one message, which may be quoted. Of an earlier excerpt, only words and questions are known."""
 
-    place: int  # in the order said
     text: str
     speaker: str = ""  # the name that the host gives the user
     number: int | None = None  # the number of the message, if the excerpt may name it
     question: str = ""  # what it answers
     attached: str = ""  # what was sent beside the words
+    place: int = 0  # in the order said
     label: str = ""  # what stands before it if a framework handed it over
     lines: Sequence[WrittenLine] = ()
 
@@ -150,14 +150,13 @@ class _Entry:
         number = self.number if self.number and values_of(text[:LONG_LINE]) else None
         return text and quotation(f"{self.label}{speaker}{text}{attached}", question, number)
 
-    def own_words(self, *, prose: bool = False) -> str:
-        """Return the lines that the user probably wrote."""
-        return self.words(self.own(prose=prose))
-
     def own(self, *, prose: bool = False) -> set[int]:
         """Return the places of the lines that the user probably wrote; with ``prose``, those inside long prose too."""
         lines = enumerate(() if self.label else self.lines)
         return {at for at, line in lines if line.is_own and line.text.strip() and (prose or not line.is_prose)}
+
+    def own_words(self, *, prose: bool = False) -> str:
+        return self.words(self.own(prose=prose))
 
     def words(self, places: Collection[int]) -> str:
         """Return the lines at these places; what is between them is marked as left out."""
@@ -221,13 +220,12 @@ class _Room:
             return whole
         once, repeated = _each_once(entries)
         task, newest, others = once[0], once[1:2], once[2:]
-        all_left = self._tokens
         # 1: the task has its share, or more, if the newest message leaves more
-        of_newest = min(sum(self._size(each.text) + _ENTRY for each in newest), int((1 - _TASK_SHARE) * self._tokens))
+        of_newest = min(self._size(newest[0].text) + _ENTRY if newest else 0, int((1 - _TASK_SHARE) * self._tokens))
         most_of_task = max(self._left - of_newest, min(self._left, int(_TASK_SHARE * self._tokens)))
-        self._put(task, task.own_words(prose=True), most_of_task)
+        self._shorten(task, task.own_words(prose=True), most_of_task)
         for entry in newest:
-            self._put(entry, entry.own_words(), all_left)
+            self._shorten(entry, entry.own_words())
         # 2
         if sum(self._size(entry.own_words()) for entry in others) > self._left:
             self._put_weightiest(task, newest, others)
@@ -235,7 +233,7 @@ class _Room:
             self._put(entry, entry.own_words())
         for entry in others:
             if entry.place not in self._quoted:
-                self._put(entry, entry.own_words(), all_left)
+                self._shorten(entry, entry.own_words())
         # 3
         self._put_questions(once)
         self._put_prose([*newest, *others])
@@ -243,7 +241,7 @@ class _Room:
         # 4
         for entry in once:
             if entry.place not in self._quoted:
-                self._put(entry, entry.text, most_of_task if entry is task else all_left)
+                self._shorten(entry, entry.text, most_of_task if entry is task else None)
         for entry in repeated:
             self._put(entry, entry.text)
         return self._quoted
@@ -280,8 +278,7 @@ class _Room:
         for lines in sharing.values():
             if 1 < len({place for place, _ in lines}) <= _MOST_SHARING:
                 for place, at in lines:
-                    earlier = [weights[other] for other in lines if other[0] < place]
-                    found[place, at] = max(found[place, at], *earlier, 0)
+                    found[place, at] = max([found[place, at], *(weights[other] for other in lines if other[0] < place)])
         return found
 
     def _put_questions(self, entries: Iterable[_Entry]) -> None:
@@ -290,7 +287,7 @@ class _Room:
             chars = QUESTION_CHARS if entry.question and entry.place not in self._asked else 0
             while chars >= _LEAST_QUESTION and self._left >= _LEAST_ROOM:
                 question = in_chars(entry.question, chars)
-                chars = 0 if self._put(entry, entry.text, question=question) else len(question) // 2
+                chars = 0 if self._put(entry, entry.text, question) else len(question) // 2
 
     def _put_prose(self, entries: Sequence[_Entry]) -> None:
         """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
@@ -301,7 +298,7 @@ class _Room:
             heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
             self._put(entry, entry.words(heavy | entry.own()))
         for entry in found:
-            self._put(entry, entry.own_words(prose=True), self._tokens)
+            self._shorten(entry, entry.own_words(prose=True))
 
     def _put_pasted(self, entries: Sequence[_Entry]) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
@@ -310,24 +307,25 @@ class _Room:
             if entry.place in self._quoted:
                 self._put(entry, entry.text)
                 before = self._left
-                self._put(entry, entry.text, self._size(self._quoted[entry.place]) + more)
+                self._shorten(entry, entry.text, self._size(self._quoted[entry.place]) + more)
                 more -= before - self._left
 
-    def _put(self, entry: _Entry, text: str, most: int | None = None, question: str = "") -> bool:
+    def _shorten(self, entry: _Entry, text: str, most: int | None = None) -> None:
+        """Quote as much of this text as fits, in at most so many tokens; see `_put`."""
+        room = self._left + self._size(self._quoted.get(entry.place, ""))
+        around = self._size(entry.quoted(text, self._asked.get(entry.place, ""))) - self._count(text)
+        tokens = (room if most is None else min(most, room)) - around
+        self._put(entry, shortened(text, tokens, self._count, self._judged))
+
+    def _put(self, entry: _Entry, text: str, question: str = "") -> bool:
         """Quote this text of a message in place of what is quoted of it, unless that is the whole; return whether it fits.
 
-        With ``most``, it is shortened, so that the entry fits and has at most so many tokens. If its question is not quoted
-        yet, this much of it is.
+        If no question is quoted with it yet, this one is.
         """
         question, before = self._asked.get(entry.place, question), self._quoted.get(entry.place, "")
         room = self._left + self._size(before)
-        if before == entry.quoted(entry.text, question):
-            return False
-        if most is not None:
-            around = self._size(entry.quoted(text, question)) - self._count(text)
-            text = shortened(text, min(most, room) - around, self._count, self._judged)
         shown = entry.quoted(text, question)
-        if shown in ("", before) or self._size(shown) > room:
+        if shown in ("", before) or before == entry.quoted(entry.text, question) or self._size(shown) > room:
             return False
         self._left = room - self._size(shown)
         self._quoted[entry.place] = shown

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import is_
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
@@ -20,9 +20,9 @@ from .statement_table import MOST, StatementTable
 from .statements import QUOTED, denial_statements
 
 _MOST_READINGS: Final = 2_048
-_MOST_MEMORIES: Final = 8
-_MOST_SNAPSHOTS: Final = 8
-_STEP: Final = 32  # messages between two of them; a copy costs about as much as three messages
+_LATEST: Final = 64  # messages whose readings are kept, and before which a memory is kept, too
+_MOST_CONVERSATIONS: Final = 8  # by their first message
+_MOST_OF_ROUNDS: Final = 8  # memories of a conversation; a copy costs about as much as three messages
 _ASKED_CHARS: Final = 600
 _LEAST_TALK: Final = 8  # messages
 _MOST_WORK: Final = 0.02  # of the messages of a talk
@@ -93,12 +93,7 @@ class ConversationMemory:
         self.facts.add(reading.facts)
         self.facts.prune()
         self.unread += reading.unread
-        self.chars += len(reading.text)
-        self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
-        if reading.source is FactSource.USER and (said := reading.statements):
-            self.spoken += 1
-            self.named += SPEAKER.match(reading.text) is not None or said[0].by not in ("", QUOTED)
-            self.valued += any(each.values for each in said)
+        self._note_shape(reading)
         self._note_words(reading)
         self.statements.place = self.messages
         for statement in reading.statements:
@@ -113,6 +108,15 @@ class ConversationMemory:
             if len(grown) > MOST:  # then the older half is forgotten
                 for key in list(grown)[: MOST // 2]:
                     del grown[key]
+
+    def _note_shape(self, reading: Reading) -> None:
+        """Count what tells a talk from work."""
+        self.chars += len(reading.text)
+        self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
+        if reading.source is FactSource.USER and (said := reading.statements):
+            self.spoken += 1
+            self.named += SPEAKER.match(reading.text) is not None or said[0].by not in ("", QUOTED)
+            self.valued += any(each.values for each in said)
 
     def _note_words(self, reading: Reading) -> None:
         """Note what the user asks for, or the assistant's last words.
@@ -160,22 +164,21 @@ class ConversationMemory:
 
 # ---------------------------------------------------------------- between rounds
 
-_Snapshot: TypeAlias = tuple[int, ConversationMemory]  # a number of messages, and the memory of them
-
 
 class Memories:
-    """The memories of one conversation, for later rounds. Holds state: one for each first message and redaction.
+    """The memories of one conversation, for later rounds. Holds state: those of the latest rounds, and fewer older ones.
 
-    A message that stayed in the view while later ones were summarized, as the user's last one does, belongs between them once
-    it is summarized too. Then a memory goes back to a snapshot, of which it keeps fewer the longer ago they are.
+    A round continues the latest memory of messages that its own begin with. Mostly that is the last round's. But a message
+    that stayed in the view while later ones were summarized, as the user's last one does, belongs between them once it is
+    summarized, too. Here the second round continues the memory of 1 to 3, and so does the third::
 
-    While a memory grows it is not kept: after an exception, whatever raised it, the next round reads the messages again.
+        1 2 3        1 2 3 5 6        1 2 3 4 5 6 7
     """
 
     def __init__(self) -> None:
         # An entry holds the message whose identity it is found by, so no other object can have that.
         self._readings: dict[tuple[int, Redact], tuple[Message, Reading]] = {}
-        self._kept: dict[tuple[int, Redact], tuple[Sequence[Message], list[_Snapshot]]] = {}  # the last snapshot has them all
+        self._kept: dict[tuple[int, Redact], tuple[Sequence[Message], list[ConversationMemory]]] = {}  # the last has them all
 
     def read(self, message: Message, redact: Redact = str) -> Reading:
         """Return the reading of a message; O(characters) the first time, then O(1) while it is among the latest."""
@@ -187,31 +190,32 @@ class Memories:
         return known[1]
 
     def of(self, messages: Sequence[Message], redact: Redact = str, *, after: Sequence[Message] = ()) -> ConversationMemory:
-        """Return the memory of messages; it is the caller's until the next call with the same first message.
+        """Return the memory of messages, to be read only; ``after`` are the messages that precede them.
 
-        O(new messages) if it continues the memory of an earlier call. If messages are new between those of earlier calls, all
-        after them are added again. O(messages) in C otherwise. ``after`` are the messages that precede them.
+        O(messages) in C, and O(characters) of those that the memory which is continued does not have.
         """
         whole = [*after, *messages]
         if not whole:
             return ConversationMemory()
         key = id(whole[0]), redact
-        known, snapshots = self._kept.pop(key, ((), []))
-        same = [*map(is_, known, whole)]
-        shared = same.index(False) if False in same else len(same)
-        while snapshots and snapshots[-1][0] > shared:
-            snapshots.pop()
-        start, memory = snapshots.pop() if snapshots else (0, ConversationMemory())
-        for at in range(start, len(whole)):
-            if at - (snapshots[-1][0] if snapshots else 0) >= _STEP:
-                snapshots.append((at, memory.copy()))
-                if len(snapshots) > _MOST_SNAPSHOTS:
-                    del snapshots[1 : -_MOST_SNAPSHOTS // 2 : 2]
-                for old in whole[max(0, at - 3 * _STEP) : max(0, at - 2 * _STEP)]:  # the memory has what they held
-                    self._readings.pop((id(old), redact), None)
-            memory.add(self.read(whole[at], redact))
-        _make_room(self._kept, _MOST_MEMORIES)
-        self._kept[key] = whole, [*snapshots, (len(whole), memory)]
+        before, memories = self._kept.get(key, ([], []))
+        shared = [*map(is_, before, whole), False].index(False)
+        memories = [each for each in memories if each.messages <= shared]
+        memory = memories[-1] if memories else ConversationMemory()
+        start = memory.messages
+        for end in (len(whole) - _LATEST, len(whole)):  # of very many new messages, a later round may need only the first
+            if memory.messages < end:
+                memory = memory.copy()
+                for message in whole[memory.messages : end]:
+                    memory.add(self.read(message, redact))
+                memories.append(memory)
+        for old in whole[max(0, start - _LATEST) : -_LATEST]:
+            self._readings.pop((id(old), redact), None)  # the memory has what they held
+        if len(memories) > _MOST_OF_ROUNDS:
+            del memories[1 : -_MOST_OF_ROUNDS // 2 : 2]
+        self._kept.pop(key, None)
+        _make_room(self._kept, _MOST_CONVERSATIONS)
+        self._kept[key] = whole, memories
         return memory
 
 

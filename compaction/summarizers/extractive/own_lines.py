@@ -1,13 +1,14 @@
 """The user's own lines of one message, and shortening a message to them.
 
 People paste into their messages. Where there is little room, what they wrote themselves stays before what they pasted. Here
-only fences and lines that look like those of programs count as pasted. `voices` finds more, and may be wrong, because it only
-decides what is written as a rule. Here, a mistake would lose the user's words.
+only fences and lines that look like those of programs count as pasted: a mistake would lose the user's words. `voices` marks
+more lines. Its mistakes cost less, since it only decides what is written as a rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 import attrs
@@ -30,13 +31,15 @@ _LEAST: Final = 24  # tokens below which a shortened message says too little
 
 @attrs.frozen
 class WrittenLine:
-    """A line of a message, a sentence of a long one, or a part of a very long sentence."""
+    """A line of a message, a sentence of a long one, or a part of a very long sentence.
+
+    Prose stands inside a long line of a long message, and may be pasted. What people say about a text that they paste stands
+    at an end of the message, or in short lines of its own.
+    """
 
     text: str
     is_own: bool  # whether the user probably wrote it
     number: int  # the line of the text that it is, or is a part of
-    # Whether it stands inside a long line of a long message: the user wrote it, or pasted it. What people say about a text that
-    # they paste stands at an end of the message, or in short lines of its own.
     is_prose: bool = False
 
 
@@ -60,23 +63,24 @@ def lines_by_writer(text: str) -> list[WrittenLine]:
     return found
 
 
-def _dictated(sentence: str) -> Iterator[str]:
-    """Yield the parts of a very long sentence: those that weigh as much as a task, and what is between them."""
+def _dictated(sentence: str) -> list[str]:
+    """Return the parts of a very long sentence: those of 16 words that weigh as much as a task, and what is between them.
+
+    >>> walk = "and then the dog saw a cat and we went home because of the rain " * 6
+    >>> [part for part in _dictated(f"{walk}and you must never store the code of it {walk}") if "never" in part]
+    ['a cat and we went home because of the rain and you must never store the']
+    """
     if len(sentence) not in _DICTATED:
-        yield sentence
-        return
-    words, start, at = sentence.split(" "), 0, 0
+        return [sentence]
+    words, cuts, at = sentence.split(" "), [0], 0
     while at < len(words):
         is_heavy = judge(" ".join(words[at : at + _DICTATED_WORDS])).kind >= Kind.TASK
-        if at > start and (is_heavy or at - start >= _DICTATED_WORDS):
-            yield " ".join(words[start:at])
-            start = at
+        if is_heavy or at - cuts[-1] >= _DICTATED_WORDS:
+            cuts.append(at)
         at += _DICTATED_WORDS if is_heavy else _STEP_WORDS
         if is_heavy:
-            yield " ".join(words[start:at])
-            start = at
-    if start < len(words):
-        yield " ".join(words[start:])
+            cuts.append(at)
+    return [" ".join(words[start:end]) for start, end in pairwise([*cuts, len(words)]) if start < end]
 
 
 def joined(lines: Sequence[WrittenLine], chosen: Collection[int]) -> str:
@@ -110,14 +114,14 @@ def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Stat
     lines = lines_by_writer(text)
     sizes = [count(line.text) + 1 for line in lines]
     gap = count(LEFT_OUT) + 1
-    chosen = {-1, len(lines)}
-    room = tokens + 1 - gap
+    ends = {-1, len(lines)}  # no mark is needed there
+    chosen, room = set[int](), tokens + 1 - gap
     for place in _by_importance(lines, judged):
-        gaps = (place - 1 not in chosen) + (place + 1 not in chosen) - 1
-        if sizes[place] + gaps * gap <= room:
+        # a line between two that are left out needs one more mark; between two that are chosen, one less
+        more_gaps = 1 - sum(beside in chosen or beside in ends for beside in (place - 1, place + 1))
+        if sizes[place] + more_gaps * gap <= room:
             chosen.add(place)
-            room -= sizes[place] + gaps * gap
-    chosen -= {-1, len(lines)}
+            room -= sizes[place] + more_gaps * gap
     return joined(lines, chosen) if chosen else _without_middle(text, room, count)
 
 

@@ -19,7 +19,14 @@ _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _TAG: Final = re.compile(r"<[\w:.-]+>")
 _BLANK: Final = re.compile(r"\s")
-_LABELS: Final = ("Changed", "Read", *(kind.value for kind in FactKind))
+
+# The words of lines that the digest itself writes; `earlier` knows the lines by them.
+CHANGED: Final = "Changed"
+READ: Final = "Read"
+FIRST: Final = "First"
+NO_ROOM: Final = "more had no room"
+UNREAD: Final = "texts were so long that only both ends were read"
+_LABELS: Final = (CHANGED, READ, *(kind.value for kind in FactKind))
 
 
 def listed(values: Iterable[str]) -> str:
@@ -202,5 +209,5 @@ class SummaryPage:
                 if values := lists.get((section, label)):
                     sections.setdefault(section, []).append(f"{label}: {listed(values)}")
         if self.left_out:
-            sections.setdefault(Section.CONSTRAINTS, []).append(f"({self.left_out} more had no room)")
+            sections.setdefault(Section.CONSTRAINTS, []).append(f"({self.left_out} {NO_ROOM})")
         return sections

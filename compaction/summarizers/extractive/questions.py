@@ -50,12 +50,12 @@ def asked_in(message: Message, answer: Message) -> str:
 
 
 def in_chars(question: str, chars: int) -> str:
-    """Return a question in one line of at most so many characters: of a list, every item, shortened if need be."""
+    """Return a question in one line of at most so many characters."""
     return clipped(" ".join(_shortened(question, chars)), chars)
 
 
 def _shortened(question: str, chars: int) -> list[str]:
-    """Return the items of a question, in about so many characters; if need be, each is shortened."""
+    """Return the items of a question in about so many characters; the longest are shortened."""
     items, width = question.split("\n"), chars
     while width > _LEAST_ITEM and sum(min(len(item), width) for item in items) > chars:
         width = max(_LEAST_ITEM, 3 * width // 4)
@@ -80,18 +80,8 @@ def question_of(before: Message | None, answer: Message) -> str:
     if before is None or before.role != "assistant" or not is_short_answer(answer):
         return ""
     text = "\n".join(part.text for part in before.parts if isinstance(part, TextPart))[-4 * QUESTION_CHARS :]
-    items, said = [*_items_of(text.replace('"', "'"))], answer.said  # what it quotes from a program must not end the quotation
-    # 1: the last question, and the last item that the answer names, or else speaks of
-    named = {*_LABEL.findall(said.lower())}
-    questions = [at for at, item in enumerate(items) if item.asks]
-    meant = [at for at, item in enumerate(items) if item.labels & named]
-    if not (questions or meant or asks(said)):
-        meant = _spoken_of(items, said)
-    # 2: with the questions and items directly before each, and the items directly behind it
-    chosen = set[int]()
-    for place in (*questions[-1:], *meant[-1:]):
-        chosen.update([place], takewhile(lambda at: items[at].asks or items[at].is_item, range(place, -1, -1)))
-        chosen.update(takewhile(lambda at: items[at].is_item, range(place + 1, len(items))))
+    items = [*_items_of(text.replace('"', "'"))]  # what it quotes from a program must not end the quotation
+    chosen = {near for place in _meant(items, answer.said) for near in _with_list(items, place)}
     # 3: without a list, with the sentence before, if they refer to it or name nothing
     first = min(chosen, default=0)
     if first and not any(items[at].is_item for at in chosen):
@@ -99,6 +89,23 @@ def question_of(before: Message | None, answer: Message) -> str:
         if len(bare) < _BARE_QUESTION or points_back(bare):
             chosen.add(first - 1)
     return "\n".join([" ".join(items[at].text.split()) for at in sorted(chosen)])
+
+
+def _meant(items: Sequence[_Item], answer: str) -> Iterator[int]:
+    """Yield the places of step 1: the last question, and the last item that the answer names, or else speaks of."""
+    named = {*_LABEL.findall(answer.lower())}
+    questions = [at for at, item in enumerate(items) if item.asks]
+    meant = [at for at, item in enumerate(items) if item.labels & named]
+    if not (questions or meant or asks(answer)):
+        meant = _spoken_of(items, answer)
+    yield from (*questions[-1:], *meant[-1:])
+
+
+def _with_list(items: Sequence[_Item], place: int) -> Iterator[int]:
+    """Yield the places of step 2: this one, the questions and items directly before it, and the items directly behind it."""
+    yield place
+    yield from takewhile(lambda at: items[at].asks or items[at].is_item, range(place, -1, -1))
+    yield from takewhile(lambda at: items[at].is_item, range(place + 1, len(items)))
 
 
 @attrs.frozen

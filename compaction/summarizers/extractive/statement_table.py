@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import Final
 
 import attrs
@@ -30,31 +29,32 @@ class Remembered:
     """A statement of the conversation."""
 
     statement: Statement
-    text: str  # its words, with what a later or an earlier value adds
     place: int  # the number of its message
+    first: int  # the number of the first message that said it
     older: tuple[str, ...] = ()  # the words of older statements that may be about the same thing, the newest first
-    first: int = 0  # the number of the first message that said it
+    note: str = ""  # a later value, "(now 9090, since message 2)", or the one before, "(was 8080 until message 2)"
+
+    @property
+    def text(self) -> str:
+        """Its words, with the note."""
+        return f"{self.statement.text} {self.note}" if self.note else self.statement.text
 
     @property
     def is_rule(self) -> bool:
         """Whether it lays something down."""
         return self.statement.kind >= Kind.DUTY
 
-    @property
-    def has_note(self) -> bool:
-        """Whether its words are followed by an earlier or a later value."""
-        return self.text != self.statement.text
-
-    def is_outdated(self, value: str = "") -> bool:
-        """Whether its words are followed by a later value: any, or this one."""
-        return self.text.startswith(f"{self.statement.text} (now {value}")
-
 
 class StatementTable:
     """The statements of a conversation. Holds state: it grows with each statement, up to a bound.
 
-    A later statement with another value (1) replaces an older one, (2) may be about the same thing, or (3) is about another
-    thing. In cases 2 and 3 both stay, and so they do if a correction names nothing:
+    | a later statement with another value | the older one | the later one |
+    |---|---|---|
+    | has the same words, or says that something changed and has these words, too | goes | says the older value |
+    | the same, and the older one is a rule or has several values | says the later value | stays as it is |
+    | shares rare words | stays | has it in ``older`` |
+    | corrects something, and names nothing | stays if it is near | has it in ``older`` |
+    | shares no rare word | stays | has nothing in ``older`` |
 
     >>> from compaction.summarizers.extractive.passages import passages
     >>> from compaction.summarizers.extractive.statements import user_statements
@@ -66,12 +66,14 @@ class StatementTable:
     ...     return [(each.text, each.older) for each in table.current.values()]
     >>> said("The port is 8080.", "The port is now 9090.")
     [('The port is now 9090. (was 8080 until message 2)', ())]
+    >>> [text for text, _ in said("Never pay above 100.", "Never pay above 200.")]
+    ['Never pay above 100. (now 200, since message 2)', 'Never pay above 200.']
     >>> said("The port of the proxy is 8080.", "The proxy listens on 9090.")[1:]
     [('The proxy listens on 9090.', ('The port of the proxy is 8080.',))]
-    >>> said("The port is 8080.", "The tests take 31 minutes.")[1:]
-    [('The tests take 31 minutes.', ())]
     >>> said("The port is 8080.", "Sorry, 9090.")[1:]
     [('Sorry, 9090.', ('The port is 8080.',))]
+    >>> said("The port is 8080.", "The tests take 31 minutes.")[1:]
+    [('The tests take 31 minutes.', ())]
     """
 
     def __init__(self) -> None:
@@ -79,8 +81,7 @@ class StatementTable:
         self.replaced: dict[str, None] = {}  # the words of statements that a later one about the same thing replaced
         self.replaced_values: dict[str, None] = {}  # their values
         self.place = 0  # the number of the latest message
-        self._frequency: Counter[str] = Counter()
-        self._with_stem: dict[str, dict[str, None]] = {}  # statements with values, by their stems
+        self._with_stem: dict[str, dict[str, None]] = {}  # the statements that have a stem
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
         self._recent: list[str] = []
 
@@ -111,92 +112,94 @@ class StatementTable:
     def rarity(self, said: Remembered) -> float:
         """Return how much of a statement is words that few others have, for its length; O(its words)."""
         stems = sorted(said.statement.stems)
-        weight = sum(math.log(1 + len(self.current) / (self._frequency[stem] or 1)) for stem in stems)
+        weight = sum(math.log(1 + len(self.current) / len(self._with_stem[stem])) for stem in stems)
         return round(weight / (_LEAST_CHARS + len(said.text)), 6)
 
     def say(self, statement: Statement) -> None:
         """Add a statement; it may replace the value of an older one, or say the same again."""
         known = self.current.get(statement.text)
-        if known is not None and known.is_rule and statement.kind >= Kind.DUTY and _are_under_two(known, statement):
-            heading = statement.lead.strip(_AROUND_HEADING)  # "Production: never restart it", beside "Staging:"
-            statement = attrs.evolve(statement, text=f"{heading}: {statement.text}", lead="")
-            known = self.current.get(statement.text)
-        if known is not None and not known.is_outdated():
+        if known is not None and known.is_rule and statement.kind >= Kind.DUTY:
+            before, heading = known.statement.lead, statement.lead
+            if before and heading not in ("", before):  # "Production: never restart it", beside one below "Staging"
+                text = f"{heading.strip(_AROUND_HEADING)}: {statement.text}"
+                statement = attrs.evolve(statement, text=text, lead="")
+                known = self.current.get(text)
+        if known is not None and not known.note.startswith("(now "):
             self.current[statement.text] = attrs.evolve(self.current.pop(statement.text), place=self.place)
             return
         if known is not None:  # its value holds again
             self._drop(statement.text)
         if statement.by == SYSTEM:
-            before = self._instructed.get(statement.stems)
+            before = self._instructed.get(statement.stems, "")
             if before in self.current:
                 self._drop(before)
             self._instructed[statement.stems] = statement.text
-        self._frequency.update(statement.stems)
-        text, rivals = statement.text, self._rivals(statement) if statement.values else []
+        for stem in statement.stems:
+            self._with_stem.setdefault(stem, {})[statement.text] = None
+        rivals, note = self._rivals(statement) if statement.values else [], ""
         if rivals and _surely_replaces(statement, rivals[0].statement):
-            text = self._replace(rivals, statement)
-        older = tuple([old.statement.text for old in rivals[:_MOST_OLDER]])
+            note = self._replace(rivals, statement)
         if statement.values:
-            for stem in statement.stems:
-                self._with_stem.setdefault(stem, {})[statement.text] = None
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
-        self.current[statement.text] = Remembered(statement, text, self.place, older, self.place)
+        older = tuple([old.statement.text for old in rivals[:_MOST_OLDER]])
+        self.current[statement.text] = Remembered(statement, self.place, self.place, older, note)
 
     def _rivals(self, statement: Statement) -> list[Remembered]:
         """Return the statements with another value of the same shape that may be about the same thing, the likeliest first.
 
-        They share rare words with this one. A request has none unless it says that something changed: "Draw page 13." leaves
-        "Draw page 12." as it is. A correction that names nothing, such as "Make that 15:20.", may refer to the latest value of
-        that shape; a rule does not.
+        A request has none unless it says that something changed: "Draw page 13." leaves "Draw page 12." as it is. A correction
+        that shares no word, such as "Make that 15:20.", may refer to the latest value of that shape; a rule does not.
         """
         if statement.kind is Kind.SUPPOSED or (statement.is_request and not statement.changes):
             return []
+        found = self._sharing_words(statement)
+        if found or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
+            return found
+        recent = [self.current[text] for text in reversed(self._recent) if text in self.current]
+        near = [each for each in recent if self.place - each.place <= _NEAR]
+        return [each for each in near if _other_values(each.statement, statement)][:1]
+
+    def _sharing_words(self, statement: Statement) -> list[Remembered]:
+        """Return the statements with another value that share rare words with this one.
+
+        A word weighs 1 / the number of statements that have it. If just two have "proxy" and they share nothing else, "The
+        proxy listens on 9090." and "The port of the proxy is 8080." share 0.5: 0.25 for each of the older one's two words.
+        """
         weights = dict[str, float]()
         for stem in sorted(statement.stems):  # sums of floats depend on their order
-            holders = self._with_stem.get(stem, {})
+            holders = self._with_stem[stem]
             for text in holders if len(holders) <= _MOST_HOLDERS else ():
-                weights[text] = weights.get(text, 0.0) + 1 / self._frequency[stem]
+                weights[text] = weights.get(text, 0.0) + 1 / len(holders)
+        weights.pop(statement.text, None)
         found = list[tuple[float, Remembered]]()
         for text, weight in weights.items():
             each = self.current[text]
             covered = weight / len(each.statement.stems)
             if weight >= _LEAST_SHARED and covered >= _LEAST_COVERED and _other_values(each.statement, statement):
                 found.append((covered, each))
-        found.sort(key=lambda each: (-each[0], -each[1].place))
-        if not found and statement.changes and statement.kind not in (Kind.RULE, Kind.DUTY):
-            recent = (self.current[text] for text in reversed(self._recent) if text in self.current)
-            near = (each for each in recent if self.place - each.place <= _NEAR)
-            return [each for each in near if _other_values(each.statement, statement)][:1]
-        return [each for _, each in found]
+        return [each for _, each in sorted(found, key=lambda found: (-found[0], -found[1].place))]
 
     def _replace(self, rivals: list[Remembered], statement: Statement) -> str:
-        """Note that a statement replaces the value of the first of the older ones, which leaves the list.
-
-        Return its words, with the value that held before unless the older statement stays.
-        """
-        old, note = rivals.pop(0), f"since message {self.place})"
+        """Replace the value of the first of the older statements, which leaves the list; return what the new one says of it."""
+        old = rivals.pop(0)
         [(before, now)] = _other_values(old.statement, statement)
-        for each in rivals:  # of which one may be a rule with the value that is now replaced
-            if each.is_outdated(f"{before}, "):
-                self.current[each.statement.text] = attrs.evolve(each, text=f"{each.statement.text} (now {now}, {note}")
-        if old.is_rule or len(old.statement.values) > 1:
-            self.current[old.statement.text] = attrs.evolve(old, text=f"{old.statement.text} (now {now}, {note}")
-            return statement.text
+        is_kept = old.is_rule or len(old.statement.values) > 1
+        outdated = [each for each in rivals if each.note.startswith(f"(now {before}, ")]  # rules with the value of ``old``
+        for each in [*outdated, old] if is_kept else outdated:
+            self.current[each.statement.text] = attrs.evolve(each, note=f"(now {now}, since message {self.place})")
+        if is_kept:
+            return ""
         self._drop(old.statement.text)
         self.replaced[old.statement.text] = self.replaced_values[before] = None
         self.replaced_values.pop(now, None)
-        return f"{statement.text} (was {before} until message {self.place})"
+        return f"(was {before} until message {self.place})"
 
     def _drop(self, text: str) -> None:
         said = self.current.pop(text).statement
         for stem in said.stems:
-            self._frequency[stem] -= 1
-            holders = self._with_stem.get(stem, {})
-            holders.pop(text, None)
-            if not holders:
-                self._with_stem.pop(stem, None)
-            if not self._frequency[stem]:
-                del self._frequency[stem]
+            del self._with_stem[stem][text]
+            if not self._with_stem[stem]:
+                del self._with_stem[stem]
         if self._instructed.get(said.stems) == text:
             del self._instructed[said.stems]
 
@@ -216,16 +219,10 @@ class StatementTable:
                 self._drop(text)
 
 
-def _are_under_two(known: Remembered, statement: Statement) -> bool:
-    """Return whether statements with the same words stand under two headings, as for two places."""
-    return known.statement.lead != "" and statement.lead not in ("", known.statement.lead)
-
-
 def _surely_replaces(new: Statement, old: Statement) -> bool:
     """Return whether a statement is surely about the thing of an older one, and has another value for it.
 
-    The older one names the thing, and all words that could tell two things apart are in both. If the newer one says that
-    something changed, it may have further words.
+    Both have the same words without the value; a newer one that says that something changed may have more.
     """
     values = _other_values(old, new)
     return (

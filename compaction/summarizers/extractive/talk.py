@@ -43,7 +43,6 @@ _LEAST_SPEAKING: Final = 0.5  # of the user's messages, so that the words before
 _MOST_MISSES: Final = 12
 _WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")  # of scripts without blanks, a character
 _DIGIT: Final = re.compile(r"\d")
-_LOGARITHMS: Final = tuple([math.log((share + 2) / PER_MILLE) for share in range(PER_MILLE + 1)])
 
 WEIGHTS: Final = {
     "density": (13.68, -43.12, -7.76),
@@ -91,17 +90,14 @@ class Utterance:
 def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], redact: Redact) -> list[Utterance]:
     """Return the sentences of users and assistants, in order; O(characters)."""
     said = _by_speakers([found for place, each in enumerate(messages, 1) if (found := _said(each, place, read, redact))])
-    frequency = Counter(word for message in said for each in message for word in _words_in(each))
+    frequency = Counter(word for turn in said for each in turn for word in _words_in(each))
     total = sum(map(len, said))
     rarity = {word: math.log(total / count) / math.log(1 + total) for word, count in frequency.items()}
-    own = [[_own_features(each, rarity) for each in message] for message in said]
-    shape = shape_of([sum(len(each.text) for each in message) for message in said])
+    turns = [_Turn(each, [_own_features(said, rarity) for said in each], sum(len(said.text) for said in each)) for each in said]
+    shape = shape_of([turn.chars for turn in turns])
     weights = {name: sum(map(mul, shape, weights)) for name, weights in WEIGHTS.items()}
-    return [each for place in range(len(said)) for each in _weighed(said, own, place, weights)]
-
-
-def _words_in(sentence: Utterance) -> set[str]:
-    return {word for word in words_of(sentence.text) if word[0].isalnum()}
+    beside = zip([_NOTHING, *turns], turns, [*turns[1:], _NOTHING], strict=False)
+    return [sentence for before, turn, after in beside for sentence in turn.weighed(before, after, weights)]
 
 
 def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
@@ -126,18 +122,17 @@ def _said(message: Message, place: int, read: Callable[[Message], Reading], reda
 
 def _by_speakers(said: list[list[Utterance]]) -> list[list[Utterance]]:
     """Return the messages, with the speakers' names apart where the user's messages begin with them."""
-    users = [message for message in said if message[0].by != ASSISTANT]
-    named = {id(message): match for message in users if (match := SPEAKER.match(message[0].text))}
-    if len(named) < max(2, _LEAST_SPEAKING * len(users)):
-        return said
-    return [_of_speaker(message, named.get(id(message))) for message in said]
+    users = [sentences for sentences in said if sentences[0].by != ASSISTANT]
+    named = [(sentences, match) for sentences in users if (match := SPEAKER.match(sentences[0].text))]
+    if len(named) >= max(2, _LEAST_SPEAKING * len(users)):
+        for sentences, name in named:
+            sentences[0] = attrs.evolve(sentences[0], text=sentences[0].text[name.end() :])
+            sentences[:] = [attrs.evolve(each, by=each.by or name[1]) for each in sentences]
+    return said
 
 
-def _of_speaker(message: list[Utterance], name: re.Match[str] | None) -> list[Utterance]:
-    if name is None:
-        return message
-    first = attrs.evolve(message[0], text=message[0].text[name.end() :])
-    return [attrs.evolve(each, by=each.by or name[1]) for each in (first, *message[1:])]
+def _words_in(sentence: Utterance) -> set[str]:
+    return {word for word in words_of(sentence.text) if word[0].isalnum()}
 
 
 def _own_features(sentence: Utterance, rarity: Mapping[str, float]) -> dict[str, float]:
@@ -153,32 +148,38 @@ def _own_features(sentence: Utterance, rarity: Mapping[str, float]) -> dict[str,
         "asks": ends_in(text, ASKING),
         "brief": len(said) < _LEAST_WORDS,
         "length": math.log(_FRAME_CHARS + len(text) + len(sentence.by)),
-        **{kind: _LOGARITHMS[shares[kind]] for kind in ("fact", "request", "question")},
+        **{kind: math.log((shares[kind] + 2) / PER_MILLE) for kind in ("fact", "request", "question")},
     }
 
 
-def _weighed(
-    said: list[list[Utterance]], own: list[list[dict[str, float]]], place: int, weights: Mapping[str, float]
-) -> Iterator[Utterance]:
-    """Yield the sentences of a message with their score, by what they are, by their message and by the ones beside it."""
-    sizes = [len(each.text) for each in said[place]]
-    before = said[place - 1] if place else []
-    after = said[place + 1] if place + 1 < len(said) else []
-    asked = bool(before) and ends_in(before[-1].text, ASKING)
-    around = {
-        f"its message: {name}": sum(map(mul, sizes, [each[name] for each in own[place]])) / sum(sizes) for name in _OF_MESSAGE
-    }
-    around |= {
-        "its message: sentences": math.log(len(sizes)),
-        "length of the message before": math.log(1 + sum(len(each.text) for each in before)),
-        "length of the message after": math.log(1 + sum(len(each.text) for each in after)),
-        "asked after": any(ends_in(each.text, ASKING) for each in after),
-    }
-    for number, (each, features) in enumerate(zip(said[place], own[place], strict=True)):
-        every = {**features, "answers": asked and not number, "follows": asked and number > 0, **around}
-        values = tuple([every[name] for name in weights])
-        score = round(sum(map(mul, weights.values(), values)), 9)
-        yield attrs.evolve(each, place=each.place + number / len(sizes), score=score, features=values)
+@attrs.frozen
+class _Turn:
+    """The sentences of one message, each with its own features."""
+
+    sentences: list[Utterance]
+    features: list[dict[str, float]]
+    chars: int
+
+    def weighed(self, before: _Turn, after: _Turn, weights: Mapping[str, float]) -> Iterator[Utterance]:
+        """Yield the sentences with their score, by what they are, by their message and by the ones beside it."""
+        sizes = [len(each.text) for each in self.sentences]
+        asked = bool(before.features) and before.features[-1]["asks"]
+        means = {name: sum(map(mul, sizes, [each[name] for each in self.features])) / self.chars for name in _OF_MESSAGE}
+        around = {
+            **{f"its message: {name}": mean for name, mean in means.items()},
+            "its message: sentences": math.log(len(sizes)),
+            "length of the message before": math.log(1 + before.chars),
+            "length of the message after": math.log(1 + after.chars),
+            "asked after": any(each["asks"] for each in after.features),
+        }
+        for number, (each, own) in enumerate(zip(self.sentences, self.features, strict=True)):
+            every = {**own, **around, "answers": asked and number == 0, "follows": asked and number > 0}
+            values = tuple([every[name] for name in weights])
+            score = round(sum(map(mul, weights.values(), values)), 9)
+            yield attrs.evolve(each, place=each.place + number / len(sizes), score=score, features=values)
+
+
+_NOTHING: Final = _Turn([], [], 0)
 
 
 # ---------------------------------------------------------------- lines

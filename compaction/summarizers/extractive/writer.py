@@ -20,7 +20,7 @@ from .earlier import EarlierSummary
 from .facts import facts_in
 from .kinds import Kind
 from .memory import Memories
-from .page import Item, SummaryPage
+from .page import CHANGED, FIRST, READ, UNREAD, Item, SummaryPage
 from .reading import Redact
 from .sections import Section
 from .sentences import LONGEST_SENTENCE, WORD, clipped, one_line
@@ -40,8 +40,6 @@ _EARLIER: Final = 2.95  # the most that a statement weighs if a later one may re
 _CHANGED: Final = 2.0  # the same, if the later one says that something changed
 _HELD_BONUS: Final = 2.0  # so that what the earlier summary had stays before new lines of the same importance
 _FOCUS_BONUS: Final = 3.0
-_CANDIDATES: Final = 8  # for each token, since most facts are visible or part of a line
-_SPARE: Final = 8
 _FIRST_TOKENS: Final = 60
 _FIRST_CHARS: Final = 80  # of the user's first message: if so many are visible, an earlier part of the summary quotes it
 _MOST_MISSES: Final = 12
@@ -49,14 +47,15 @@ _PLACE_OF_FOREIGN: Final = -1e6
 
 
 class SummaryWriter:
-    """Fills a page with the lines of each kind, of which the most important come first. Holds state: the page.
+    """Fills a page with the lines of each kind, the most important first. Holds state: the page.
 
-    A line that stands on the page already, or is visible beside it, is ``None``.
+    The methods that yield lines yield ``None`` for a line that stands on the page or beside it already. So `add_talk` comes
+    before the statements of which its sentences are a part, and `count_left_out` comes last.
 
     Attributes:
         page: The page.
         earlier: The earlier summary.
-        talk: The sentences of a talk between people; empty for any other conversation.
+        talk: The sentences of a talk, between people or with an assistant; empty for any other conversation.
     """
 
     def __init__(self, request: SummaryRequest, messages: Sequence[Message], redact: Redact) -> None:
@@ -111,15 +110,15 @@ class SummaryWriter:
     def _misleading(self) -> set[str]:
         """The facts that would mislead without their sentence: statements and values that were replaced, or perhaps are.
 
-        Values are perhaps replaced if a newer statement may be about the same thing; and if one just shares a word, and has a
-        value of the same shape, those that nobody but the user named.
+        Values are perhaps replaced if a newer statement may be about the same thing. If it only shares a word and the shape of
+        a value, just the values count that neither the assistant nor a result named.
         """
         statements = self._memory.statements
-        current = statements.current
-        older = {value for text in self._newer if text in current for _, value in current[text].statement.values}
+        older = [statements.current[text].statement for text in self._newer if text in statements.current]
+        values = {value for each in older for _, value in each.values}
         newer = {value for each in self._newer.values() for _, value in each.statement.values}
         unused = filter(self._memory.facts.is_unused, statements.older_values())
-        return {*statements.replaced, *statements.replaced_values, *(older - newer), *unused}
+        return {*statements.replaced, *statements.replaced_values, *(values - newer), *unused}
 
     @cached_property
     def _ranked_facts(self) -> list[str]:
@@ -128,8 +127,7 @@ class SummaryWriter:
         facts = self._memory.facts.copy()
         for message in [message for group in kept for message in group.messages]:
             facts.add(self._read(message).facts)
-        bonus = self._focus_bonus if self._focus else None
-        return facts.best(_CANDIDATES * self.page.limit + _SPARE, without=self._misleading, bonus=bonus)
+        return facts.best(without=self._misleading, bonus=self._focus_bonus if self._focus else None)
 
     # ---------------------------------------------------------------- kinds of lines
 
@@ -139,7 +137,7 @@ class SummaryWriter:
             whole = " ".join(self._memory.requests[0].split())
             if not self.page.stands(whole[:_FIRST_CHARS]):
                 first = self.page.shortened(whole, max(tokens, min(_FIRST_TOKENS, self.page.limit / 4)))
-                self.page.add(Item(Section.GOAL, first, place=-1, by="First"), upto=self.page.limit)
+                self.page.add(Item(Section.GOAL, first, place=-1, by=FIRST), upto=self.page.limit)
 
     def fill(self, items: Iterable[Item | None], upto: float) -> None:
         """Add lines, as long as the text has at most ``upto`` tokens, until a dozen in a row did not fit."""
@@ -156,8 +154,9 @@ class SummaryWriter:
         held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
         self.page.add_facts(held, upto=upto, held=True)
         if not self.talk:  # there, `add_talk` does so, with the speakers
-            self.fill(map(self._item, filter(self._is_held, self._ranked)), upto)
-        self.fill((each for each in (*self.found, *self.calls) if each.text in self.earlier), upto)
+            said = [each for each in self._ranked if each.statement.text in self.earlier.statements]
+            self.fill(map(self._line, [each for each in said if not each.note or each.text in self.earlier]), upto)
+        self.fill([each for each in (*self.found, *self.calls) if each.text in self.earlier], upto)
 
     @cached_property
     def found(self) -> list[Item]:
@@ -175,10 +174,9 @@ class SummaryWriter:
         calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
         calls.sort(key=lambda each: (self._focus_bonus(each.line), each.line in self.earlier, each.changes), reverse=True)
         files = sorted(self._memory.files.items(), key=itemgetter(1))[::-1]
-        labels = ("Read", "Changed")
         return [
             *[Item(Section.DONE, each.line, place=each.place) for each in calls],
-            *[Item(Section.FILES, path, labels[changed], place) for place, (path, changed) in enumerate(files)],
+            *[Item(Section.FILES, path, CHANGED if changed else READ, place) for place, (path, changed) in enumerate(files)],
         ]
 
     def foreign_lines(self) -> Iterator[Item]:
@@ -198,25 +196,31 @@ class SummaryWriter:
         if said := self._memory.last_words:
             yield Item(Section.IN_PROGRESS, one_line(said, LONGEST_SENTENCE), by=ASSISTANT)
         if unread := self._memory.unread:
-            yield Item(Section.CONTEXT, f"({unread} texts were so long that only both ends were read)")
+            yield Item(Section.CONTEXT, f"({unread} {UNREAD})")
 
     # ---------------------------------------------------------------- statements
 
     def statements(self, least: Kind) -> Iterator[Item | None]:
-        """Yield the statements of a kind, and of those that weigh more, the heaviest first.
+        """Yield the lines of statements of a kind, and of those that weigh more, the heaviest first.
 
-        The last is followed by one that is lighter than ``least`` in kind and in weight. A rule that weighs less than that,
-        since a later statement may replace it, is written with a later, lighter kind.
+        It ends at the first statement that is lighter than ``least`` both in kind and in weight. One that is lighter in kind
+        only is skipped. A rule that a later statement may replace weighs less than ``Kind.RULE``, and is written with a later,
+        lighter kind. So if `_ranked` is this, ``statements(Kind.TASK)`` yields the lines of the first and the third::
+
+            Never touch prod.db.      RULE   5.0
+            The port is 8080.         VALUE  3.9 + 2.0 in the earlier summary
+            Port the parser.          TASK   4.0
+            My sister is a glazier.   PLAIN  3.0
         """
         for each in self._ranked:
             if each.statement.kind >= least:
-                yield self._item(each)
+                yield self._line(each)
             elif self._weight(each) < least:
                 return
 
     def findings(self) -> Iterator[Item | None]:
         """Yield the sentences in which the assistant tells a value."""
-        return (self._item(each) for each in self._ranked if each.statement.kind is Kind.FINDING)
+        return (self._line(each) for each in self._ranked if each.statement.kind is Kind.FINDING)
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
@@ -224,31 +228,22 @@ class SummaryWriter:
         rules = (each for each in self._ranked if each.is_rule and each.statement.text not in known)
         self.page.left_out = sum(not self.page.stands(each.text) for each in rules)
 
-    def _is_held(self, said: Remembered) -> bool:
-        """Whether the earlier summary has a statement as it is written now."""
-        text = said.statement.text
-        return text in self.earlier.statements and (not said.has_note or said.text in self.earlier)
-
-    def _item(self, said: Remembered) -> Item | None:
-        """Return the line of a statement, with its message where another one may be about the same thing.
-
-        ``None`` if the statement stands somewhere already.
-        """
+    def _line(self, said: Remembered) -> Item | None:
+        """Return the line of a statement, with its message if another one may be about the same thing."""
         statement, text = said.statement, said.text
         if statement.text in self._repeated or statement.text in self._told or self.page.stands(text):
             return None
-        if not said.has_note and statement.text in self._newer:
-            text = f"{text} (earlier, message {said.place})"
-        elif not said.has_note and (said.older or statement.values):
-            text = f"{text} (message {said.place})"
+        if not said.note and statement.text in self._newer:
+            text += f" (earlier, message {said.place})"
+        elif not said.note and (said.older or statement.values):
+            text += f" (message {said.place})"
         section = _SECTIONS.get(statement.kind, Section.CONTEXT)
         return Item(section, text, place=said.place, under=statement.lead, by=statement.by)
 
     def _weight(self, said: Remembered) -> float:
         """Return the weight of a statement: that of its kind, or less if a newer one may be about the same thing; and bonuses.
 
-        The earlier summary has one, so that a new rule (5.0) comes behind a rule (7.0) and a plain statement (5.0) of that
-        summary, but before its small talk (3.6).
+        A rule of the earlier summary weighs 5 + 2 = 7, a plain statement 3 + 2 = 5; a new rule weighs 5, and follows both.
         """
         text = said.statement.text
         weight: float = said.statement.kind
@@ -270,8 +265,8 @@ class SummaryWriter:
         for place in [*ranks]:
             said = self._memory.statements.current.get(some[place].statement)
             if said is not None and said.is_rule:
-                item = self._item(said)
-                if item is None or page.add(item, upto=upto):
+                rule = self._line(said)
+                if rule is None or page.add(rule, upto=upto):
                     del ranks[place]
         self._told = {some[place].statement for place in ranks}
         for line in lines_of(some, ranks):
@@ -284,7 +279,7 @@ class SummaryWriter:
             said = self._memory.statements.current.get(each.statement)
             if said is not None and said.statement.values and not self.is_between_people:
                 continue  # it is written as a statement, with the number of its message
-            if said is not None and said.has_note:
+            if said is not None and said.note:
                 text = said.text.removeprefix(f"{each.by}: ")
                 found.setdefault(text, attrs.evolve(each, text=text))
             elif each.statement not in self._memory.statements.replaced:
@@ -300,10 +295,8 @@ class SummaryWriter:
 
     def add_facts(self, upto: float) -> None:
         """Add facts, those most likely to be needed first; O(known facts) if there is room for one."""
-        room = int(max(0, min(upto, self.page.limit) - self.page.used))
-        if room < 2:
-            return
-        self.page.add_facts(self._ranked_facts[: _CANDIDATES * room + _SPARE], upto=upto)
+        if min(upto, self.page.limit) - self.page.used >= 2:
+            self.page.add_facts(self._ranked_facts, upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
         return _FOCUS_BONUS * any(word in text.casefold() for word in self._focus)

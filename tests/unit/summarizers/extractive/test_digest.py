@@ -17,6 +17,10 @@ from compaction import GroupKind, MessageIndex, Pipeline, first, last, presets, 
 from compaction.errors import SummaryFailed
 from compaction.strategies import Summarization, SummaryText
 from compaction.summarizers.extractive import DigestSummarizer, FactSummarizer, facts_in
+from compaction.summarizers.extractive.earlier import EarlierSummary
+from compaction.summarizers.extractive.facts import FactKind
+from compaction.summarizers.extractive.memory import Memories
+from compaction.summarizers.extractive.page import FIRST, NO_ROOM, READ, UNREAD
 from tests.support.chats import Chat, call, result, said
 from tests.support.scripted import request_for
 
@@ -102,6 +106,17 @@ def test_lists_of_ours_are_written_once_after_two_rounds() -> None:
     chat = [said("user", "Fix the rounding. " + "The sums have to be right. " * 150), *ran("c3", "cat src/a.py", "x = 1")]
     text = digest_of(chat, previous=digest_of(chat))
     assert text.count("First: ") == text.count("Read: ") == 1
+
+
+def test_every_line_that_the_digest_writes_is_known_in_the_next_round() -> None:
+    """A line that is not would be taken over as somebody else's, and stand twice."""
+    long = said("user", "Read it. " + "a_b." * 60_000)
+    shown = ran("c4", "cat src/a.py", 'title = "blue folder"; ' * 5)
+    chat = [*WORK, long, *planned("c3", port="done"), *shown, *[said("user", f"Never touch box {n}.") for n in range(40)]]
+    messages = [message for group in MessageIndex(chat, counter="chars/4").included_groups for message in group.messages]
+    text = "\n".join([digest_of(chat, 150), digest_of(chat, 2_000)])
+    assert [part for part in (FIRST, READ, UNREAD, NO_ROOM, *(kind.value for kind in FactKind)) if part not in text] == []
+    assert EarlierSummary(text, Memories().of(messages), ()).foreign_lines() == {}
 
 
 def test_lines_say_who_said_them() -> None:

@@ -174,10 +174,17 @@ def test_rows_that_the_user_asked_for() -> None:
 
 def test_a_later_round_continues_the_memory() -> None:
     messages = said("The port is 8080.", "My sister is a glazier.", "The port is 9090 now.")
-    memories = Memories()
-    first = memories.of(messages[:2])
-    assert memories.of(messages) is first
-    assert words(first) == words(memory_of(messages))
+    memories, read = Memories(), list[str]()
+
+    def noted(text: str) -> str:
+        read.append(text)
+        return text
+
+    first = memories.of(messages[:2], noted)
+    assert memories.of(messages[:2], noted) is first
+    assert words(memories.of(messages, noted)) == words(memory_of(messages))
+    assert words(first) == words(memory_of(messages[:2]))
+    assert read == [message.text for message in messages]
 
 
 def test_messages_between_those_of_earlier_rounds() -> None:
@@ -194,7 +201,7 @@ def test_messages_between_those_of_earlier_rounds() -> None:
 
 def everything(memory: ConversationMemory) -> tuple[object, ...]:
     known = [list(memory.statements.replaced), list(memory.actions.values()), list(memory.rows.items())]
-    return (words(memory), *known, memory.requests, memory.files, memory.last_words, memory.facts.best(10_000))
+    return (words(memory), *known, memory.requests, memory.files, memory.last_words, memory.facts.best())
 
 
 def test_another_history_is_another_memory() -> None:
