@@ -26,7 +26,7 @@ _RARER: Final = 1.25  # the power of the rarity by which a feature is multiplied
 
 
 def train(given: Sequence[Example]) -> bytes:
-    """Return the content of a model file. It takes half a minute, and is the same each time."""
+    """Return the content of a model file. It takes a minute, and is the same each time."""
     kinds = np.array([KINDS.index(each.kind) for each in given])
     features, counts = _counted([each.text for each in given])
     rarity = (np.log(len(given) / _documents(counts)) / _RARE) ** _RARER

@@ -124,8 +124,12 @@ class ConversationDeletion:
     async def delete_unused(self, after: float) -> list[str]:
         """Delete conversations that were unused for this many seconds, except from recordings, and return their names.
 
-        One that a worker compacts right now stays, and so does one that a worker has used since. The time of use is deleted
-        after everything else, so that after any failure the next call finds the same names and completes the work.
+        After any failure the next call finds the same names and completes the work, because the times are deleted last:
+
+        1. find the names whose time of use is too old (``find_and_delete``);
+        2. delete them from the memory of all workers, except those that one compacts right now or has used since (``unused``);
+        3. delete their decisions from the file, and what left their requests (``delete``);
+        4. delete their times from the file.
 
         Raises:
             StateError: If a file cannot be written.
@@ -137,7 +141,7 @@ class ConversationDeletion:
             found = anyio.from_thread.run(self._in_memories, names, before)
             return [name for name, answers in found.items() if "in use" not in answers]
 
-        def delete(names: Iterable[str]) -> list[str]:
+        def delete(names: Iterable[str]) -> list[str]:  # the file calls it after it has deleted the decisions
             deleted: list[str] = []
             for name in names:
                 if self._last_use.get(name, -math.inf) < before:  # the deletion of those before it took a while

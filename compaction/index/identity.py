@@ -115,9 +115,8 @@ class FollowedList:
             else:
                 lost = [(at, key) for at, key in enumerate(self.before) if at not in known]
             kept = [each.without(lost) if each.writes else each for each in kept]
-        unmoved = 0  # the number of messages before the first one that changed
-        while unmoved < len(self.entries) and self.entries[unmoved].ordinal == unmoved in known:
-            unmoved += 1
+        moved = (place for place, entry in enumerate(self.entries) if entry.ordinal != place or place not in known)
+        unmoved = next(moved, len(self.entries))  # the number of messages before the first one that changed
         kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
         edits = [part.edit for applied in journal for part in applied.simple]
         return kept, [edit for edit in edits if isinstance(edit, Rewrite) and edit.group in changed]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from compaction.errors import InvalidMessage
 from compaction.formats import FORMATS, MessageFormat, openai_chat, resolve, same
 from tests.support.chats import indexed
+from tests.support.rulebook import examples_of
 from tests.support.wires import valid_conversation, wrecked
 
 formats = st.sampled_from(FORMATS)
@@ -61,13 +62,6 @@ def nested(depth: int) -> Any:
 
 
 DEEP = nested(5_000)
-TOO_DEEP: dict[str, Any] = {
-    "openai-chat": {"role": "assistant", "content": [{"type": "odd", "x": DEEP}]},
-    "anthropic": {"role": "user", "content": [{"type": "odd", "x": DEEP}]},
-    "bedrock": {"role": "user", "content": [{"odd": DEEP}]},
-    "gemini": {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {"x": DEEP}}}]},
-    "openai-responses": {"type": "function_call", "call_id": "a", "name": "now", "arguments": {"x": DEEP}},
-}
 
 
 @every_format
@@ -76,7 +70,7 @@ def test_a_value_nested_too_deep_is_refused(format: MessageFormat) -> None:
 
     The checks of the rules measure nothing, so they raise nothing, and need not find it.
     """
-    raw = TOO_DEEP[format.name]
+    raw = examples_of(format).holding(DEEP)
     with pytest.raises(InvalidMessage, match=r"^messages\[0\]: it is nested too deep"):
         indexed([raw], format=format)
     repair = format.repair([raw])

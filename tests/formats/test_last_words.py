@@ -15,9 +15,8 @@ from compaction.triggers import tokens_below
 from tests.formats.anthropic import examples as claude
 from tests.formats.bedrock import examples as converse
 from tests.formats.gemini import examples as google
-from tests.formats.openai_chat import examples as chat
-from tests.formats.openai_responses import examples as responses
 from tests.support.chats import indexed
+from tests.support.rulebook import examples_of
 
 Raw = dict[str, Any]
 
@@ -29,13 +28,12 @@ IMAGES: Final[dict[str, Raw]] = {
     "anthropic": claude.IMAGE,
     "gemini": google.PICTURE,
     "bedrock": converse.PNG,
-    "openai-chat": chat.IMAGE,
-    "openai-responses": responses.PICTURE,
 }
 EMPTY: Final[dict[str, Raw]] = {"anthropic": {"type": "text", "text": " "}, "gemini": {"text": " "}, "bedrock": {"text": " "}}
 
 in_user_messages = pytest.mark.parametrize("format", [anthropic, gemini, bedrock], ids=lambda format: format.name)
 every_format = pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
+with_images = pytest.mark.parametrize("format", [each for each in FORMATS if examples_of(each).SHOWN is not None], ids=repr)
 
 
 def step(format: MessageFormat, n: int, *beside: Raw) -> list[Raw]:
@@ -50,11 +48,6 @@ def step(format: MessageFormat, n: int, *beside: Raw) -> list[Raw]:
 def users_that_may_go(index: MessageIndex) -> list[bool]:
     """Return whether each user message may be removed."""
     return [index.is_removable(group) for group in index.included_groups if group.kind is GroupKind.USER]
-
-
-def shown(format: MessageFormat) -> Raw:
-    """Return a user message that holds an image and nothing else."""
-    return {"role": "user", "parts" if format is gemini else "content": [IMAGES[format.name]]}
 
 
 def asked(format: MessageFormat) -> list[Any]:
@@ -95,10 +88,15 @@ def test_an_image_beside_a_result_is_a_part_of_the_result(format: MessageFormat)
         assert index.is_removable(2) is False
 
 
-@every_format
+@with_images
 def test_an_image_alone_is_the_user_speaking(format: MessageFormat) -> None:
     """It is the last user message, and stays; so do the last words, which came before it."""
-    messages = [*asked(format), format.new("assistant", "Which?").raw, shown(format), format.new("assistant", "So.").raw]
+    messages = [
+        *asked(format),
+        format.new("assistant", "Which?").raw,
+        examples_of(format).SHOWN,
+        format.new("assistant", "So.").raw,
+    ]
     index = indexed([*messages, format.new("assistant", "Done.").raw], format=format)
     assert users_that_may_go(index) == [True, False, False]
     index.append([format.new("user", "Thanks.").raw, format.new("assistant", "Bye.").raw])

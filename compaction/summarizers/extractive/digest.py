@@ -45,10 +45,10 @@ class _Shares:
 
 _OF_DIGEST: Final = _Shares()
 _OF_LIST: Final = _Shares(request=0.05, said=0.3, failed=0.01, calls=0.03)
+# of a talk between people: there are no calls, and room that facts would have goes to whole sentences
 _OF_TALK: Final = _Shares(request=0.04, said=0.1, facts=0.0)
-"""The shares of a talk between people: there are no calls, and room that facts would have goes to whole sentences."""
+# of a talk with an assistant: rules and other statements of the user come before other sentences
 _OF_CHAT: Final = _Shares(request=0.04, facts=0.0)
-"""The shares of a talk with an assistant: rules and other statements of the user come before other sentences."""
 
 
 def _name_of(redact: Callable[[str], str] | None) -> str:
@@ -92,7 +92,7 @@ class DigestSummarizer:
             SummaryFailed: If there is nothing to summarize, or the budget is too small for any digest.
         """
         messages, whole = _messages(request), _with_summaries(request)
-        if whole is request and not any(map(_says_something, messages)):
+        if whole is request and not any(each.text.strip() or [*each.tool_calls(), *each.tool_results()] for each in messages):
             raise SummaryFailed("there are no new messages to make a digest of")
         writer = SummaryWriter(whole, messages, self.redact or str)
         page, limit, shares = writer.page, writer.page.limit, _shares_of(writer, _OF_DIGEST)
@@ -229,10 +229,6 @@ def _messages(request: SummaryRequest) -> Sequence[Message]:
         elif group.is_collapsed:
             found.append(attrs.evolve(group.messages[0], role="tool", parts=(ToolResultPart("", group.mark.body),)))
     return found
-
-
-def _says_something(message: Message) -> bool:
-    return bool(message.text.strip()) or any(message.tool_calls()) or any(message.tool_results())
 
 
 def _with_summaries(request: SummaryRequest) -> SummaryRequest:

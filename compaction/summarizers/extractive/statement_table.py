@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import Final
 
 import attrs
@@ -82,8 +81,7 @@ class StatementTable:
         self.replaced: dict[str, None] = {}  # the words of statements that a later one about the same thing replaced
         self.replaced_values: dict[str, None] = {}  # their values
         self.place = 0  # the number of the latest message
-        self._frequency: Counter[str] = Counter()
-        self._with_stem: dict[str, dict[str, None]] = {}  # statements with values, by their stems
+        self._with_stem: dict[str, dict[str, None]] = {}  # the statements that have a stem
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
         self._recent: list[str] = []
 
@@ -114,7 +112,7 @@ class StatementTable:
     def rarity(self, said: Remembered) -> float:
         """Return how much of a statement is words that few others have, for its length; O(its words)."""
         stems = sorted(said.statement.stems)
-        weight = sum(math.log(1 + len(self.current) / (self._frequency[stem] or 1)) for stem in stems)
+        weight = sum(math.log(1 + len(self.current) / len(self._with_stem[stem])) for stem in stems)
         return round(weight / (_LEAST_CHARS + len(said.text)), 6)
 
     def say(self, statement: Statement) -> None:
@@ -136,13 +134,12 @@ class StatementTable:
             if before in self.current:
                 self._drop(before)
             self._instructed[statement.stems] = statement.text
-        self._frequency.update(statement.stems)
+        for stem in statement.stems:
+            self._with_stem.setdefault(stem, {})[statement.text] = None
         rivals, note = self._rivals(statement) if statement.values else [], ""
         if rivals and _surely_replaces(statement, rivals[0].statement):
             note = self._replace(rivals, statement)
         if statement.values:
-            for stem in statement.stems:
-                self._with_stem.setdefault(stem, {})[statement.text] = None
             self._recent = [*self._recent[1 - _NEAR :], statement.text]
         older = tuple([old.statement.text for old in rivals[:_MOST_OLDER]])
         self.current[statement.text] = Remembered(statement, self.place, self.place, older, note)
@@ -170,9 +167,10 @@ class StatementTable:
         """
         weights = dict[str, float]()
         for stem in sorted(statement.stems):  # sums of floats depend on their order
-            holders = self._with_stem.get(stem, {})
+            holders = self._with_stem[stem]
             for text in holders if len(holders) <= _MOST_HOLDERS else ():
-                weights[text] = weights.get(text, 0.0) + 1 / self._frequency[stem]
+                weights[text] = weights.get(text, 0.0) + 1 / len(holders)
+        weights.pop(statement.text, None)
         found = list[tuple[float, Remembered]]()
         for text, weight in weights.items():
             each = self.current[text]
@@ -199,13 +197,9 @@ class StatementTable:
     def _drop(self, text: str) -> None:
         said = self.current.pop(text).statement
         for stem in said.stems:
-            self._frequency[stem] -= 1
-            holders = self._with_stem.get(stem, {})
-            holders.pop(text, None)
-            if not holders:
-                self._with_stem.pop(stem, None)
-            if not self._frequency[stem]:
-                del self._frequency[stem]
+            del self._with_stem[stem][text]
+            if not self._with_stem[stem]:
+                del self._with_stem[stem]
         if self._instructed.get(said.stems) == text:
             del self._instructed[said.stems]
 

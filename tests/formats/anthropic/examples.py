@@ -61,6 +61,14 @@ CALLED: Final = ToolCallPart("a", "now", '{"é": 1}')
 PARTED: Final = "[0].content[0] call-without-result, [2].content[0] result-without-call"
 
 
+def holding(value: Any) -> Raw:
+    """Return a message with any value in it."""
+    return {"role": "user", "content": [{"type": "odd", "x": value}]}
+
+
+SHOWN: Final[Raw | None] = user(IMAGE)
+"""A user message that is an image and nothing else; ``None`` if the format has no images."""
+
 VALID: Final[dict[str, list[Any]]] = {
     "answer first": [answer(TEXT), USER],
     "roles that do not alternate": [USER, USER, answer(TEXT), answer(TEXT)],

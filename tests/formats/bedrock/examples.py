@@ -61,6 +61,14 @@ BETWEEN: Final = user(result("a"), result("b"))
 TOOLS: Final[Raw] = {"role": "system", "content": [{"toolAddition": {"tool": {"name": "f"}}}]}
 
 
+def holding(value: Any) -> Raw:
+    """Return a message with any value in it."""
+    return {"role": "user", "content": [{"odd": value}]}
+
+
+SHOWN: Final[Raw | None] = user(PNG)
+"""A user message that is an image and nothing else; ``None`` if the format has no images."""
+
 VALID: Final[dict[str, list[Any]]] = {
     "a cache point behind a result": [ASKED, answer(call()), user(result(), POINT)],
     "words behind a cache point": [ASKED, answer(call()), user(result(), POINT, {"text": "so?"})],

@@ -45,6 +45,14 @@ SNAKE_CALL: Final[Raw] = {"function_call": {"name": "now", "args": {}}, "thought
 BOTH: Final[Raw] = model(call(), call("date"))
 
 
+def holding(value: Any) -> Raw:
+    """Return a message with any value in it."""
+    return {"role": "model", "parts": [{"functionCall": {"name": "now", "args": {"x": value}}}]}
+
+
+SHOWN: Final[Raw | None] = user(PICTURE)
+"""A user message that is an image and nothing else; ``None`` if the format has no images."""
+
 VALID: Final[dict[str, list[Any]]] = {
     "roles that do not alternate": [USER, USER, model({"text": "hi"}), model({"text": "you"})],
     "two calls of one function": [USER, model(call(), call()), user(response(text="b"), response())],

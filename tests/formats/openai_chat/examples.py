@@ -91,6 +91,14 @@ CALL_ANEW: Final[Raw] = {**CALL, "function": {"name": "now", "arguments": "[]"}}
 LEGACY_ANEW: Final[Raw] = {"name": "now", "arguments": "[]", "x": 1}
 
 
+def holding(value: Any) -> Raw:
+    """Return a message with any value in it."""
+    return {"role": "assistant", "content": [{"type": "odd", "x": value}]}
+
+
+SHOWN: Final[Raw | None] = user([IMAGE])
+"""A user message that is an image and nothing else; ``None`` if the format has no images."""
+
 VALID: Final[dict[str, list[Any]]] = {
     "assistant alone": [assistant(content="hi")],
     "no alternation": [USER, USER, BRIEF, USER],

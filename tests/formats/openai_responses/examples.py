@@ -45,6 +45,14 @@ def message(role: str, content: Any, **fields: Any) -> Raw:
     return {"type": "message", "role": role, "content": content, **fields}
 
 
+def holding(value: Any) -> Raw:
+    """Return a message with any value in it."""
+    return {"type": "function_call", "call_id": "a", "name": "now", "arguments": {"x": value}}
+
+
+SHOWN: Final[Raw | None] = message("user", [PICTURE])
+"""A user message that is an image and nothing else; ``None`` if the format has no images."""
+
 VALID: Final[dict[str, list[Any]]] = {
     "output after the user": [call(), USER, output()],
     "words after the call": [THOUGHT, call(), ANSWER, output()],

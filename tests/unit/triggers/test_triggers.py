@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compaction import Drop, MessageIndex, Pipeline, RunContext, compact_sync, last, run_sync
+from compaction import triggers as all_triggers
 from compaction.errors import ConfigurationError, StrategyError
 from compaction.strategies import SlidingWindow, Strategy, Summarization
 from compaction.triggers import (
@@ -27,6 +28,7 @@ from compaction.triggers import (
     turns_exceed,
 )
 from tests.support.chats import assistant, call, indexed, result, system, turns, user
+from tests.support.options import TRIGGER_ATOMS
 from tests.support.scripted import Scripted
 
 
@@ -268,3 +270,9 @@ class TestAlgebra:
             as_trigger(wrong)  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="a trigger must be a callable that takes an index"):
             always & wrong  # type: ignore[operator]
+
+
+def test_the_laws_know_every_trigger() -> None:
+    """A new trigger is in ``TRIGGER_ATOMS``, of which the laws and the tests of pipeline files make their conditions."""
+    known = {repr(trigger).partition("(")[0] for trigger in TRIGGER_ATOMS}
+    assert set(all_triggers.__all__) - {"Trigger", "TriggerLike", "as_trigger", "worth_it"} == known

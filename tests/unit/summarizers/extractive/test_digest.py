@@ -307,7 +307,7 @@ def test_what_the_assistant_found_is_quoted(found: str) -> None:
 
 def test_a_list_of_facts_has_room_for_a_finding() -> None:
     """Findings have a share of their own; without it, the names and numbers of long results take all the room."""
-    found = "The leak is in cache.py: entries older than 300 s stay."
+    found = "I found the cause: cache.py never removes entries older than 300 s."
     results = ["\n".join(f"/srv/part_{place}_{row}.log {place * row + 1000} B" for row in range(9)) for place in range(20)]
     chat = [said("user", "Find the leak."), said("assistant", found)]
     for place, text in enumerate(results):
