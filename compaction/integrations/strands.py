@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import attrs
 
@@ -47,7 +47,7 @@ class CompactionConversationManager(_ConversationManager):
 
     def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
         STRANDS.check()
-        super().__init__()
+        cast("Any", super()).__init__()
         given = IntegrationOptions(strategy=strategy, **options)
         self.conversations = FrameworkConversations(attrs.evolve(given, pin=_Pinned(given.pin)), bedrock)
         self._saved: dict[str, Any] | None = None
