@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import attrs
 
@@ -47,7 +47,7 @@ class CompactionConversationManager(_ConversationManager):
 
     def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
         STRANDS.check()
-        cast("Any", super()).__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         given = IntegrationOptions(strategy=strategy, **options)
         self.conversations = FrameworkConversations(attrs.evolve(given, pin=_Pinned(given.pin)), bedrock)
         self._saved: dict[str, Any] | None = None

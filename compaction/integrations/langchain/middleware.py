@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, Final, NotRequired, Unpack, cast
+from typing import Annotated, Any, Final, NotRequired, Unpack
 
 from ...session import unawaited_calls
 from ...strategies import StrategyLike
@@ -32,7 +32,7 @@ class _Middleware(_AgentMiddleware):
 
     def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Unpack[CommonOptions]) -> None:
         LANGCHAIN.check()
-        cast("Any", super()).__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), langchain)
         self._compact_tool = compact_tool
 
