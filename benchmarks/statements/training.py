@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from compaction.summarizers.extractive.classifier import HEAD, KINDS, PLACES, STEPS, ZERO
+from compaction.summarizers.extractive.classifier import HEAD, KINDS, STEPS, ZERO
 
 from .examples import Example
 from .features import features_of, slot_of
@@ -84,8 +84,7 @@ def packed(features: Sequence[int], weights: Any, bias: Any) -> bytes:
     for feature, column in zip(features, steps.T.tolist(), strict=True):
         slot, marks_of = slot_of(feature, SLOTS)
         marks[slot] = marks_of
-        for place, weight in zip(PLACES, column, strict=True):
-            rows[slot * len(KINDS) + place] = weight
+        rows[slot * len(KINDS) : (slot + 1) * len(KINDS)] = bytes(column)
     head = HEAD.pack(SLOTS, round(WEIGHT * unit * 256), *[round(each * unit) for each in bias.tolist()])
     packing = zlib.compressobj(9, strategy=zlib.Z_FILTERED)  # 4 % smaller than by the default strategy
     return packing.compress(head + marks + rows) + packing.flush()

@@ -71,28 +71,7 @@ class SummaryOptions:
             SummaryFailed: If the model wrote none, or it would take too many parts.
             ConfigurationError: If the window is too small.
         """
-        entries = entries_of(request.groups, redact=self.redact)
-        previous = None if request.previous is None else self.redact(sendable(request.previous))
-        if not entries:
-            if previous:
-                return previous
-            raise SummaryFailed("there is nothing to summarize: every group is empty")
-        plan = _plan_of(self, request, entries, previous, model=model, rules_role=rules_role)
-        parts = plan.parts()
-        summary, done = plan.carried, 0
-        while parts:
-            if done + len(parts) > self.max_parts:  # before more requests are paid for
-                raise SummaryFailed(
-                    f"the conversation needs {done + len(parts)} parts, and at most {self.max_parts} are allowed: use a model"
-                    " with a larger window, shorten tool results first, or raise 'max_parts'"
-                )
-            try:
-                summary = yield from plan.ask(parts[0], summary, part_note(done + 1, done + len(parts)))
-            except _RequestTooLong as error:
-                parts = plan.smaller(parts, error)
-            else:
-                parts, done = parts[1:], done + 1
-        return summary or ""
+        return (yield from _Reading(self, request, model, rules_role).steps())
 
     async def _sent(self, ask: AskModel, call: ModelCall) -> ModelReply | ModelFault:
         """Send a call; return the reply, or the failure that an exception of a model's client stands for."""
@@ -108,117 +87,125 @@ class SummaryOptions:
         return ModelFault(says=f"did not answer within {self.timeout_seconds:g} s")
 
 
-def _plan_of(
-    options: SummaryOptions, request: SummaryRequest, entries: list[Entry], previous: str | None, *, model: str, rules_role: str
-) -> _Plan:
-    """Return the plan for reading; an earlier summary too large to carry along is read like the rest."""
-    count = request.counter.count_text
-    said = max(sum(count(entry.text) for entry in entries), sum(group.tokens for group in request.groups))
-    source = said + (count(previous) if previous else 0)
-    least = count("\n".join(request.template.headings))
-    if source <= least:
-        raise SummaryFailed(f"{source:,} tokens are too few to summarize: the headings of the summary alone have {least:,}")
-    focus = None if request.focus is None else options.redact(sendable(request.focus))
-    key = record_key([previous or "", focus or "", *(text for entry in entries for text in (entry.speaker, entry.text))])
-    plan = _Plan(
-        options=options,
-        model=model,
-        rules_role=rules_role,
-        request=attrs.evolve(request, focus=focus),
-        entries=tuple(entries),
-        carried=previous,
-        key=key,
-        limit=min(request.budget, source),
-    )
-    if previous and options.window is not None and plan.room(count(previous)) < _LEAST_PART_TOKENS:
-        return attrs.evolve(plan, entries=(Entry("earlier summary", previous), *entries), carried=None)
-    return plan
-
-
 class _RequestTooLong(Exception):
     """A request is longer than the model accepts; carries the server's words."""
 
 
-@attrs.define(kw_only=True)
-class _Plan:
-    """The plan for reading one conversation through one window. Holds state: what share of a long request the server read."""
+class _Reading:
+    """The reading of one conversation through one window. Holds state: what share of a long request the server read."""
 
-    options: SummaryOptions
-    model: str  # its name
-    rules_role: str  # the role of the message with the rules
-    request: SummaryRequest  # the request, its focus redacted
-    entries: tuple[Entry, ...]  # the transcript to read
-    carried: str | None  # the earlier summary, if it is carried along
-    key: str  # the word that occurs only in the lines around the record
-    limit: int  # tokens the summary may have
-    _read_share: float | None = attrs.field(default=None, init=False)
+    def __init__(self, options: SummaryOptions, request: SummaryRequest, model: str, rules_role: str) -> None:
+        redact = options.redact
+        self._options = options
+        self._request = attrs.evolve(request, focus=None if request.focus is None else redact(sendable(request.focus)))
+        self._model = model
+        self._entries = tuple(entries_of(request.groups, redact=redact))  # the transcript to read
+        self._carried = None if request.previous is None else redact(sendable(request.previous))  # the earlier summary
+        texts = [text for entry in self._entries for text in (entry.speaker, entry.text)]
+        self._key = record_key([self._carried or "", self._request.focus or "", *texts])  # is only in lines around the record
+        self._rules = SYSTEM_RULES.replace("{key}", self._key)
+        self._rules_role = rules_role
+        self._count = request.counter.count_text
+        self._limit = request.budget  # tokens the summary may have
+        self._read_share: float | None = None
+
+    def steps(self) -> SummarySteps:
+        """Ask for the summary of one part after another, each with the summary so far; return the last one."""
+        if not self._entries:
+            if self._carried:
+                return self._carried
+            raise SummaryFailed("there is nothing to summarize: every group is empty")
+        self._set_limit()
+        self._read_long_summary()
+        parts, summary, done = self._parts(), self._carried, 0
+        most = self._options.max_parts
+        while parts:
+            if done + len(parts) > most:  # before more requests are paid for
+                raise SummaryFailed(
+                    f"the conversation needs {done + len(parts)} parts, and at most {most} are allowed: use a model"
+                    " with a larger window, shorten tool results first, or raise 'max_parts'"
+                )
+            try:
+                summary = yield from self._ask(parts[0], summary, part_note(done + 1, done + len(parts)))
+            except _RequestTooLong as error:
+                parts = self._smaller(parts, error)
+            else:
+                parts, done = parts[1:], done + 1
+        return summary or ""
+
+    def _set_limit(self) -> None:
+        """Let the summary be no longer than what it is of; fail if that is no longer than the headings of a summary."""
+        source = max(
+            sum(self._count(entry.text) for entry in self._entries), sum(group.tokens for group in self._request.groups)
+        )
+        source += self._count(self._carried) if self._carried else 0
+        least = self._count("\n".join(self._request.template.headings))
+        if source <= least:
+            raise SummaryFailed(f"{source:,} tokens are too few to summarize: the headings of the summary alone have {least:,}")
+        self._limit = min(self._limit, source)
+
+    def _read_long_summary(self) -> None:
+        """Read an earlier summary that is too large to carry along like the rest."""
+        if self._carried and self._options.window is not None and self._room(self._count(self._carried)) < _LEAST_PART_TOKENS:
+            self._entries, self._carried = (Entry("earlier summary", self._carried), *self._entries), None
 
     @property
-    def max_tokens(self) -> int:
+    def _max_tokens(self) -> int:
         """Tokens a reply may have."""
-        return math.ceil(self.limit * self.options.headroom)
+        return math.ceil(self._limit * self._options.headroom)
 
-    def room(self, carried_tokens: int) -> int:
+    def _room(self, carried_tokens: int) -> int:
         """Return the tokens of the window that are left for the transcript, beside a summary of that size (0 if none)."""
-        if self.options.window is None:
-            return self._tokens(self.entries)
+        if self._options.window is None:
+            return tokens_of(self._entries, self._count)
         frame = self._request_tokens(self._prompt("", "" if carried_tokens else None, part_note(99, 99)))
-        slack = self.options.window // _SLACK_SHARE
-        return self.options.window - slack - self.max_tokens - frame - carried_tokens
+        slack = self._options.window // _SLACK_SHARE
+        return self._options.window - slack - self._max_tokens - frame - carried_tokens
 
-    def parts(self) -> list[tuple[Entry, ...]]:
-        """Return the parts: one, if everything fits.
-
-        Raises:
-            ConfigurationError: If the window is too small.
-        """
-        count = self.request.counter.count_text
-        carried = 0 if self.carried is None else count(self.carried)
-        if self._tokens(self.entries) <= self.room(carried):
-            return [self.entries]
-        room = self.room(max(carried, self.limit))
+    def _parts(self) -> list[tuple[Entry, ...]]:
+        """Return the parts: one, if everything fits."""
+        carried = 0 if self._carried is None else self._count(self._carried)
+        if tokens_of(self._entries, self._count) <= self._room(carried):
+            return [self._entries]
+        summary = max(carried, self._limit)
+        room = self._room(summary)
         if room < _LEAST_PART_TOKENS:
             raise ConfigurationError(
-                f"'window' of {self.options.window:,} tokens leaves {room:,} for the transcript, beside the"
-                f" prompt, a summary of {max(carried, self.limit):,} and a reply of up to {self.max_tokens:,}; at least"
+                f"'window' of {self._options.window:,} tokens leaves {room:,} for the transcript, beside the"
+                f" prompt, a summary of {summary:,} and a reply of up to {self._max_tokens:,}; at least"
                 f" {_LEAST_PART_TOKENS} are needed: use a model with a larger window, or ask for a shorter summary"
             )
-        return split_entries(self.entries, room, count)
+        return split_entries(self._entries, room, self._count)
 
-    def smaller(self, parts: Sequence[tuple[Entry, ...]], error: _RequestTooLong) -> list[tuple[Entry, ...]]:
-        """Return the entries of the parts that were not summarized yet, in parts of half the size.
-
-        Raises:
-            SummaryFailed: If such parts would be too small.
-        """
-        tokens = self._tokens(parts[0]) // 2
+    def _smaller(self, parts: Sequence[tuple[Entry, ...]], error: _RequestTooLong) -> list[tuple[Entry, ...]]:
+        """Return the entries of the parts that were not summarized yet in parts of half the size; fail if that is too small."""
+        tokens = tokens_of(parts[0], self._count) // 2
         if tokens < _LEAST_PART_TOKENS:
             raise self._failed(str(error)) from error
-        return split_entries([entry for part in parts for entry in part], tokens, self.request.counter.count_text)
+        return split_entries([entry for part in parts for entry in part], tokens, self._count)
 
-    def ask(self, part: Sequence[Entry], summary: str | None, note: str) -> SummarySteps:
+    def _ask(self, part: Sequence[Entry], summary: str | None, note: str) -> SummarySteps:
         """Ask for the summary of one part, and once more if the first answer is rejected; return it.
 
         Raises:
             _RequestTooLong: If the request must be shorter.
-            SummaryFailed: If the model gave no summary.
         """
-        request, record = self.request, rendered(part, self.key)
+        request, record = self._request, rendered(part, self._key)
         prompt = self._prompt(record, summary, note)
-        tokens, most = self._request_tokens(prompt), 2 * self.max_tokens
-        if self.options.window is not None:
-            most = max(self.max_tokens, min(most, self.options.window - tokens - _NOTE_TOKENS))
+        tokens, most = self._request_tokens(prompt), 2 * self._max_tokens
+        if self._options.window is not None:
+            most = max(self._max_tokens, min(most, self._options.window - tokens - _NOTE_TOKENS))
         check = AnswerCheck(
             record=record,
-            key=self.key,
+            key=self._key,
             template=request.template if summary is None else attrs.evolve(request.template, first=request.template.update),
-            limit=self.limit,
+            limit=self._limit,
             counter=request.counter,
-            redact=self.options.redact,
+            redact=self._options.redact,
         )
         tried: list[str] = []
         cause: Exception | None = None
-        call = self._call(prompt, self.max_tokens)
+        call = self._call(prompt, self._max_tokens)
         for _ in range(2):
             reply = yield call
             if isinstance(reply, ModelReply):
@@ -240,16 +227,13 @@ class _Plan:
         raise self._failed(*tried) from cause
 
     def _failed(self, *reasons: str) -> SummaryFailed:
-        return SummaryFailed(f"the summarizer failed: {self.model} {', then '.join(dict.fromkeys(reasons))}")
+        return SummaryFailed(f"the summarizer failed: {self._model} {', then '.join(dict.fromkeys(reasons))}")
 
     def _check_read(self, reply: ModelReply, tokens: int) -> None:
         """Check by the reported usage that the server did not cut the request without an error.
 
-        If it read 4,000 tokens of 10,000, it may have cut the request, which is halved. If it then reads 2,000 of 5,000, which
-        is the same share, it counts tokens differently and cuts nothing.
-
-        Raises:
-            _RequestTooLong: If the server read far less than was sent.
+        If it read 4,000 tokens of 10,000, it may have cut the request, which is too long then, and is halved. If it then reads
+        2,000 of 5,000, which is the same share, it counts tokens differently and cuts nothing.
         """
         read, before = reply.prompt_tokens, self._read_share
         if read is None or tokens < _LEAST_READ_TOKENS or read >= _LEAST_READ_SHARE * tokens:
@@ -259,27 +243,19 @@ class _Plan:
             raise _RequestTooLong(f"read {read:,} tokens of a request of about {tokens:,}")
 
     def _call(self, prompt: str, max_tokens: int) -> ModelCall:
-        messages: tuple[tuple[str, str], ...] = ((self.rules_role, self._rules), ("user", prompt))
-        if self.rules_role == "user":
+        messages: tuple[tuple[str, str], ...] = ((self._rules_role, self._rules), ("user", prompt))
+        if self._rules_role == "user":
             messages = (("user", f"{self._rules}\n\n{prompt}"),)
-        return ModelCall(model=self.model, messages=messages, max_tokens=max_tokens)
-
-    @property
-    def _rules(self) -> str:
-        return SYSTEM_RULES.replace("{key}", self.key)
+        return ModelCall(model=self._model, messages=messages, max_tokens=max_tokens)
 
     def _prompt(self, record: str, summary: str | None, note: str) -> str:
-        return self.request.template.render(
-            note + fenced(record, self.key, tag="record"),
-            existing_summary=None if summary is None else fenced(summary, self.key, tag="summary"),
-            max_summary_tokens=self.limit,
-            focus=self.request.focus,
-            language=self.request.language,
+        return self._request.template.render(
+            note + fenced(record, self._key, tag="record"),
+            existing_summary=None if summary is None else fenced(summary, self._key, tag="summary"),
+            max_summary_tokens=self._limit,
+            focus=self._request.focus,
+            language=self._request.language,
         )
 
     def _request_tokens(self, prompt: str) -> int:
-        count = self.request.counter.count_text
-        return count(self._rules) + count(prompt) + _MESSAGE_TOKENS
-
-    def _tokens(self, entries: Sequence[Entry]) -> int:
-        return tokens_of(entries, self.request.counter.count_text)
+        return self._count(self._rules) + self._count(prompt) + _MESSAGE_TOKENS

@@ -15,7 +15,7 @@ from benchmarks.statements.examples import KEPT, RULES, UNSEEN, Example, judging
 from benchmarks.statements.features import features_of, slot_of
 from benchmarks.statements.report import area_under_curve, average_precision
 from compaction.summarizers.extractive.classifier import KINDS as ORDER
-from compaction.summarizers.extractive.classifier import MODEL, PLACES, ZERO, classifier
+from compaction.summarizers.extractive.classifier import MODEL, ZERO, classifier
 
 STATEMENTS = Path(__file__).parents[2] / "benchmarks" / "statements"
 KINDS = (
@@ -119,8 +119,8 @@ def scores_slowly(sentence: str) -> list[int]:
     for feature in features:
         slot, mark = slot_of(feature, model.slots)
         if model.marks[slot] == mark:
-            row = model.rows[32 * slot : 32 * (slot + 1)]
-            sums = [total + row[2 * lane] - ZERO for total, lane in zip(sums, PLACES, strict=True)]  # a lane has two bytes
+            row = model.rows[64 * slot : 64 * (slot + 1) : 4]  # a lane has four bytes, and there is one more
+            sums = [total + weight - ZERO for total, weight in zip(sums, row[: len(sums)], strict=True)]
     root = isqrt(len(features) << 16)
     return [bias + total * model.scale // root for bias, total in zip(model.bias, sums, strict=True)]
 

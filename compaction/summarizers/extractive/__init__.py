@@ -3,7 +3,7 @@ r"""Summarizers without a model: quotations and facts taken from the conversatio
 The way of the user's words through the files, with an example::
 
     a message     "Rules:\n- Never touch prod.db.\n\n2026-01-03 10:11:12 ERROR no disk"
-    voices        OWN: the first two lines; PROGRAM: the last       (by what each of the `lines` shows alone, and beside others)
+    voices        OWN: the first two lines; PROGRAM: the last     (`lines` judges a line alone, `voices` beside its neighbours)
     passages      under "Rules:": "Never touch prod.db."; "2026-01-03 ..."             (`sentences` splits prose further)
     statements    "Never touch prod.db.": its kind, RULE, from `kinds`, which asks the learned `classifier`;
                   what it is about, {never, touch, prod}, from `subjects`
@@ -19,6 +19,7 @@ The way of the user's words through the files, with an example::
 | whether a quoted line counts as the user's | `own_lines` |
 | which heading or label a sentence stands under | `passages` |
 | where a sentence ends; which sentence asks | `sentences`; `kinds` |
+| which words of a language, and which shapes of programs, are known | ``words.toml``, ``shapes.toml`` |
 | what is a word | `sentences`; in what a sentence is about, `subjects`; in what the model reads, `classifier` |
 | whether a sentence is a rule | the examples in ``benchmarks/statements``; thresholds in `kinds` |
 | which statement replaces which | `statement_table`, and `subjects` for what two have in common |

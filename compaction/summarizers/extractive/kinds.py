@@ -14,7 +14,8 @@ from typing import Final
 import attrs
 
 from .classifier import PER_MILLE, classifier
-from .sentences import ASKING, LONGEST_SENTENCE, word_set
+from .lines import UNSPACED
+from .sentences import ASKING, LONGEST_SENTENCE, WORDS
 from .subjects import is_eastern, points_back, stems_of, values_of
 
 
@@ -53,7 +54,8 @@ class Statement:
     by: str = ""  # who said it, if it may not have been the user; ``""`` for the user
 
 
-_KIND_OF: Final = {  # of each learned kind
+# The learned kinds, and the kind of statement that each stands for: those that are worth keeping, and the others.
+_KEPT: Final = {
     "rule": Kind.RULE,
     "prohibition": Kind.RULE,
     "preference": Kind.PREFERENCE,
@@ -62,17 +64,16 @@ _KIND_OF: Final = {  # of each learned kind
     "change": Kind.VALUE,
     "decision": Kind.DECISION,
     "task": Kind.TASK,
+}
+_OTHERS: Final = {
     "request": Kind.REQUEST,
     "question": Kind.QUESTION,
     "others_rule": Kind.SMALL_TALK,
     "hypothetical": Kind.SUPPOSED,
     "small_talk": Kind.SMALL_TALK,
     "acknowledgement": Kind.REMARK,
-    "program": Kind.PLAIN,
 }
 _RULES: Final = ("rule", "prohibition")
-_KEPT: Final = (*_RULES, "preference", "fact", "value", "change", "decision", "task")
-_OTHERS: Final = ("request", "question", "others_rule", "hypothetical", "small_talk", "acknowledgement")
 _TOLD: Final = ("fact", "value", "change", "program")  # a row of figures looks like a program's
 _WANTED: Final = (*_RULES, "preference", "task", "request")
 _REQUESTED: Final = ("request", "task", "question")
@@ -87,21 +88,12 @@ _CHANGES: Final = 250
 _HALF: Final = 500
 _ASKED: Final = 150  # of a question without a mark
 
-_UNMARKED: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # in Korean, Chinese, Japanese or Thai
-
 _LABEL: Final = 12  # characters of a label, as in "Important: ...", which announces nobody else's rule
 _EASTERN_LABEL: Final = 5
 _QUOTED: Final = re.compile(  # words in quotation marks, two or more
     r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]"
 )
 _REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)
-_PERSONS: Final = word_set(  # the first and the second person
-    "i i'm i've i'd i'll we we're we've we'll let's you your yours me my mine our us please ich wir mir mich mein meine meinen "
-    "meiner uns unser unsere du dir dich dein deine bitte je j'ai nous mon ma mes vous tu yo nosotros mi mis tú usted "
-    "ustedes io noi mio mia eu nós meu minha você vocês ik wij mijn ons jij jullie ja my mój moja ty я мы мой моя "
-    "мне ты вы вам "
-    "ben biz benim bizim sen siz أنا نحن मैं हम मेरा मेरी मेरे"
-)
 _AROUND_WORD: Final = "\"'“”‘’„«»().,:;!?¡¿…*_"
 _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
 
@@ -140,11 +132,11 @@ def _kind(shares: Mapping[str, int], worth: int, *, has_value: bool) -> Kind:
     if rule >= _LIKELY:
         return Kind.RULE if rule >= _SURE else Kind.DUTY
     if worth >= _SURELY_WORTH:
-        kind = _KIND_OF[max(_KEPT, key=shares.__getitem__)]
+        kind = _KEPT[max(_KEPT, key=shares.__getitem__)]
     elif worth >= _WORTH_KEEPING:
         kind = Kind.PLAIN
     else:
-        kind = _KIND_OF[max(_OTHERS, key=shares.__getitem__)]
+        kind = _OTHERS[max(_OTHERS, key=shares.__getitem__)]
     return Kind.VALUE if has_value and kind in _VALUED else kind
 
 
@@ -176,9 +168,8 @@ def kind_of_assistant(sentence: str) -> Kind | None:
         return Kind.DECISION
     if has_value and sum(shares[kind] for kind in _TOLD) >= _HALF:
         return Kind.FINDING
-    return (
-        Kind.ANSWER if is_own and _KIND_OF[max(shares, key=shares.__getitem__)] not in (Kind.QUESTION, Kind.SUPPOSED) else None
-    )
+    likeliest = max(shares, key=shares.__getitem__)
+    return Kind.ANSWER if is_own and likeliest not in ("question", "hypothetical") else None
 
 
 def asks(sentence: str) -> bool:
@@ -189,10 +180,10 @@ def asks(sentence: str) -> bool:
     """
     if any(mark in sentence for mark in ASKING):
         return True
-    return _UNMARKED.search(sentence) is not None and classifier().probabilities(sentence)["question"] >= _ASKED
+    return UNSPACED.search(sentence) is not None and classifier().probabilities(sentence)["question"] >= _ASKED
 
 
 def names_person(sentence: str) -> bool:
     """Whether a sentence names the first or the second person."""
     words = [word.strip(_AROUND_WORD) for word in sentence.lower().replace("’", "'").split()]
-    return not _PERSONS.isdisjoint(words) or (not sentence.isascii() and _PERSON.search(sentence) is not None)
+    return not WORDS["persons"].isdisjoint(words) or (not sentence.isascii() and _PERSON.search(sentence) is not None)

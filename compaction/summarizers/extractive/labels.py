@@ -4,22 +4,21 @@
 label, sign or tag, the block ends
 
 1. where the label's own line shows an end, as ``<log>`` does;
-2. or where what stands below it shows one, such as a fence, with all that follows without a blank line;
+2. or where the first block below it shows one, such as a fence, with what follows that without a blank line;
 3. or with the last line that answers the label, as ``[end of log]`` answers ``[log]``, or that is a prompt;
 4. or else with the message.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, blocks, printed_weight
-from .sentences import word_set
+from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, any_shape, blocks, printed_weight
+from .sentences import WORDS
 
 _MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
 
@@ -30,8 +29,13 @@ _OPEN_TAG: Final = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>")
 _DATA: Final = re.compile(r"\s*[{\[]")
 
 
+def _first(shows: Callable[[str], object], lines: Sequence[str], at: int) -> int | None:
+    return next((n for n in range(at, len(lines)) if shows(lines[n])), None)
+
+
 def _next_fence(lines: Sequence[str], at: int) -> int | None:
-    return next((n + 1 for n in range(at + 1, len(lines)) if FENCE.match(lines[n])), None)
+    closing = _first(FENCE.match, lines, at + 1)
+    return None if closing is None else closing + 1
 
 
 def _last(closes: Callable[[str], object], lines: Sequence[str], at: int) -> int | None:
@@ -50,7 +54,8 @@ def _end_of_data(lines: Sequence[str], at: int) -> int | None:
 
 
 def _next_blank(lines: Sequence[str], at: int) -> int:
-    return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+    blank = _first(lambda line: not line.strip(), lines, at)
+    return len(lines) if blank is None else blank
 
 
 _Opens: TypeAlias = Callable[[str], object]
@@ -102,9 +107,8 @@ def end_of_json(text: str) -> int | None:
 # ---------------------------------------------------------------- labels
 
 
-_SIGN: Final = re.compile(  # "[log]", "*** RESULT ***"
-    r"(?:[\[<{(=][=<\[{(]*+|\*{3,}|[-~_]{3,} ?\w|#{2,} (?=[^\n]*#{2,}$)|【\d|[★%])[^\n]*"
-)
+_SIGN: Final = re.compile(any_shape("signs"))
+_PROMPT: Final = re.compile(any_shape("prompts"))
 _WORDS: Final = re.compile(r"[^\n:：]{1,120}[:：]\s*")  # "Output:"
 _FIELD: Final = re.compile(r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0,2}")  # "Status: 200 OK"
 _LABEL_CHARS: Final = 40
@@ -113,22 +117,8 @@ _LEAST_LETTERS: Final = 3  # of a word by which one line answers another
 _CLOSING: Final = re.compile(  # "*** END ***", "end of log]", "End of log: 3 pages"; not "});"
     r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})"
 )
-PROMPT_LINE: Final = re.compile(  # how SWE-agent and OpenHands end what a command printed
-    r"\(Open file: [^\n]*\)|\(Current directory: [^\n]*\)|bash-\$"
-    r"|\[(?:The command|Command) (?:completed|finished) with [^\n]*\]"
-)
 _OF_USER: Final = re.compile(
     r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
-)
-# Words by which people label what they lay down, in small letters.
-_LABELS_OF_USER: Final = word_set(
-    "rule rules task tasks question questions instruction instructions request requests important note constraint "
-    "constraints requirement requirements guideline guidelines convention conventions preference preferences style remember "
-    "todo please regel regeln aufgabe aufgaben frage fragen wichtig hinweis hinweise vorgabe vorgaben anforderungen achtung "
-    "bitte merke règle règles tâche consigne consignes attention exigences rappel regla reglas tarea pregunta importante nota "
-    "requisitos regra regras tarefa pergunta atenção regola regole compito domanda attenzione regels taak vraag belangrijk "
-    "zasady zadanie ważne uwaga pytanie правила правило задача вопрос важно внимание kurallar kural görev soru önemli "
-    "قواعد مهم سؤال नियम महत्वपूर्ण 规则 任务 问题 注意 要求 重要 規則 ルール 質問 タスク お願い 규칙 질문 중요 주의 작업 요청"
 )
 
 
@@ -138,46 +128,47 @@ def blocks_below_labels(lines: Sequence[str]) -> Iterator[range]:
     After `_MOST_BLOCKS` of them the rest of the message is one.
     """
     behind, count = 0, 0
-    for block, below in itertools.pairwise([*blocks(lines), range(len(lines), len(lines))]):
-        start = block.start
-        if start < behind or start + 1 >= len(lines):
+    for block in blocks(lines):
+        below = _first(str.strip, lines, block.start + 1)
+        label = "" if below is None or block.start < behind else label_of(lines[block.start], lines[below])
+        if not label:
             continue
-        following = lines[min(start + 1 if len(block) > 1 else below.start, len(lines) - 1)]
-        if label := label_of(lines[start], following):
-            count += 1
-            is_field = _SIGN.fullmatch(label) is None and _WORDS.fullmatch(label) is None
-            behind = block.stop if is_field else _end_below(lines, start, label)  # that of a field ends at a blank line
-            behind = behind if count < _MOST_BLOCKS else len(lines)
-            yield range(start, behind)
+        count += 1
+        if count == _MOST_BLOCKS:
+            behind = len(lines)
+        elif _SIGN.fullmatch(label) or _WORDS.fullmatch(label):
+            behind = _end_below(lines, block.start, label)
+        else:  # "Status: 200 OK"
+            behind = block.stop
+        yield range(block.start, behind)
 
 
 def label_of(line: str, following: str) -> str:
-    """Return the label, the sign or the tag in a line; empty if what follows does not stand under it, or it is the user's.
+    """Return the label, the sign or the tag in a line; empty if the next line does not stand under it, or it is the user's.
 
     >>> label_of("Output:", "always pay"), label_of("Rules:", "always pay")
     ('Output:', '')
     """
     text = line.strip()
-    if not following.strip() or _OF_USER.match(text) or BULLET.match(text):
+    if _OF_USER.match(text) or BULLET.match(text):
         return ""
     if not _SIGN.fullmatch(text) and (BULLET.match(following) or not (_WORDS.fullmatch(text) or _FIELD.fullmatch(text))):
         return ""
-    return text if _LABELS_OF_USER.isdisjoint(_LETTERS.findall(text[:_LABEL_CHARS].lower())) else ""
+    return text if WORDS["labels_of_user"].isdisjoint(_LETTERS.findall(text[:_LABEL_CHARS].lower())) else ""
 
 
 def _end_below(lines: Sequence[str], start: int, label: str) -> int:
     """Return the line behind a block with a label; the numbers are those at the top of this file."""
     if (end := end_of(lines, start)) is not None:
         return end  # 1
-    following = next((at for at in range(start + 1, len(lines)) if lines[at].strip()), None)
-    if following is not None:
-        end_below = _end_of_one if FENCE.match(lines[following]) else end_of  # behind a fence, nothing more belongs to it
-        if (end := end_below(lines, following)) is not None:
+    if (below := _first(str.strip, lines, start + 1)) is not None:
+        end_below = _end_of_one if FENCE.match(lines[below]) else end_of  # behind a fence, nothing more belongs to it
+        if (end := end_below(lines, below)) is not None:
             return end  # 2
     for block in reversed([*blocks(lines, start + 1)]):
         inside = [lines[at].strip() for at in block]
         introduces = len(inside) == 1 and inside[0].endswith((":", "："))  # what stands below it
-        if not introduces and any(_answers(label, line) or PROMPT_LINE.fullmatch(line) for line in inside):
+        if not introduces and any(_answers(label, line) or _PROMPT.fullmatch(line) for line in inside):
             return block.stop  # 3
     return len(lines)  # 4
 

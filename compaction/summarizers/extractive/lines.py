@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import itertools
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 FENCE: Final = re.compile(r"\s{0,3}(?:```(?![^`\n]*`)|~~~)")  # not "```make``` fails"
 _PLAIN_MARKS: Final = "-*+•▪◦‣·●○■□▶►➤–—"  # they say nothing, unlike a number or a box
@@ -21,14 +23,14 @@ BULLET: Final = re.compile(  # these and "(a) tabs", "- [x] tabs", "✅ tabs", "
 HEADING: Final = re.compile(  # "## Rules", "**Rules**:", "【Rules】", "[Rules]:", "== Rules =="
     r"\s{0,3}(?:#{1,6}\s+\S.*|(\*\*|__)[^*_\n]{1,120}\1[:：]?|【[^】\n]{1,60}】|\[[^\]\n]{2,40}\]:?|={2,}\s*\S.*={2,})\s*"
 )
-UNDERLINE: Final = re.compile(r"\s{0,3}(?:=|-){3,}\s*")
-TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")
+UNDERLINE: Final = re.compile(r"\s{0,3}(?:=|-){3,}\s*")  # "-----"
+TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")  # "<rules>", "</rules>"
 ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
 RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"
 SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")  # "Ann: We leave at 9."
-QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")
+QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")  # "> never park here"
 CERTAIN: Final = 2  # the `printed_weight` of a line that only a program writes
-DASH: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")
+DASH: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")  # "- tabs", not "2) tabs"
 _READ: Final = 400  # characters of a line by which it is judged
 
 
@@ -61,41 +63,22 @@ def without_bullet(item: str, match: Callable[[str], re.Match[str] | None] = BUL
 
 # ---------------------------------------------------------------- lines of programs
 
-_PRINTED: Final = re.compile(  # lines that only programs write, in any language
-    "|".join(
-        [
-            r"\s*\W?\d{4}[-/.]\d\d[-/.]\d\d[T ,]+\d\d:\d\d:\d\d",  # "2026-01-03 10:11:12 ..."
-            r"\s*\[?\d\d:\d\d:\d\d[\].,]?|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d ",  # "[10:11:12] ...", "Jan 3 10:11:12"
-            r"npm ERR!|Traceback \(|\s*Caused by: |goroutine \d+ |\s*#\d+ +0x",  # the beginnings of errors and stack traces
-            r"\s+at [\w$.<>]+[.(]|\s*File \"[^\"]+\", line \d+",  # "    at Object.run (a.js:3)", '  File "a.py", line 3'
-            r"\s*[A-Za-z_][\w.]*(?:Error|Exception)(?:[:(]|$)",  # "KeyError: 'x'"
-            r"\s*[~^]{2,}\s*$|\s*\^\s*$",  # "    ^~~~"
-            r"E\s{2,}\S|={5,} |-{5,} |FAILED \S+::",  # pytest
-            r"@@ -\d|(?:\+\+\+|---) [ab/]|diff --git |index [0-9a-f]{7,}\.\.",  # differences
-            r"\s*>>> |\w+@[\w-]+[:~][^\n]{0,60}[$#] |C:\\[^\s>]*>|bash-\$",  # prompts: "ann@host:~/src$ make"
-            r"\(Open file: |\(Current directory: |\[File: ",  # SWE-agent's state
-            r"\s{0,8}\d{1,6}\t|[-dlbcps][-rwxsStT]{9}[.+@]? ",  # listings: "   12<tab>import os", "-rw-r--r-- 1 app"
-            r"\s*[{}\[\]()]+[,;]?\s*$|\s*\"[^\"\n]{1,60}\"\s*:\s*[\"\d{\[tfn-]|\s*\[?\{\"",  # data: "},", '"id": 7', '[{"id"'
-            r"\s*<\?xml|\s*<!DOCTYPE|\s*</?[a-zA-Z][\w:-]*(?:\s[^<>]*=[^<>]*)?/?>.*</",  # "<b>x</b>"
-        ]
-    )
-)
-CODE: Final = re.compile(  # lines that programs mostly write
-    "|".join(
-        [
-            r"\s*\W?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE|CRITICAL|SEVERE)\b\W?[:\s\]-]\s*\S",  # "[WARN] no disk"
-            r"\s*\$ [a-z]|\s*\.\.\. |total \d+$|\s*\W?\d{4}[-/.]\d\d[-/.]\d\d[T ,]+\d\d:\d\d",  # "$ make", "2026-01-03 10:11"
-            r"\s{0,8}\d{1,6}(?::(?=\S)(?!\d)|:\s{2,}|:$|\|| ?│)",  # a numbered line: "12:import os", "12|"
-            r"\s*(?:import [\w.{*]+(?: as \w+|;|$)|from [\w.]+ import |#include|package [\w.]+;?$|using [\w.:]+;)",
-            r"\s*(?:(?:async )?def \w+\(|class \w+[(:{]|func \w+\(|function \w*\(|@\w+(?:\(|$))",
-            r"\s*(?:(?:const|let|var|val|int|auto) \w+ =|return\b.*;$|[\w.\[\]]+ \+?= \S)",
-        ]
-    )
-)
+SHAPES: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text("utf-8"))
+
+
+def any_shape(name: str) -> str:
+    """Return an expression for all shapes of this name."""
+    return f"(?:{'|'.join([row['shape'] for row in SHAPES[name]])})".replace("<given>", SHAPES["given"])
+
+
+_PRINTED: Final = re.compile(any_shape("printed"))
+CODE: Final = re.compile(any_shape("code"))
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")  # a word, with its marks
-_SCRIPT: Final = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # its words are not apart
+UNSPACED: Final = re.compile(  # a character of Thai, Korean, Japanese or Chinese, which need no blanks or question marks
+    r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)
 
 
 def is_printed(line: str) -> bool:
@@ -110,18 +93,27 @@ def is_printed(line: str) -> bool:
 
 
 def printed_weight(line: str) -> int:
-    """Return 2 for a line that only a program writes, 1 for one with few plain words and many signs, 0 for any other."""
+    """Return 2 for a line that only a program writes, 1 for one that mostly programs write, 0 for any other.
+
+    A line that no expression knows is judged by its plain words and its signs, such as ``=``, ``/`` and digits:
+
+    | a program's line | a person's line | the difference |
+    |---|---|---|
+    | ``id=7 a=1 ok``: 4 signs | ``id=7 ok``: 2 signs | few words, and four signs or more |
+    | the same: 1 word of 3 | ``id=7 a=1 in use``: 2 words of 4 | at most a third are words |
+    | ``go(x) = done {``: 1 word, 3 signs | ``Keep tabs;``: 1 sign | ends like code, and has two signs or more |
+    | ``if (x == y):``: 3 words, 2 signs | ``Ask Ann, Bob or one of us at 12;``: 8 words, 3 signs | at most two words a sign |
+    """
     if _PRINTED.match(line):
         return CERTAIN
-    pieces = line[:_READ].split()
-    if not pieces or _SCRIPT.search(line):
+    read = line[:_READ]
+    pieces = read.split()
+    if not pieces or UNSPACED.search(line):
         return 0
     if CODE.match(line):
         return 1
-    plain = sum(_PLAIN.fullmatch(piece) is not None for piece in pieces)
-    signs = len(_SIGNS.findall(line[:_READ]))
-    if plain == 0:
-        return int(signs >= 4)  # "a=1 b=2"
-    if _CODE_END.fullmatch(line[:_READ]):
-        return int(signs >= 2 and plain <= 2 * signs)  # "if (x == y):"
-    return int(signs >= 4 and plain * 3 <= len(pieces) and signs >= 2 * plain)  # "booking=AX-1 guest=Ines nights=3 paid"
+    words = sum(_PLAIN.fullmatch(piece) is not None for piece in pieces)
+    signs = len(_SIGNS.findall(read))
+    has_few_words = signs >= 4 and 3 * words <= len(pieces) and 2 * words <= signs
+    ends_like_code = signs >= 2 and words <= 2 * signs and _CODE_END.fullmatch(read) is not None
+    return int(has_few_words or ends_like_code)

@@ -43,25 +43,30 @@ def passages(text: str) -> Iterator[Passage]:
     return _Reader(text).passages()
 
 
-class _Reader:
-    """Reads one message from its first line to its last. Holds state: the lead, and the prose that has not ended.
+@attrs.frozen
+class _Lead:
+    """A line that introduces what stands below it: one block, or of a heading or a tag everything up to the next lead."""
 
-    The lead is a line that introduces what stands below it: one block, or after a heading and a tag all up to the next lead. If
-    nothing stands under it, it is a passage of its own.
-    """
+    text: str = ""  # empty if nothing introduces what follows
+    line: int | None = None  # where it stands, as long as nothing stands under it; then it is a passage of its own
+
+    @property
+    def lasts(self) -> bool:
+        return HEADING.fullmatch(self.text) is not None or TAG.fullmatch(self.text) is not None
+
+
+class _Reader:
+    """Reads one message from its first line to its last. Holds state: the lead, and the prose that has not ended."""
 
     def __init__(self, text: str) -> None:
         self._lines, self._voices = voices_of(text)
         self._block_of = {at: block.start for block in blocks(self._lines) for at in block}
-        self._parents: list[tuple[int, str]] = []  # the indents and texts of the list items above
         self._prose: list[str] = []
-        self._begin("")
+        self._begin(_Lead())
 
-    def _begin(self, lead: str, at: int | None = None) -> None:
-        """Begin a lead, which stands in a line; without one, no lead stands above what follows."""
-        self._lead, self._parents = lead, []
-        self._unused = at  # the line of the lead, as long as nothing stands under it
-        self._lasts = HEADING.fullmatch(lead) is not None or TAG.fullmatch(lead) is not None
+    def _begin(self, lead: _Lead) -> None:
+        self._lead = lead
+        self._parents: list[tuple[int, str]] = []  # the indents and texts of the list items above
 
     def passages(self) -> Iterator[Passage]:
         for is_printed, run in itertools.groupby(range(len(self._lines)), self._is_printed):
@@ -73,7 +78,7 @@ class _Reader:
                 yield self._passage("\n".join(self._lines[start:end]), start)
             elif is_printed is False:
                 if not self._lead_reaches(self._lines[start]):
-                    self._begin("")
+                    self._begin(_Lead())
                 yield from self._block(start, end)
         yield from self._end_lead()
 
@@ -81,19 +86,24 @@ class _Reader:
         """Whether a program wrote a line; ``None`` for a blank line, unless it stands in what a program wrote."""
         return True if self._voices[at] is Voice.PROGRAM else False if self._lines[at].strip() else None
 
-    def _passage(self, text: str, at: int, *, lead: str = "", is_whole: bool = False) -> Passage:
+    def _passage(self, text: str, at: int) -> Passage:
+        return Passage(text, self._voices[at], block=self._block_of[at])
+
+    def _passage_under(self, lead: str, text: str, at: int, *, is_whole: bool = False) -> Passage:
+        """Return a passage that stands under the lead, or under an item of a list below it."""
+        self._lead = attrs.evolve(self._lead, line=None)
         return Passage(text, self._voices[at], lead, is_whole, self._block_of[at])
 
     def _lead_reaches(self, first: str) -> bool:
         """Return whether a block with this first line stands under the lead: nothing did so far, or its list continues."""
         is_further_item = first[:1].isspace() or (BULLET.match(first) is not None and self._parents != [])
-        return is_further_item or self._lasts or self._unused is not None
+        return is_further_item or self._lead.lasts or self._lead.line is not None
 
     def _end_lead(self) -> Iterator[Passage]:
         """End the lead; yield it as a passage of its own if nothing stood under it."""
-        if self._unused is not None:
-            yield self._passage(self._lead, self._unused)
-        self._begin("")
+        if self._lead.line is not None:
+            yield self._passage(self._lead.text, self._lead.line)
+        self._begin(_Lead())
 
     def _block(self, start: int, end: int) -> Iterator[Passage]:
         """Yield the passages of lines without a blank one between them."""
@@ -127,8 +137,7 @@ class _Reader:
         if self._prose:
             text = " ".join(self._prose)
             self._prose.clear()
-            self._unused = None
-            yield self._passage(text, at, lead=self._lead)
+            yield self._passage_under(self._lead.text, text, at)
 
     def _is_lead(self, at: int) -> bool:
         """Return whether a line introduces what stands below it."""
@@ -151,12 +160,12 @@ class _Reader:
         if (tag := TAG.fullmatch(line)) and tag[1]:
             yield from self._end_lead()
             return
-        if self._unused is not None and not self._lasts:
-            yield self._passage(self._lead, self._unused)
+        if not self._lead.lasts:
+            yield from self._end_lead()
         *before, lead = [line] if HEADING.fullmatch(line) else sentences_in(line)
         for sentence in before:
             yield self._passage(sentence, at)
-        self._begin(lead, at)
+        self._begin(_Lead(lead, at))
 
     def _item(self, at: int, behind: int, indent: int) -> Iterator[Passage]:
         """Yield an item of a list; one above deeper ones stands with those."""
@@ -164,12 +173,11 @@ class _Reader:
         text = without_bullet(item, DASH.match).strip()  # a number or a box stays
         while self._parents and self._parents[-1][0] >= indent:
             self._parents.pop()
-        lead = self._parents[-1][1] if self._parents else self._lead
+        found = self._passage_under(self._parents[-1][1] if self._parents else self._lead.text, text, at, is_whole=True)
         self._parents.append((indent, text))
-        self._unused = None
         inner = BULLET.match(self._following(behind))
         if not (inner and len(inner[1].expandtabs(4)) > indent and len(text) <= _LEAD_CHARS):
-            yield self._passage(text, at, lead=lead, is_whole=True)
+            yield found
 
     def _row(self, at: int) -> Iterator[Passage]:
         """Yield a row of a table under the header, which stands above a line of signs."""
@@ -178,7 +186,6 @@ class _Reader:
             return
         if RULED.fullmatch(following) and "|" in following:
             yield from self._end_lead()
-            self._begin(line, at)
+            self._begin(_Lead(line, at))
         else:
-            self._unused = None
-            yield self._passage(line, at, lead=self._lead, is_whole=True)
+            yield self._passage_under(self._lead.text, line, at, is_whole=True)

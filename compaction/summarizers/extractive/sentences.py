@@ -1,13 +1,17 @@
-"""Sentences of a text, word for word, for the quotations in a digest."""
+"""Sentences of a text, word for word, for the quotations in a digest; and texts cut to a length."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeVar
 
 from .lines import MARK, fenced_blocks
 
+_TABLE: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+WORDS: Final[dict[str, frozenset[str]]] = {name: frozenset(listed.split()) for name, listed in _TABLE.items()}
 ASKING: Final = ("?", "？", "؟")  # the marks at the end of a question
 STATING: Final = (".", "!", "。", "！", "।")  # the marks at the end of any other sentence
 ENDS: Final = (*ASKING, *STATING, "…")
@@ -26,25 +30,6 @@ _NUMBERED: Final = re.compile(r"\d{1,2}\Z")
 _LONGEST_ABBREVIATION: Final = 24
 
 
-def word_set(listed: str) -> frozenset[str]:
-    """Return words that are separated by blanks."""
-    return frozenset(listed.split())
-
-
-# Abbreviations whose dot ends no sentence: anywhere, before a small letter, before a number, and before a name.
-_ANYWHERE: Final = word_set(
-    "e.g i.e vs cf viz approx incl z.b d.h u.a o.ä i.d.r s.o v.a ca bzw ggf ggfs evtl inkl exkl zzgl vgl bspw sog lt gem p.ej"
-)
-_BEFORE_SMALL: Final = word_set("etc usw usf min sek std mio mrd stk")
-_BEFORE_NUMBER: Final = word_set(
-    "no nos fig eq sec ch vol p pp art nr str tel abt abb kap abs ziff bd s seite max min mind num núm pág nº"
-)
-_BEFORE_NAME: Final = word_set("mr mrs ms dr prof st hr fr dipl ing sr sra dra mme mlle sig dott")
-# Words after a number with a dot that makes it an ordinal, as in "3. Oktober".
-_AFTER_ORDINAL: Final = word_set(
-    "januar jänner februar märz april mai juni juli august september oktober november dezember stock etage og ug klasse platz "
-    "quartal halbjahr woche tag mal semester auflage spieltag person kapitel absatz"
-)
 _COMPLETE: Final = ".!?:;。！？：；"  # the marks after which no sentence continues in the next line
 
 
@@ -53,6 +38,14 @@ def both_ends(text: str) -> str:
     if len(text) <= READ_CHARS:
         return text
     return f"{text[: READ_CHARS * 2 // 3]}\n{text[-(READ_CHARS // 3) :]}"
+
+
+_Part = TypeVar("_Part")
+
+
+def first_and_last(parts: list[_Part], most: int) -> list[_Part]:
+    """Return the parts of a text, or of more than ``most`` two thirds from its beginning, and one third from its end."""
+    return parts if len(parts) <= most else [*parts[: most * 2 // 3], *parts[-(most // 3) :]]
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -98,18 +91,18 @@ def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
     before = _WORD_BEFORE.search(text, max(0, end.start() - _LONGEST_ABBREVIATION), end.start())
     word = before[0].lower() if before else ""
     after = text[end.end() : end.end() + 1]
-    if word in _ANYWHERE:  # "ca. 3"
+    if word in WORDS["abbreviations"]:  # "ca. 3"
         return True
     if len(word) == 1 and _TWO_PARTS.search(text, max(0, end.start() - 4), end.start() + 4):  # "z. B."
         return True
-    if after.islower() and word in _BEFORE_SMALL:  # "5 min. later"
+    if after.islower() and word in WORDS["abbreviations_before_small_letters"]:  # "5 min. later"
         return True
     if after.isdigit():
-        return word in _BEFORE_NUMBER or word.endswith("str")  # "no. 7", "Hauptstr. 7"
-    if after.isupper() and word in _BEFORE_NAME:  # "Dr. Vogt"
+        return word in WORDS["abbreviations_before_numbers"] or word.endswith("str")  # "no. 7", "Hauptstr. 7"
+    if after.isupper() and word in WORDS["abbreviations_before_names"]:  # "Dr. Vogt"
         return True
     follows = WORD.match(text, end.end()) if _NUMBERED.fullmatch(word) else None
-    return follows is not None and follows[0].lower() in _AFTER_ORDINAL  # "3. Oktober"
+    return follows is not None and follows[0].lower() in WORDS["ordinals"]  # "3. Oktober"
 
 
 def continues(before: str, line: str) -> bool:

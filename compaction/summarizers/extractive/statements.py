@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import Final
 
 import attrs
 
@@ -17,7 +17,7 @@ from ...messages import Message
 from .kinds import Kind, Statement, judge, kind_of_assistant, names_person
 from .lines import without_bullet
 from .passages import Passage, passages
-from .sentences import ENDS, LONGEST_SENTENCE, clipped, sentences, sentences_in
+from .sentences import ENDS, LONGEST_SENTENCE, clipped, first_and_last, sentences, sentences_in
 from .voices import Voice
 
 _MOST: Final = 400  # statements of a message, passages, and sentences of one
@@ -35,7 +35,7 @@ _NAME_CHARS: Final = 64
 _OTHERS: Final = (Voice.QUOTED, Voice.LABELLED)
 _ASKING_KINDS: Final = (Kind.REQUEST, Kind.QUESTION)
 _WANTING_KINDS: Final = (Kind.DUTY, Kind.PREFERENCE, Kind.DECISION, Kind.TASK)
-_LEAST_OTHERS: Final = 4  # lines beside a rule; fewer without a person are often the user's notes
+_LEAST_OTHERS: Final = 4  # lines beside a rule
 _MOST_OF_USER: Final = 0.25  # of these lines
 
 
@@ -59,33 +59,27 @@ def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
     PLAIN My sister is a glazier.
     QUESTION Where does she live?
     """
-    blocks = itertools.groupby(_both_ends([*spoken]), attrgetter("block"))
-    found = [statement for _, block in blocks for statement in _statements_of_block([*block])]
-    return iter(_both_ends(found))
-
-
-_Part = TypeVar("_Part")
-
-
-def _both_ends(parts: list[_Part]) -> list[_Part]:
-    """Return the parts of a message, or of more than `_MOST` two thirds from its beginning, and one third from its end."""
-    return parts if len(parts) <= _MOST else [*parts[: _MOST * 2 // 3], *parts[-(_MOST // 3) :]]
+    blocks = itertools.groupby(first_and_last([*spoken], _MOST), attrgetter("block"))
+    return iter(first_and_last([each for _, block in blocks for each in _statements_of_block([*block])], _MOST))
 
 
 def _statements_of_block(block: list[Passage]) -> Iterator[Statement]:
-    """Yield the statements of the passages of a block; one in lines that concern nobody is hardly a rule of the user.
+    """Yield the statements of the passages of a block; a rule in lines that look pasted is hardly one of the user."""
+    found = [(passage.voice is Voice.OWN and not passage.is_whole, [*_statements_of(passage)]) for passage in block]
+    looks_pasted = _look_pasted([said for is_line, said in found if is_line])
+    for is_line, said in found:
+        for each in said:
+            yield attrs.evolve(each, kind=min(each.kind, Kind.DUTY)) if is_line and looks_pasted else each
 
-    Such a block looks pasted: it has a single rule, and four or more other lines, of which few ask or want something.
+
+def _look_pasted(lines: list[list[Statement]]) -> bool:
+    """Return whether lines look pasted, given the statements of each.
+
+    There is a single rule, and four or more other lines, of which few ask or want something. Fewer lines are often notes.
     """
-    found = [[*_statements_of(passage)] for passage in block]
-    is_line = [passage.voice is Voice.OWN and not passage.is_whole for passage in block]
-    lines = [*itertools.compress(found, is_line)]
     others = [said for said in lines if all(each.kind is not Kind.RULE for each in said)]
     of_user = sum(any(map(_is_of_user, said)) for said in others)
-    looks_pasted = len(lines) - len(others) == 1 and len(others) >= _LEAST_OTHERS and of_user < _MOST_OF_USER * len(others)
-    for said, is_own in zip(found, is_line, strict=True):
-        for each in said:
-            yield attrs.evolve(each, kind=min(each.kind, Kind.DUTY)) if looks_pasted and is_own else each
+    return len(lines) - len(others) == 1 and len(others) >= _LEAST_OTHERS and of_user < _MOST_OF_USER * len(others)
 
 
 def _is_of_user(statement: Statement) -> bool:
@@ -95,10 +89,11 @@ def _is_of_user(statement: Statement) -> bool:
 def _statements_of(passage: Passage) -> Iterator[Statement]:
     """Yield the statements of a passage; a sentence that refers to the one before it is joined to that.
 
-    Of three in a row that refer to each other, the heaviest gets the one before it.
+    Each is joined once, the heaviest first. Of "The cap is $9. Never exceed it. Tell Ann of it.", where both refer to the one
+    before, the first two are joined, and the third stays alone.
     """
     found = [*_each_sentence(passage)]
-    joined = set[int]()  # the sentences that the one before them is joined to
+    joined = set[int]()  # the sentences that are joined to the one before
     for at in sorted(range(1, len(found)), key=lambda at: found[at].kind, reverse=True):
         before, said = found[at - 1], found[at]
         fits = before.by == said.by and before.kind not in _ALONE and len(before.text) < LONGEST_SENTENCE // 2
@@ -128,7 +123,7 @@ def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
         yield passage.text, passage.voice
         return
     in_quotes = False
-    for sentence in _both_ends([*sentences_in(passage.text)]):
+    for sentence in first_and_last([*sentences_in(passage.text)], _MOST):
         opens = in_quotes
         for mark in _MARK.finditer(sentence):
             in_quotes = not in_quotes and not _INCHES.match(sentence, max(0, mark.start() - 1))

@@ -6,9 +6,10 @@ Words are compared by their beginnings, without those that name nothing: article
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
-from .sentences import word_set
+from .sentences import WORDS
 
 _EASTERN: Final = re.compile(r"[가-힣\u4e00-\u9fff]")
 _VALUE: Final = re.compile(r"(?<![A-Za-z0-9_.])(?:[A-Za-z_-]{0,40}\d[A-Za-z0-9_.,:/-]*|[0-9a-f]{7,}(?![A-Za-z0-9_]))")
@@ -20,31 +21,8 @@ _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _NAME: Final = re.compile(r"(?:[A-Za-z]+-?)?\d+(?:-\d+)*")  # "4411", "BX-1008"
 _INITIALS: Final = re.compile(r"(?<![\w.])(?<!^)[A-Z]{1,2}(?![\w'’])")
-_PRONOUN: Final = re.compile(  # English and German: "damit", "hierzu", not "Daten" or "day"
-    r"\b(?:its?|they|them|their|this|that|these|those|there|he|him|his|she|her|one|ones|same|such|it['’]s|"
-    r"es|ihn|ihm|sie|ihr\w*|das|dies\w*|den|dem|der|die|dort|deren|dessen|solche\w*|"
-    r"(?:da|hier)(?:bei|durch|für|gegen|her|hin|hinter|mit|nach|neben|nn|r(?:an|auf|aus|in|über|um|unter)|raufhin|"
-    r"von|vor|zu|zwischen)?)\b",
-    re.IGNORECASE,
-)
-_PRONOUN_FIRST: Final = re.compile(
-    r"(?:it|they|this|that|these|those|he|she|es|er|sie|dies\w*|il|elle|ils|elles|ça|esto|eso|ella|isso|ele|ela)\b",
-    re.IGNORECASE,
-)
-# Words that name nothing, and the beginnings of words for a value, which are in statements about different things.
-_CLOSED: Final = word_set(
-    "the a an and but or if when while as since because that this these those there here it he she they we i you my "
-    "your our their his her its in on at of to from for with by about under over after before until once so then also "
-    "just even what which who how why where is are was were be been has have had do does did will would can could "
-    "should may might must not let's there's that's it's one some many most more both either der die das ein eine und "
-    "oder aber wenn als weil dass es er sie wir ich du man mein meine unser unsere sein ihr ihre im in am an auf aus "
-    "bei mit nach von vor zu zum zur für über unter um durch bis seit so dann auch noch schon nur was wer wie wo warum "
-    "ist sind war waren hat haben wird werden kann können"
-)
-_UNITS: Final = word_set(
-    "perce proze 퍼센 百分 分之 port numbe numme versi code date time uhr minut secon sekun euro dolla hours stund month "
-    "monat 포트 번호 시간 现在 编号 端口 时间 itis there 다시 이제 now is at few too 太少 太多 少了 多了 好了"
-)
+_PRONOUN: Final = re.compile(rf"\b(?:{'|'.join(sorted(WORDS['pronouns']))})\b".replace("*", r"\w*"), re.IGNORECASE)
+_PRONOUN_FIRST: Final = re.compile(rf"(?:{'|'.join(sorted(WORDS['first_pronouns']))})\b".replace("*", r"\w*"), re.IGNORECASE)
 
 
 def is_eastern(text: str) -> bool:
@@ -71,7 +49,8 @@ def _shape_of(value: str) -> str:
 
 
 def _is_closed(word: str) -> bool:
-    return len(word) < 2 or word.lower() in _CLOSED
+    """Whether a word names nothing."""
+    return len(word) < 2 or word.lower() in WORDS["closed"]
 
 
 def stems_of(sentence: str) -> frozenset[str]:
@@ -80,12 +59,24 @@ def stems_of(sentence: str) -> frozenset[str]:
     >>> sorted(stems_of("The harbour ferries sail at 14:35.")), sorted(stems_of("六点关门。"))
     (['ferri', 'harbo', 'sail'], ['六点', '关门', '点关'])
     """
-    words = {word for word in map(str.lower, _WORD.findall(sentence)) if len(word) > 1} - _CLOSED
-    found = {word.replace("y", "i")[:5] for word in words if len(word) > 2 and not is_eastern(word)}
-    if is_eastern(sentence):
-        found.update(word[:2] for word in words if _HANGUL.match(word))
-        found.update(run[at : at + 2] for run in _HAN.findall(sentence) for at in range(len(run) - 1))
+    found = _beginnings({*map(str.lower, _WORD.findall(sentence))} - WORDS["closed"])
     return frozenset(found - _UNITS or found)
+
+
+def _beginnings(words: Iterable[str]) -> set[str]:
+    """Return the first five letters of each word, the first two of a Korean one, and all pairs of Chinese characters."""
+    found = set[str]()
+    for word in words:
+        if is_eastern(word):
+            found.update(run[at : at + 2] for run in _HAN.findall(word) for at in range(len(run) - 1))
+            if _HANGUL.match(word):
+                found.add(word[:2])
+        elif len(word) > 2:
+            found.add(word.replace("y", "i")[:5])
+    return found
+
+
+_UNITS: Final = _beginnings(WORDS["units"])
 
 
 def initials_of(sentence: str) -> frozenset[str]:

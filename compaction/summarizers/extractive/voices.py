@@ -17,13 +17,13 @@ import enum
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from .kinds import concerns_user, demands
-from .labels import PROMPT_LINE, blocks_below_labels, end_of, end_of_json
-from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, TAG, blocks, fenced_blocks, is_table, printed_weight
-from .sentences import ASKING, ENDS
+from .labels import blocks_below_labels, end_of, end_of_json
+from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, TAG, any_shape, blocks, fenced_blocks, is_table, printed_weight
+from .sentences import ASKING, ENDS, first_and_last
 
 _MOST_LINES: Final = 4_000
 _HEAD_CHARS: Final = 200  # of a paragraph that introduces what stands below it
@@ -51,8 +51,8 @@ def voices_of(text: str) -> tuple[list[str], list[Voice]]:
     layout = _Layout(text)
     voices = [Voice.OWN] * len(layout.lines)
     for detect, voice, _ in reversed(DETECTORS):
-        for found in detect(layout):
-            voices[found.start : found.stop] = [voice] * len(found)
+        for at in detect(layout):
+            voices[at] = voice
     return layout.lines, voices
 
 
@@ -61,35 +61,20 @@ class _Layout:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = text.splitlines()
-        if len(self.lines) > _MOST_LINES:  # then two thirds from the beginning, one third from the end
-            del self.lines[_MOST_LINES * 2 // 3 : -(_MOST_LINES // 3)]
+        self.lines = first_and_last(text.splitlines(), _MOST_LINES)
         self.filled = [at for at, line in enumerate(self.lines) if line.strip()]  # the numbers of lines that are not blank
-        self.fenced = [*fenced_blocks(self.lines)]  # the lines from each fence to the one that closes it
-        self.printed: list[range] = []  # outside of them, runs of lines that programs wrote, and single ones that only they do
+        self.fenced = [at for block in fenced_blocks(self.lines) for at in block]  # from each fence to the one that closes it
+        self.printed: list[int] = []  # outside of them, runs of lines that programs wrote, and single ones that only they do
         self.written: list[range] = []  # the other blocks: lines without a blank one, a fence or such a run between them
-        start = 0
-        for span in [*self.fenced, range(len(self.lines), len(self.lines))]:
-            for block in blocks(self.lines[: span.start], start):
-                self._divide(block)
-            start = span.stop
+        unfenced = [*self.lines]
+        for at in self.fenced:
+            unfenced[at] = ""
+        for block in blocks(unfenced):
+            printed, written = _divided(self.lines, block)
+            self.printed += printed
+            self.written += written
         self.labelled = {each.start: each for each in blocks_below_labels(self.lines)}  # by the line of the label
         self.head = self._head()  # the first line, if it is a paragraph of its own that may introduce the rest, or ""
-
-    def _divide(self, block: range) -> None:
-        """Divide a block into what programs wrote and the rest: people write before and behind what they paste."""
-        lines = self.lines[block.start : block.stop]
-        weights = [printed_weight(line) for line in lines]
-        marked = [at for at, weight in zip(block, weights, strict=True) if weight]
-        if len(marked) > 1 and not all(map(BULLET.match, lines)) and not is_table(lines):
-            first, behind = marked[0], marked[-1] + 1
-            if 5 * len(marked) >= 3 * (behind - first):  # three in five
-                self.printed.append(range(first, behind))
-                self.written += [each for each in (range(block.start, first), range(behind, block.stop)) if each]
-                return
-        certain = (at for at in marked if weights[at - block.start] == CERTAIN and not BULLET.match(self.lines[at]))
-        self.printed += [range(at, at + 1) for at in certain]
-        self.written.append(block)
 
     def _head(self) -> str:
         if len(self.filled) < 2 or len(self.text) > _LONG or is_handed_over(self.text):
@@ -100,10 +85,8 @@ class _Layout:
             return ""  # no short paragraph of its own
         if first in self.labelled and self.labelled[first].stop < len(self.lines):
             return ""  # "<log>": its block ends before the message does
-        if BULLET.match(head) or HEADING.fullmatch(head) or head.endswith((",", "，", "、")):
-            return ""  # "- tabs", "## Rules", "Hi Ann,": the user's words follow
-        if QUOTED_LINE.match(head):
-            return ""  # "> Shall I?": the user answers it below
+        if BULLET.match(head) or HEADING.fullmatch(head) or QUOTED_LINE.match(head) or head.endswith((",", "，", "、")):
+            return ""  # "- tabs", "## Rules", "> Shall I?", "Hi Ann,": the user's words follow
         is_layout = any(shape(below) for shape in (BULLET.match, TAG.fullmatch, ROW.fullmatch))
         return "" if is_layout and not head.endswith(ASKING) else head  # a list is the user's, unless a question is about it
 
@@ -115,43 +98,52 @@ class _Layout:
         return range(start, len(self.lines) if end is None else end)
 
 
-# ---------------------------------------------------------------- detectors
+def _divided(lines: list[str], block: range) -> tuple[Iterable[int], list[range]]:
+    """Return the lines of a block that programs wrote, and the others: people write before and behind what they paste."""
+    said = lines[block.start : block.stop]
+    weights = {at: weight for at, weight in zip(block, map(printed_weight, said), strict=True) if weight}
+    if len(weights) > 1 and not all(map(BULLET.match, said)) and not is_table(said):
+        first, behind = min(weights), max(weights) + 1
+        if 5 * len(weights) >= 3 * (behind - first):  # three in five
+            return range(first, behind), [each for each in (range(block.start, first), range(behind, block.stop)) if each]
+    return [at for at, weight in weights.items() if weight == CERTAIN and not BULLET.match(lines[at])], [block]
 
 
-def _quoted(layout: _Layout) -> Iterator[range]:
-    """Yield lines behind ``>``."""
-    return (range(at, at + 1) for at, line in enumerate(layout.lines) if QUOTED_LINE.match(line))
+# ---------------------------------------------------------------- detectors, which return the numbers of lines
 
 
 _HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")  # "Subject: keys"
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
 
 
-def _mails(layout: _Layout) -> Iterator[range]:
-    """Yield the message from the first block that begins with fields of a mail: two or more, of which one has an address."""
+def _mails(layout: _Layout) -> Iterable[int]:
+    """Return the message from the first block that begins with fields of a mail: two or more, of which one has an address."""
     for block in layout.written:
         top = layout.lines[block.start : min(block.stop, block.start + 6)]
         if sum(_HEADER.match(line) is not None for line in top) >= 2 and any(map(_ADDRESS.search, top)):
-            yield range(block.start, len(layout.lines))
-            return
+            return range(block.start, len(layout.lines))
+    return ()
 
 
 _LEAST_ALIKE: Final = 3
 _TIME: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[.,]\d{1,3})?"
-_BEGINNING: Final = re.compile(  # "ANN:", "[10:02] Ann:", "a.py:12:", "web-1 |", "//", "+"
-    rf"//|\+(?=\S)|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>|\t\n]){{1,40}}+(?:[\]>|\t]|:(?!//))"
+_BEGINNING: Final = re.compile(
+    r"//"  # "// always"
+    r"|\+(?=\S)"  # "+always"
+    rf"|(?![-*+•]\s)\[?(?:{_TIME}|[^:\]>|\t\n]){{1,40}}+(?:[\]>|\t]|:(?!//))"  # "ANN:", "[10:02] Ann:", "a.py:12:", "web-1 |"
 )
 _SIGN: Final = re.compile(r"[<|\t+]|//|\[(?!0?\])|0[:.]0")  # in a beginning whose numbers are zeros: a time is "0:0"
 
 
-def _alike(layout: _Layout) -> Iterator[range]:
-    """Yield the lines with a beginning that comes again: of two speakers or files, or of one with a sign or a time in it."""
+def _alike(layout: _Layout) -> Iterable[int]:
+    """Return the lines with a beginning that comes again: of two speakers or files, or of one with a sign or a time in it."""
     lines = enumerate(layout.lines)
     beginnings = {at: re.sub(r"\d+", "0", found[0]) for at, line in lines if (found := _BEGINNING.match(line))}
     repeated = {each for each, times in Counter(beginnings.values()).items() if times > 1}
-    if len(repeated) > 1 or any(map(_SIGN.search, repeated)):
-        alike = [at for at, each in beginnings.items() if each in repeated or _SIGN.search(each)]
-        yield from (range(at, at + 1) for at in alike if len(alike) >= _LEAST_ALIKE)
+    if len(repeated) < 2 and not any(map(_SIGN.search, repeated)):
+        return ()
+    alike = [at for at, each in beginnings.items() if each in repeated or _SIGN.search(each)]
+    return alike if len(alike) >= _LEAST_ALIKE else ()
 
 
 _SPEAKER_CHARS: Final = 60
@@ -162,8 +154,8 @@ _SPEAKER_LINE: Final = re.compile(rf"[^\n]*(?<!\d){_TIME}(?!\d)[^\n]*(?<![{''.jo
 _TIME_ALONE: Final = re.compile(rf"[\[(]?{_TIME}(?: ?[AP]M)?[\])]?")
 
 
-def _below_speakers(layout: _Layout) -> Iterator[range]:
-    """Yield the message from the first speaker or time on, each in a line of its own above what is said.
+def _below_speakers(layout: _Layout) -> Iterable[int]:
+    """Return the message from the first speaker or time on, each in a line of its own above what is said.
 
     Further down it may be part of a demonstration, with the task below it.
     """
@@ -172,27 +164,15 @@ def _below_speakers(layout: _Layout) -> Iterator[range]:
     speakers = [at for at, (line, after) in pairs if _is_speaker(line) and after.strip() and not _is_speaker(after)]
     times = [block.start for block in blocks(lines) if any(_TIME_ALONE.fullmatch(lines[at].strip()) for at in block)]
     starts = [found[0] for found, least in ((speakers, _LEAST_SPEAKERS), (times, _LEAST_TIMES)) if len(found) >= least]
-    if starts and min(starts) < _TOP_LINES:
-        yield range(min(starts), len(lines))
+    return range(min(starts), len(lines)) if starts and min(starts) < _TOP_LINES else ()
 
 
 def _is_speaker(line: str) -> bool:
     return len(line) <= _SPEAKER_CHARS and _SPEAKER_LINE.fullmatch(line.strip()) is not None
 
 
-# How agents' frameworks, browsers and retrieval hand texts of programs to a model in a user's message.
-_GIVEN: Final = r"(?:outputs?|results?|responses?|std(?:out|err)|observations?|returned|return ?code|url|logs?)"
-_HANDED_OVER: Final = re.compile(
-    r"\s*(?:"
-    rf"\[(?:tool|function|mcp|browser|terminal|command|event|{_GIVEN})\b[^\]\n]{{0,80}}\]"  # "[Tool: fetch]"
-    rf"|[#*=\s]{{0,6}}(?:[^:.!?\n]{{0,60}}\b{_GIVEN}(?: (?:from|of|for)\b[^:.!?\n]{{0,200}})?:"  # "Result of calling fetch:"
-    rf"|#[^:.!?\n]{{0,60}}\b{_GIVEN}\n"  # "## Execution result"
-    r"|(?:tool|function|mcp|browser)\b[^:\n]{0,60}:|thought:|context information is below|use the following\b)"
-    rf"|<(?:[\w:-]{{0,24}}[_-])?{_GIVEN}\b[^>\n]{{0,80}}>|[io]\w*> "  # "<tool_response>", "out> "
-    r"|\[1\] [^\n]*\n(?:[^\n]*\n)*?\[2\] )",  # passages of a search
-    re.IGNORECASE,
-)
-_PROMPT_AFTER: Final = re.compile(rf"\n(?:{PROMPT_LINE.pattern})\s*\Z")
+_HANDED_OVER: Final = re.compile(rf"\s*{any_shape('handed_over')}", re.IGNORECASE)
+_PROMPT_AFTER: Final = re.compile(rf"\n{any_shape('prompts')}\s*\Z")
 _OUTPUT: Final = re.compile(
     r"\s*(?:exit ?code:|[\[{]\s*\"(?:observation|tool\w*|function\w*|results?|output|stdout|stderr|exit_?code|status)\")",
     re.IGNORECASE,
@@ -217,41 +197,49 @@ def is_output(text: str) -> bool:
     return _OUTPUT.match(text) is not None and (text.lstrip()[0] not in "{[" or end_of_json(text) in (None, len(text)))
 
 
-def _handed_over(layout: _Layout) -> Iterator[range]:
-    """Yield what a framework handed over; a long message that speaks of the user is a task, as SWE-agent ends it."""
+def _handed_over(layout: _Layout) -> Iterable[int]:
+    """Return what a framework handed over; a long message that speaks of the user is a task, as SWE-agent ends it."""
     first = next((layout.lines[at] for at in layout.filled), "")
-    if is_handed_over(layout.text) and not (len(layout.text) > _LONG and concerns_user(first)):
-        yield layout.to_end(min(layout.labelled, default=0))
+    if not is_handed_over(layout.text) or (len(layout.text) > _LONG and concerns_user(first)):
+        return ()
+    return layout.to_end(min(layout.labelled, default=0))
 
 
-def _introduced(layout: _Layout) -> Iterator[range]:
-    """Yield what stands below an introduction that ends in a colon or asks, and demands nothing itself."""
-    if layout.head.endswith(_INTRODUCING) and not demands(layout.head):
-        yield layout.to_end(layout.filled[1])
+def _introduced(layout: _Layout) -> Iterable[int]:
+    """Return what stands below an introduction that ends in a colon or asks, and demands nothing itself."""
+    introduces = layout.head.endswith(_INTRODUCING) and not demands(layout.head)
+    return layout.to_end(layout.filled[1]) if introduces else ()
 
 
-def _discussed(layout: _Layout) -> Iterator[range]:
-    """Yield what the last line asks about, or what stands below the head, if that line does not speak of the user."""
+def _discussed(layout: _Layout) -> Iterable[int]:
+    """Return what the last line asks about, if it does not speak of the user; else what is below a head that does not."""
     if not layout.head or layout.head.endswith(_INTRODUCING):
-        return
+        return ()
     last = layout.lines[layout.filled[-1]].rstrip()
     if last.endswith(ASKING) and not concerns_user(last):
-        yield layout.to_end(min(layout.labelled, default=layout.filled[0]))
-    elif not concerns_user(layout.head):
-        yield layout.to_end(layout.filled[1])
+        return layout.to_end(min(layout.labelled, default=layout.filled[0]))
+    return () if concerns_user(layout.head) else layout.to_end(layout.filled[1])
 
 
-_Detector: TypeAlias = Callable[[_Layout], Iterable[range]]
+_Detector: TypeAlias = Callable[[_Layout], Iterable[int]]
 DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
     (lambda layout: layout.fenced, Voice.PROGRAM, "Look:\n```\nalways = 1\n```"),
     (lambda layout: layout.printed, Voice.PROGRAM, "Look.\n2026-01-03 10:11:12 INFO always\n2026-01-03 10:11:13 INFO always"),
-    (_quoted, Voice.QUOTED, "The port is 80.\n> always knock"),
+    (
+        lambda layout: [at for at in layout.filled if QUOTED_LINE.match(layout.lines[at])],
+        Voice.QUOTED,
+        "The port is 80.\n> always knock",
+    ),
     (_mails, Voice.QUOTED, "See below.\n\nFrom: Ann <always@b.org>\nSubject: always\n\nalways knock"),
     (_alike, Voice.QUOTED, "read this:\nANN: always pay\nBOB: always\nANN: always\nBOB: always"),
     (_below_speakers, Voice.QUOTED, "I met them.\nAnn  0:12 always\nalways hello\n\nBob  0:31 always\nalways pay"),
     (_handed_over, Voice.LABELLED, "[Tool: always]\nalways pay"),
     (_introduced, Voice.QUOTED, "A letter from the town hall:\n\nalways knock"),
     (_discussed, Voice.UNKNOWN, "The nurse left a sheet.\n\nalways skip a dose"),
-    (lambda layout: layout.labelled.values(), Voice.LABELLED, "Look here, please.\n\n[exec always] done\nalways pay"),
+    (
+        lambda layout: itertools.chain(*layout.labelled.values()),
+        Voice.LABELLED,
+        "Look here, please.\n\n[exec always] done\nalways pay",
+    ),
 )
-"""The detectors in order of precedence, each with the voice of its lines, and a message whose lines with "always" are these."""
+"""The detectors in order of precedence, each with the voice of its lines, and an example: it finds the lines with "always"."""

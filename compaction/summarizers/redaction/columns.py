@@ -6,14 +6,14 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from .names import NAME, NAME_ENDING, QUOTE, name_kind
-from .searches import SecretSpan
+from .names import name_kind
+from .searches import SecretSpan, expression
 from .values import is_strong, looks_random
 
 # ---------------------------------------------------------------- columns
 
 # the head of a column of secrets; if it ends in ``key``, `name_kind` decides
-_NAME_ALONE: Final = re.compile(f"(?i)[*`\"' ]{{0,4}}[\\w. -]{{0,40}}?(?P<name>{NAME}){NAME_ENDING}[*`\"' ]{{0,4}}")
+_NAME_ALONE: Final = re.compile(expression(r"""(?i)[*`"' ]{0,4}[\w. -]{0,40}?(?P<name><name>)<ending>[*`"' ]{0,4}"""))
 # the expression for the cells of a line, by what stands between them
 _CELLS: Final = {
     **{separator: re.compile(f"(?:^|[{separator}])([^{separator}]*)") for separator in "|│║┃\t;,"},
@@ -79,7 +79,7 @@ def _cells_under(
 # ---------------------------------------------------------------- lists
 
 # a name for secrets at the head of a list: ``passwords: [``, ``"tokens" = (``, ``passwords:`` and a line break
-_LISTED: Final = re.compile(f"(?i){NAME}(?:e?s)?(?:{QUOTE})?[ \\t]{{0,4}}[:=][ \\t]{{0,4}}(?:(?P<bracket>[\\[(])|(?=\\n))")
+_LISTED: Final = re.compile(expression(r"(?i)<name>(?:e?s)?(?:<quote>)?[ \t]{0,4}[:=][ \t]{0,4}(?:(?P<bracket>[\[(])|(?=\n))"))
 # the lines of a YAML list: ``  - hunter22``, or a field of an item, ``    value: hunter22``
 _LIST_LINES: Final = re.compile(r"(?:\n[ \t]{0,32}(?:-[ \t]|[ \t][\w-]{1,64}:)[^\n]{0,4096}){1,256}")
 # a line of a YAML list with one word: ``  - hunter22``, ``  - value: "hunter22"``, ``  value: hunter22``

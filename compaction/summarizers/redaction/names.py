@@ -9,59 +9,20 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from .searches import REDACTED, TABLE, SecretSpan, any_of, in_small_letters
+from .searches import REDACTED, TABLE, SecretSpan, any_of, expression, in_small_letters
 from .values import is_code, is_mixed, is_not_word, is_placeholder, is_strong, looks_random, may_be_key
 
 # ---------------------------------------------------------------- how a name and its value are written
 
-_NAMES: Final[dict[str, list[str]]] = TABLE["names"]
-NAME: Final = (
-    rf"(?:(?P<password>{any_of(_NAMES['password'])}|(?P<short>{any_of(_NAMES['short'])}))"
-    rf"|(?P<secret>{any_of(_NAMES['secret'])}(?:[ _-]?(?:access[ _-]?)?(?:key|키))?)"
-    rf"|(?P<token>{any_of(_NAMES['token'])})|(?P<weak>{any_of(_NAMES['weak'])})|(?P<key>{any_of(_NAMES['key'])}))"
-)
-NAME_ENDING: Final = "(?:[_-]?(?:base|prod|production|dev|data|staging|test|live|value|old|new|v?[0-9]{1,2}))?"
-QUOTE: Final = r"""\\{0,3}["'`]"""
-_TYPE: Final = r"(?::[ \t]?(?:str|string|String|&str|Optional\[str\]|str \| None)[ \t]?)?"
-_VALUE_KEY: Final = rf"(?:{QUOTE})?[Vv]alue(?:{QUOTE})?[ \t]?[:=][ \t]?"
-_SAID: Final = TABLE["sentences"]
-_FOR: Final = rf"(?:[ \t]{any_of(_SAID['for'])}[ \t][^\n.,:;|]{{1,48}}?)?"
-# the operators between a name and its value, in the order in which they are tried
-_OPERATORS: Final[dict[str, str]] = {
-    # "name": "password", "value": "x", over two lines, too; <key>password</key><string>x
-    "pair": rf"{QUOTE},?\s{{0,40}}{_VALUE_KEY}"
-    rf"|{QUOTE} ?\{{[^{{}}\"']{{0,160}}\bdefault\s{{0,16}}=[ \t]?"
-    rf"|\s{{0,4}}\n\s{{0,40}}{_VALUE_KEY}|</key>\s{{0,40}}<string>",
-    # password = x, "password": "x", password: str = "x", **password:** x
-    "assign": rf"(?:{QUOTE})?\]?\*{{0,2}}[ \t]{{0,8}}(?:{_TYPE}=[=>]?|:=|[:：])\*{{0,2}}"
-    r"(?:[ \t]{0,8}[|>][+-]?[ \t]{0,8}\n)?[ \t]{0,40}\*{0,2}",
-    "field": rf"(?:{QUOTE})?</t[dh]>\s{{0,40}}<t[dh][^<>\n]{{0,64}}>",  # <td>password</td><td>x
-    "tag": rf"(?:{QUOTE})?>",  # <password>x
-    "cell": r"[`*]{0,3}[ \t]{0,40}[|│┃║][ \t]{0,40}",  # | password | x |
-    # the password for the server is x; password — x
-    "says": rf"{_FOR}[ \t]{{1,4}}{any_of(_SAID['verbs'])}(?:[ \t](?:now|set|changed|reset|updated))?(?:[ \t]to)?:?"
-    rf"[ \t]{{1,4}}\*{{0,2}}|[ \t]?{any_of(_SAID['particles'])}[ \t]{{0,4}}[「『“«]?"
-    rf"|{_FOR}[ \t]?[:：][ \t]{{1,4}}|[ \t][—–][ \t]",
-    "comma": rf"{QUOTE}[ \t]?,[ \t]?(?={QUOTE})",  # ("password", "x")
-    "call": rf"\([ \t]?(?={QUOTE})",  # password("x")
-    "gap": r"[ \t]{1,8}",  # requirepassword x
-}
-_OPERATOR: Final = "(?:" + "|".join(f"(?P<{name}>{shape})" for name, shape in _OPERATORS.items()) + ")"
-_DOUBLE: Final = r'\\{0,3}"(?P<double>(?:[^"\n\\]|\\(?!["\\])[^\n]){4,4096})\\{0,3}"'
-_SINGLE: Final = r"\\{0,3}'(?P<single>(?:[^'\n\\]|\\(?!['\\])[^\n]){4,4096})\\{0,3}'"
-_TICKED: Final = r"`(?P<ticked>[^`\n]{4,4096})`"
-_BARE: Final = r"""(?P<bare>[^\s。，、；！？「」【】（）"'`\\,;&<>(){}\[\]|│┃║]{4,4096})(?P<code>[(\[])?"""
-_VALUE: Final = f"(?:{_DOUBLE}|{_SINGLE}|{_TICKED}|{_BARE})"
-
-NAME_WORDS: Final = frozenset(word for words in _NAMES.values() for word in words)
-"""The words of which a text with a named secret has one."""
-
-_SPOT: Final = re.compile(any_of(sorted(NAME_WORDS)))
-_ASCII_SPOT: Final = re.compile(any_of(filter(str.isascii, sorted(NAME_WORDS))))  # quicker
+_OPERATORS: Final[dict[str, list[str]]] = TABLE["operators"]
+_OPERATOR: Final = "|".join([f"(?P<{name}>{'|'.join(shapes)})" for name, shapes in _OPERATORS.items()])
+_NAME_WORDS: Final = sorted({word for words in TABLE["names"].values() for word in words})  # a text with a named secret has one
+_SPOT: Final = re.compile(any_of(_NAME_WORDS))
+_ASCII_SPOT: Final = re.compile(any_of(filter(str.isascii, _NAME_WORDS)))  # quicker
 
 # a name, alone or at the end of a longer name, an operator, and in a lookahead the value.
 # The groups say which kind of name, which operator, and which quotation marks these are.
-_NAMED: Final = re.compile(f"(?i){NAME}{NAME_ENDING}{_OPERATOR}(?={_VALUE})")
+_NAMED: Final = re.compile(expression(f"(?i)<name><ending>(?:{_OPERATOR})(?=<value>)"))
 # the word before ``key`` that makes it a name for secrets
 _KEY_KIND: Final = re.compile(
     "(?i)(?:" + "|".join(f"(?P<{kind}>{any_of(words)})" for kind, words in TABLE["keys"].items()) + r")[ ._-]?\Z"
@@ -79,7 +40,7 @@ def name_places(text: str) -> list[int]:
 
 
 def name_kind(found: re.Match[str], start: int) -> str | None:
-    """Return the kind of secret that a name stands for; the match of `NAME` begins at ``start``.
+    """Return the kind of secret that a name stands for; the match of ``<name>`` begins at ``start``.
 
     ``None`` for ``key`` alone, as in ``primary key``.
     """
@@ -102,93 +63,91 @@ def named_secrets(text: str, places: list[int]) -> Iterator[SecretSpan]:
     judged = 0  # where a long word ends that is none
     for place in places:
         found = _NAMED.match(text, place) if place >= judged else None
-        if found is None:
+        value = None if found is None else _NamedValue(found)
+        if value is None or value.start < done:
             continue
-        quote = next(quote for quote in _QUOTES if found[quote])
-        start, end = found.span(quote)
-        if start < done:
-            continue
-        kind = name_kind(found, place)
-        if kind is not None and _NamedValue(found, quote, kind).is_secret():
-            end = start + len(found[quote].rstrip(".?:*")) if quote == "bare" else end
-            if quote != "bare" and text[start - 2 : start - 1] != "\\" and (rest := _BEHIND_ESCAPE.match(text, end)):
-                end = rest.end()
-            yield start, end, "secret" if kind == "weak" else kind
-            done = end
-        elif quote == "bare" and end - start > _LONG_CHARS:  # values of names in it would all have the same end
-            judged = end
-
-
-_BEHIND_ESCAPE: Final = re.compile(r"""(?:\\["'][^\s"'\\]{1,512}){1,8}""")  # of "a\"b", which is one value: \"b
+        if value.kind and value.is_secret():
+            done = value.end_of_secret()
+            yield value.start, done, "secret" if value.kind == "weak" else value.kind
+        elif not value.is_quoted and value.end - value.start > _LONG_CHARS:  # values of names in it would have the same end
+            judged = value.end
 
 
 class _NamedValue:
     """A value beside a name that people give to secrets, and all by which it is judged."""
 
-    def __init__(self, found: re.Match[str], quote: str, kind: str) -> None:
+    def __init__(self, found: re.Match[str]) -> None:
+        quote = next(quote for quote in _QUOTES if found[quote])
         self._found = found
-        self._quote = quote
-        self._kind = kind
         self._before = _before(found, found.start())
         self._value = found[quote].rstrip(".!?:*")
-        self._is_quoted = quote != "bare"
+        self.start, self.end = found.span(quote)
+        self.is_quoted = quote != "bare"
+        self.kind = name_kind(found, found.start())
         operator = next(operator for operator in _OPERATORS if found[operator] is not None)
         self._sign = found[operator]  # the text of the operator
-        self._operator = self._exactly(operator)
-
-    def _exactly(self, operator: str) -> str:
-        """Return the operator, or the special case of it that `_LOOKS` has a row for."""
-        if operator == "gap" and _OPTION.search(self._before):  # --password x
-            return "assign"
-        if operator == "says" and not self._sign.isascii():
-            return "foreign"
-        if operator != "assign" or "=" not in self._sign:
-            return operator
-        key = self._found["key"] if self._kind == "secret" else None
-        name = self._found["password"] or self._found["secret"] or key or ""
-        return "variable" if name.isupper() else "assign"
+        is_option = operator == "gap" and _OPTION.search(self._before)  # --password x
+        self._operator = "assign" if is_option else operator
 
     def is_secret(self) -> bool:
         """Return whether the value is a secret of the kind that the name is for."""
         if self._is_harmless() or not self._fits_operator() or (self._found["short"] and not self._fits_short_name()):
             return False
-        looks = _LOOKS[self._operator]
-        if self._kind == "password":
-            return (looks.quoted_password if self._is_quoted else looks.password)(self._value)
-        look = is_mixed if self._kind == "weak" else looks.quoted_key if self._is_quoted else looks.key
+        looks = _LOOKS["variable" if self._is_variable() else self._operator]
+        if self.kind == "password":
+            return (looks.quoted_password if self.is_quoted else looks.password)(self._value)
+        look = is_mixed if self.kind == "weak" else looks.quoted_key if self.is_quoted else looks.key
         return may_be_key(self._value) and look(self._value)
+
+    def end_of_secret(self) -> int:
+        """Return where the secret ends: without the marks of the sentence around it, and with what an escaped quote parts."""
+        if not self.is_quoted:
+            return self.start + len(self._found["bare"].rstrip(".?:*"))
+        text = self._found.string
+        rest = None if text[self.start - 2 : self.start - 1] == "\\" else _BEHIND_ESCAPE.match(text, self.end)
+        return rest.end() if rest else self.end
 
     def _is_harmless(self) -> bool:
         """Return whether the value stands for another one, or is code; or whether the name is in a mark of ours."""
         if not self._value or is_placeholder(self._value) or _IN_MARK.search(self._before):
             return True
-        return not self._is_quoted and (bool(self._found["code"]) or is_code(self._value))
+        return not self.is_quoted and (bool(self._found["code"]) or is_code(self._value))
 
     def _fits_operator(self) -> bool:
-        """Return whether the text around allows the operator: a cell ends, a call has arguments."""
+        """Return whether the text around allows the operator: a cell ends, and a name among arguments is one itself."""
         if self._operator == "cell":
-            return _CELL_END.match(self._found.string, self._found.end(self._quote) + self._is_quoted) is not None
-        if self._operator == "comma":
+            return _CELL_END.match(self._found.string, self.end + self.is_quoted) is not None
+        if self._operator != "argument":
+            return True
+        if "," in self._sign:  # ("password", "x")
             return _ARGUMENT.search(self._before) is not None
-        return self._operator != "call" or self._found["password"] is not None
+        return self._found["password"] is not None and self._found["short"] is None  # password("x")
 
     def _fits_short_name(self) -> bool:
         """Return whether ``pass``, ``pw`` or ``psk`` is a name of its own, and not part of a word or a verdict of a test."""
         name, last = self._found["short"], self._before[-1:]
         begins_word = not last.isalpha() or (last.islower() and name[0].isupper())  # pass, db_pass, smtpPass
-        if not begins_word and not self._before.lower().endswith(_COMPOUND):  # storepass, but not compass
+        if not begins_word and not self._before.lower().endswith(_COMPOUND):  # compass, but storepass fits
             return False
-        if self._value.isdecimal() or self._operator in ("says", "foreign", "gap", "call"):  # pass=3, the pass is b2
+        if self._value.isdecimal() or self._operator in ("says", "foreign", "gap"):  # pass=3, the pass is b2
             return False
-        if self._operator == "cell":
+        if self._operator == "cell":  # | pass | b2c3d4 |, but | db_pass | b2c3d4 | fits
             return last in ("_", ".", "-") and is_strong(self._value)
         if name.isupper() and not last.strip() and ":" in self._sign:  # PASS: test_b2
             return False
         is_joined = last in ("_", "-", ".") or last.isalpha()
-        is_sure = is_joined or self._is_quoted or self._operator == "tag" or "=" in self._sign
-        return is_sure or (is_strong(self._value) and "." not in self._value)
+        if is_joined or self.is_quoted or "=" in self._sign or ">" in self._sign:  # db_pass: b2, pass: "b2", pass=b2, <pass>b2
+            return True
+        return is_strong(self._value) and "." not in self._value  # pass: b2c3d4, but not pass: report-2024.v2
+
+    def _is_variable(self) -> bool:
+        """Return whether the name is in capitals, and ``=`` behind it, as in an ``.env`` file."""
+        key = self._found["key"] if self.kind == "secret" else None
+        name = self._found["password"] or self._found["secret"] or key or ""
+        return self._operator == "assign" and "=" in self._sign and name.isupper()
 
 
+_BEHIND_ESCAPE: Final = re.compile(r"""(?:\\["'][^\s"'\\]{1,512}){1,8}""")  # of "a\"b", which is one value: \"b
 _FOREIGN: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _IN_MARK: Final = re.compile(rf"{re.escape(REDACTED)}[a-z-]{{0,40}}\Z")  # the word in a mark does not name a value
 _OPTION: Final = re.compile(r"--?[\w-]*$")
@@ -237,50 +196,17 @@ class _Looks(NamedTuple):
     quoted_key: _Look
 
 
-# how a value must look behind each operator, and behind special cases: ``variable`` is ``=`` behind a name in capitals, and
-# ``foreign`` a sentence that is not in ASCII. A blank behind an option counts as ``assign``.
+# How a value must look behind each operator; the tests have examples. ``variable`` is ``=`` behind a name in capitals.
 _LOOKS: Final = {
     "variable": _Looks(_any, _any, _digit_or_not_word, _digit_or_not_word),
     "assign": _Looks(is_not_word, _any, _has_digit, _has_digit),
-    "pair": _Looks(is_not_word, _any, _has_digit, _has_digit),
-    "tag": _Looks(is_not_word, _any, _has_digit, _has_digit),
     "says": _Looks(_told, _any, _has_digit, _has_digit),
     "foreign": _Looks(_told_foreign, _any, _has_digit, _has_digit),
     "field": _Looks(is_strong, _any, _strong_or_long, _strong_or_long),
     "cell": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),
+    "argument": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # always quoted
     "gap": _Looks(is_strong, _code_like, is_mixed, _has_digit),
-    "comma": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # always quoted
-    "call": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # always quoted, and for passwords only
 }
-EXAMPLES: Final = (
-    ("variable", "password", "DB_PASSWORD=«hunter»", "DB_PASSWORD=${HUNTER}"),
-    ("variable", "secret", "CLIENT_SECRET=«let-me!in-now»", "CLIENT_SECRET=Required-Later"),
-    ("assign", "password", "password = «hunter2»", "password = required"),
-    ("assign", "password", "password: str = '«let me in»'", "password: str = user.password"),
-    ("assign", "password", "--db-password «hunter2» --verbose", "--db-password required"),
-    ("assign", "secret", "aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG»", "secret: tls-cert-v2"),
-    ("assign", "token", "?access_token=«abcdef123456»&page=2", "token=abc123"),
-    ("pair", "password", '"name": "DB_PASSWORD", "value": "«hunter»"', '"name": "DB_PASSWORD", "value": "string"'),
-    ("tag", "password", "<password>«hunter2»</password>", "<password>required</password>"),
-    ("tag", "token", "<token>«abcdef123456»</token>", "<token>abcdefghijkl</token>"),
-    ("says", "password", "The password for the server is «hunter2».", "The password is wrong."),
-    ("says", "token", "The token is «abcdef123456».", "The token is invalid."),
-    ("foreign", "password", "비밀번호는 «hunter2» 입니다", "비밀번호는 필수입니다"),
-    ("field", "password", "<td>password</td><td>«german12»</td>", "<td>password</td><td>german1</td>"),
-    ("cell", "password", "| password | «german12» |", "| password | german1 |"),
-    ("cell", "token", "| token | «a1B2c3D4» |", "| token | word2vec |"),
-    ("comma", "password", "login('password', '«let-me!in»')", "t('password', 'Enter your password')"),
-    ("comma", "token", "Set('token', '«a1B2c3D4»')", "Token('token', 'keyword2')"),
-    ("call", "password", "Password('«let-me!in»')", "Password('Enter your password again')"),
-    ("gap", "password", "machine db login anna password «hunter22»", "a password hunter2"),
-    ("gap", "token", "add token «aB3dE5fG7hI9jK1lM»", "add token abcdef123456"),
-    # ``pass``, ``pw`` and ``psk``
-    ("assign", "password", "storepass=«hunter2xyz»", "compass=hunter2xyz"),
-    ("assign", "password", "smtpPass: «hunter2xyz»", "Second pass: report-2024.v2"),
-    ("assign", "password", "pw: '«let-me!in»'", "PASS: test-b22"),
-    ("cell", "password", "| db_pass | «hunter22» |", "pass | hunter22 |"),
-)
-"""An operator, a kind of name, a text with the secret in « and », and a similar text without one."""
 
 # ---------------------------------------------------------------- variables in capitals, whose names say less
 

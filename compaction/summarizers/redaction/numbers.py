@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
-from .searches import TABLE, Judge, Search, Searches, SecretSpan, any_of, in_small_letters, whole_value
+from .searches import TABLE, SecretSpan, any_of, expression, in_small_letters, search_for, whole_value
 
 _ISSUER: Final = re.compile(r"4|5[0-8]|6|2[2-7]|3[04-9]")  # the first digits of a card's number
-_CARD_LABEL: Final = re.compile(any_of(TABLE["labels"]["card"]))
+_CARD_LABEL: Final = re.compile(expression("<card>"))
 _LABEL_CHARS: Final = 48
 _CARD_CHARS: Final = 32  # of the longest number, and of what may stand around it
 _IBAN_CHARS: Final = {word[:2]: int(word[2:]) for word in TABLE["iban"]["chars"].split()}
 _WALLET_KEY_LABEL: Final = re.compile(
-    r"""(?:wallet\(|from_?key\(|toaccount\("""  # Wallet("0x...
+    r"""(?i)(?:wallet\(|from_?key\(|toaccount\("""  # Wallet("0x...
     r"""|\baccounts\\?["']?\s?[:=]\s?\[|(?:^|\n)[ \t]{0,4}\([0-9]{1,2}\)"""  # accounts: ["0x...; (0) 0x... in a list
     r"""|\bprivate keys?\b[^\n]{0,24})\s{0,4}\\?["']?\Z"""  # private key: 0x...
 )
@@ -31,9 +31,9 @@ _MOST_CODES: Final = 64
 _WORDS_WITHIN: Final = 320
 
 
-def _card(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _card(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield a number whose checksum is a card's, and those that follow it after a blank."""
-    start, number = found.start(), found[0]
+    text, start, number = found.string, found.start(), found[0]
     while number and _is_card(number, text[max(0, start - _LABEL_CHARS) : start].lower()):
         end = start + len(number)
         yield start, end
@@ -50,7 +50,7 @@ def _is_card(number: str, before: str) -> bool:
     return not number.isdigit() or _CARD_LABEL.search(before) is not None
 
 
-def _iban(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _iban(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield an account number, if it is as long as those of its country and its checksum is right."""
     needed = _IBAN_CHARS.get(found[0][:2], 0)
     chars = ""
@@ -58,63 +58,41 @@ def _iban(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
         chars += character.strip()
         if len(chars) == needed:
             number = "".join(str(int(each, 36)) for each in chars[4:] + chars[:4])
-            if int(number) % 97 == 1 and not text[end : end + 1].isalnum():
+            if int(number) % 97 == 1 and not found.string[end : end + 1].isalnum():
                 yield found.start(), end
             return
 
 
-def _wallet_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _wallet_key(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield a key of an Ethereum account, if the words before it say so: it may be a hash."""
     if _WALLET_KEY_LABEL.search(found.string, max(0, found.start() - _LABEL_CHARS), found.start()):
         yield found.span("value")
 
 
-def _pin(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield the number behind a name such as PIN; behind a short name in small letters only with a sign, such as ``:``."""
-    short = text[slice(*found.span("short"))] if found["short"] else ""
-    if found["sign"] is not None or not short or (short.isupper() and found.end("short") < found.start("value")):
-        yield found.span("value")
-
-
-def _codes(text: str, label: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _codes(label: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the codes that follow a label one after another."""
     place = label.end()
     for _ in range(_MOST_CODES):
-        found = _CODE_ITEM.match(text, place)
+        found = _CODE_ITEM.match(label.string, place)
         if found is None or len(found["code"]) < 6 or not any(character.isdigit() for character in found["code"]):
             return
         yield found.span("code")
         place = found.end()
 
 
-def _wallet_words(text: str, label: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _wallet_words(label: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the first run of words of a wallet after a label, unless the words are a sentence's."""
-    found = _WALLET_WORDS.search(text, label.end(), label.end() + _WORDS_WITHIN)
+    found = _WALLET_WORDS.search(label.string, label.end(), label.end() + _WORDS_WITHIN)
     if found is not None and _NEVER_IN_WALLETS.isdisjoint(found[0].split()):
         yield found.span()
 
 
-_JUDGES: Final = {"value": whole_value, "card": _card, "iban": _iban, "wallet_key": _wallet_key}
-_LABELS: Final = TABLE["labels"]
-_PINS: Final = TABLE["pins"]
-# a number that belongs to its name, such as a PIN or a TAN, with or without a sign between them
-_PIN: Final = re.compile(
-    rf"""(?:(?<![\w-])(?:(?:sms-)?(?P<short>{any_of(_PINS["names"])}))|{any_of(_PINS["long"])})"""
-    rf"""(?: {any_of(TABLE["sentences"]["for"])} (?:\w{{1,12}} ){{0,3}}\w{{1,24}}?)?"""
-    r"""["'`]?(?P<sign>[ \t]?[:=：]|[ ](?:is|ist|lautet|war|es|est)|は|은|는)?"""
-    r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
+# the searches for what follows one of these labels; they are for texts with a label, in small letters
+LABELLED: Final = (
+    search_for(TABLE["labels"]["codes"], "(?i)<codes>(?:e?s|n)?", "recovery_code", _codes),
+    search_for(TABLE["labels"]["words"], "(?i)<words>", "wallet_words", _wallet_words),
 )
-
-
-def _number(row: dict[str, Any]) -> Search:
-    """Return the search for a row of the table's numbers."""
-    judge = _JUDGES[row.get("judge", "value")]
-    return Search(tuple(row.get("words", ())), re.compile(row["shape"]), row["kind"], judge, is_small=row.get("small", False))
-
-
-def _after_label(labels: list[str], ending: str, kind: str, judge: Judge) -> Search:
-    """Return the search for what follows one of these labels."""
-    return Search(tuple(labels), re.compile(any_of(labels) + ending), kind, judge, is_small=True)
+_JUDGES: Final = {"value": whole_value, "card": _card, "iban": _iban, "wallet_key": _wallet_key}
 
 
 def _has_run(characters: str, length: int) -> Callable[[str], bool]:
@@ -125,20 +103,35 @@ def _has_run(characters: str, length: int) -> Callable[[str], bool]:
 
 
 # whether a text has characters of a number, and the search for it
-_RUNS: Final = tuple([(_has_run(row["run"], row["length"]), _number(row)) for row in TABLE["numbers"] if "run" in row])
-_LABELLED: Final = Searches(
-    [
-        *[_number(row) for row in TABLE["numbers"] if "words" in row],
-        Search((*[name.partition(" ")[0] for name in _PINS["names"]], *_PINS["long"]), _PIN, "pin", _pin, is_small=True),
-        _after_label(_LABELS["codes"], "(?:e?s|n)?", "recovery_code", _codes),
-        _after_label(_LABELS["words"], "", "wallet_words", _wallet_words),
-    ],
-    stops="zjkpwcg|bmuf-:",
+_RUNS: Final = [
+    (_has_run(row["run"], row["length"]), search_for((), row["shape"], row["kind"], _JUDGES[row.get("judge", "value")]))
+    for row in TABLE["numbers"]
+]
+_PINS: Final = TABLE["pins"]
+_PIN_WORDS: Final = (*[name.partition(" ")[0] for name in _PINS["names"]], *_PINS["long"])
+# a number that belongs to its name, such as a PIN or a TAN, with or without a sign between them
+_PIN: Final = re.compile(
+    rf"""(?:(?<![\w-])(?:(?:sms-)?(?P<short>{any_of(_PINS["names"])}))|{any_of(_PINS["long"])})"""
+    rf"""(?: {expression("<for>")} (?:\w{{1,12}} ){{0,3}}\w{{1,24}}?)?"""
+    r"""["'`]?(?P<sign>[ \t]?[:=：]|[ ](?:is|ist|lautet|war|es|est)|は|은|는)?"""
+    r"""[ \t]{0,4}["'`]?(?P<value>[0-9]{4,8})(?![.:/-]?[0-9a-z])"""
 )
 
 
+def _pins(text: str, small: str) -> Iterator[SecretSpan]:
+    """Yield the number behind a name such as PIN; behind a short name in small letters only with a sign, such as ``:``.
+
+    The text is also given in small letters, which is quicker than an expression for all letters.
+    """
+    for found in _PIN.finditer(small) if any(word in small for word in _PIN_WORDS) else ():
+        short = text[slice(*found.span("short"))] if found["short"] else ""
+        if found["sign"] is not None or not short or (short.isupper() and found.end("short") < found.start("value")):
+            yield *found.span("value"), "pin"
+
+
 def secret_numbers(text: str) -> Iterator[SecretSpan]:
-    """Yield these secrets in a text; O(characters)."""
-    small = in_small_letters(text)
-    for search in [*[search for has_run, search in _RUNS if has_run(text)], *_LABELLED.for_text(small)]:
-        yield from search.spans(text, small)
+    """Yield numbers with a checksum or a form of their own, and PINs; O(characters)."""
+    for has_run, search in _RUNS:
+        if has_run(text):
+            yield from search.spans(text)
+    yield from _pins(text, in_small_letters(text))

@@ -16,11 +16,11 @@ SecretSpan: TypeAlias = tuple[int, int, str]
 REDACTED: Final = "[REDACTED:"
 """The beginning of the mark in place of a secret; its kind and a bracket follow."""
 
-Judge: TypeAlias = Callable[[str, re.Match[str]], Iterator[tuple[int, int]]]
-"""A function that yields where the secrets in a match start and end, given the text too, in its own letters."""
+Judge: TypeAlias = Callable[[re.Match[str]], Iterator[tuple[int, int]]]
+"""A function that yields where the secrets in a match start and end."""
 
 
-def whole_value(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def whole_value(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield where the group ``value`` of a match is: all of it is a secret."""
     yield found.span("value")
 
@@ -32,52 +32,53 @@ class Search(NamedTuple):
     shape: re.Pattern[str]
     kind: str
     judge: Judge = whole_value
-    is_small: bool = False  # whether the expression is for a text in small letters
 
-    def spans(self, text: str, small: str = "") -> Iterator[SecretSpan]:
-        """Yield the secrets in a text, which is also given in small letters if the expression needs these."""
-        for found in self.shape.finditer(small if self.is_small else text):
-            for start, end in self.judge(text, found):
+    def spans(self, text: str) -> Iterator[SecretSpan]:
+        """Yield the secrets in a text."""
+        for found in self.shape.finditer(text):
+            for start, end in self.judge(found):
                 yield start, end, self.kind
+
+
+def search_for(words: Iterable[str], shape: str, kind: str, judge: Judge = whole_value) -> Search:
+    """Return the search for an expression of the table, in texts with one of these words."""
+    return Search(tuple(words), re.compile(expression(shape)), kind, judge)
 
 
 class Searches:
     """Searches in an order, from which a text takes those that may find something: it has one of their words.
 
-    The words are found in one scan, which is quick where few letters stop it. So each word is looked for from one of its rare
-    letters on. Words that then begin with another one share its group of the expression::
+    The words are found in one scan, which is quick where few letters stop it. So each word is looked for from its rarest letter
+    on. If a word that is shortened so begins with another one, both have one group of the expression::
 
         words       token, secret, pass, password; the rare letters are k, c and p
-        looked for  ken, cret, pass; "password" begins with "pass"
+        shortened   ken, cret, pass; "password" begins with "pass"
         expression  c(?=ret())|k(?=en())|p(?=ass())
         groups      1: secret; 2: token; 3: pass, password
 
     Args:
         searches: The searches.
-        stops: The letters to look for, the rarest first; in a word without one, the first letter.
+        stops: The rare letters, the rarest first; a word without one is looked for from its first letter on.
     """
 
     def __init__(self, searches: Iterable[Search], stops: str) -> None:
         self.searches = tuple(searches)
-        words_of: dict[str, list[tuple[str, int]]] = {}
-        for number, search in enumerate(self.searches):
-            for word in search.words:
-                words_of.setdefault(_from_rare_letter(word, stops), []).append((word, number))
-        last = ""
-        self._words: list[list[tuple[str, int]]] = []  # of each group, with the numbers of their searches
-        branches: dict[str, list[str]] = {}  # what follows a letter, each with a group that tells which end it is
-        for end in sorted(words_of):
-            if not last or not end.startswith(last):  # no end begins another, so that a place has at most one
-                last = end
-                self._words.append([])
-                branches.setdefault(end[0], []).append(f"{re.escape(end[1:])}()")
-            self._words[-1] += words_of[end]
-        self._scan = re.compile("|".join(f"{re.escape(stop)}(?={'|'.join(rests)})" for stop, rests in branches.items()))
+        words = [(_from_rare_letter(word, stops), word, n) for n, search in enumerate(self.searches) for word in search.words]
+        self._groups: list[list[tuple[str, int]]] = []  # the words of each, with the numbers of their searches
+        rests: dict[str, list[str]] = {}  # what follows each letter, and an empty group behind it
+        begins = ""
+        for shortened, word, number in sorted(words):
+            if not begins or not shortened.startswith(begins):
+                begins = shortened
+                self._groups.append([])
+                rests.setdefault(begins[0], []).append(f"{re.escape(begins[1:])}()")
+            self._groups[-1].append((word, number))
+        self._scan = re.compile("|".join(f"{re.escape(letter)}(?={'|'.join(each)})" for letter, each in rests.items()))
 
     def for_text(self, text: str) -> list[Search]:
         """Return the searches for a text, in order; O(characters)."""
         groups = {found.lastindex or 0 for found in self._scan.finditer(text)}
-        numbers = {number for group in groups for word, number in self._words[group - 1] if word in text}
+        numbers = {number for group in groups for word, number in self._groups[group - 1] if word in text}
         return [self.searches[number] for number in sorted(numbers)]
 
 
@@ -121,6 +122,19 @@ def any_of(words: Iterable[str]) -> str:
         longer = rest - {""}
         branches[number] += (any_of(sorted(longer)) + "?" * (len(longer) < len(rest))) if longer else ""
     return f"(?:{'|'.join(branches)})"
+
+
+_LISTS: Final[dict[str, list[str]]] = {**TABLE["sentences"], **TABLE["names"], **TABLE["labels"]}
+_PARTS: Final[dict[str, str]] = {
+    **{name: part if isinstance(part, str) else f"(?:{'|'.join(part)})" for name, part in TABLE["parts"].items()},
+    **{name: any_of(words) for name, words in _LISTS.items()},
+}
+_PART: Final = re.compile(r"(?<!\?P)<([a-z_]+)>")  # not of a group, as in (?P<value>
+
+
+def expression(shape: str) -> str:
+    """Return an expression of the table with its parts, such as ``<quote>``."""
+    return _PART.sub(lambda part: expression(_PARTS[part[1]]) if part[1] in _PARTS else part[0], shape)
 
 
 def in_small_letters(text: str) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from .columns import secrets_in_columns, secrets_in_lists
-from .names import NAME, name_places, named_secrets, secrets_in_variables
-from .numbers import secret_numbers
-from .searches import TABLE, Search, Searches, SecretSpan, any_of, in_small_letters, replaced, without
+from .names import name_places, named_secrets, secrets_in_variables
+from .numbers import LABELLED, secret_numbers
+from .searches import TABLE, Search, Searches, SecretSpan, in_small_letters, search_for, without
 from .values import is_strong
 
 _SHORTEST: Final = 7  # characters of a name, an operator and a password
@@ -51,8 +51,6 @@ def _beside_names(text: str) -> Iterator[SecretSpan]:
 
 def _without_forms(text: str) -> str:
     """Return the text without secrets that are known by form or place; a later search sees what the others left."""
-    if "PRIVATE KEY" in text or "Private-Lines" in text:
-        text = replaced(text, _PRIVATE_KEYS.spans(text))
     for search in _TOKENS.for_text(text):
         text = without(text, search.spans)
     for search in _PLACES.for_text(in_small_letters(text)):
@@ -63,8 +61,10 @@ def _without_forms(text: str) -> str:
 # ---------------------------------------------------------------- private keys
 
 _BREAK: Final = r"(?:\s|\\{1,3}[nrt]){1,8}"
-# the lines of a private key that has no end
-_KEY_LINES: Final = re.compile(
+# the first line of a private key, and the lines behind it that look like a key
+_PRIVATE_KEY: Final = re.compile(
+    r"(?P<first>-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
+    r"|Private-Lines: [0-9]{1,4}(?=\s|\\[nr]))"
     rf"(?:{_BREAK}(?:Proc-Type|DEK-Info): [\w,-]{{1,80}})*(?:{_BREAK}[A-Za-z0-9+/=]{{16,128}})*"
     rf"(?:{_BREAK}(?:[A-Za-z0-9+/]{{1,64}}={{1,2}}|[A-Za-z0-9+/]{{1,64}}\Z))?"
 )
@@ -72,24 +72,13 @@ _KEY_CHARS: Final = 20_000
 _KEY_END: Final = "-----END "
 
 
-def _private_key(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield a private key, given its first line; one without an end goes as far as its lines look like a key."""
-    start = found.end()
-    end = text.find(_KEY_END, start, start + _KEY_CHARS + len(_KEY_END)) if found[0].startswith("-----") else -1
+def _private_key(found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield a private key; one without an end goes as far as its lines look like a key."""
+    text, start = found.string, found.end("first")
+    end = text.find(_KEY_END, start, start + _KEY_CHARS + len(_KEY_END)) if found["first"].startswith("-----") else -1
     closing = text.find("-----", end + len(_KEY_END), end + 100) if end >= 0 else -1
-    if closing >= 0:
-        yield found.start(), closing + len("-----")
-    else:
-        lines = _KEY_LINES.match(text, start)
-        yield found.start(), start if lines is None else lines.end()
+    yield found.start(), found.end() if closing < 0 else closing + len("-----")
 
-
-# the first line of a private key
-_PRIVATE_KEY: Final = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
-    r"|Private-Lines: [0-9]{1,4}(?=\s|\\[nr])"
-)
-_PRIVATE_KEYS: Final = Search((), _PRIVATE_KEY, "private_key", _private_key)
 
 # ---------------------------------------------------------------- tokens
 
@@ -97,22 +86,23 @@ _PRIVATE_KEYS: Final = Search((), _PRIVATE_KEY, "private_key", _private_key)
 _BEFORE: Final = "(?<![A-Za-z0-9_-]{0})"
 
 
-def _started(starts: list[str], rest: str) -> re.Pattern[str]:
+def _started(starts: list[str], rest: str) -> str:
     """Return the expression for a token; a beginning that comes first is looked for quickest."""
     begun = "|".join(re.escape(start) + _BEFORE.format(re.escape(start)) for start in starts)
-    return re.compile(f"(?P<value>(?:{begun})(?:{rest}))")
+    return f"(?P<value>(?:{begun})(?:{rest}))"
 
 
 _TOKENS: Final = Searches(
     [
-        *(
-            Search(tuple(row["starts"]), _started(row["starts"], row["rest"]), row.get("kind", name))
+        Search(("PRIVATE KEY", "Private-Lines"), _PRIVATE_KEY, "private_key", _private_key),
+        *[
+            search_for(row["starts"], _started(row["starts"], row["rest"]), row.get("kind", name))
             for name, row in TABLE["tokens"].items()
-        ),
-        *(
-            Search(tuple(row["holds"]), re.compile(f"{_BEFORE.format('')}(?P<value>{row['shape']})"), row.get("kind", name))
+        ],
+        *[
+            search_for(row["holds"], f"{_BEFORE.format('')}(?P<value>{row['shape']})", row.get("kind", name))
             for name, row in TABLE["inner_tokens"].items()
-        ),
+        ],
     ],
     stops="$ZQJ{qKxSAvygfkp:/c86-dln",
 )
@@ -125,57 +115,42 @@ _SECRET_ENTRY: Final = re.compile(
 )
 
 
-def _entries(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _entries(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the values of a Kubernetes Secret."""
-    yield from (entry.span("value") for entry in _SECRET_ENTRY.finditer(text, *found.span()))
+    yield from (entry.span("value") for entry in _SECRET_ENTRY.finditer(found.string, *found.span()))
 
 
-def _argument(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _argument(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the password of a command; a port, an option and a redacted one are not one."""
     value = found["value"]
     if not value.isdecimal() and value[0] not in "-[{*" and value != "password":
         yield found.span("value")
 
 
-def _strong_word(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _strong_word(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     """Yield the password of a sentence, if it looks like one."""
     if is_strong(found["value"].rstrip(".!?:,")):
         yield found.span("value")
 
 
-# the expressions that stand for parts of those in the table
-_PARTS: Final = {
-    "<word>": r"""\\?["']?(?P<value>[^\s"'`\\|;&<>$()]{4,256})""",
-    "<arguments>": r"[^\n|;&]{0,160}?[ \t]",
-    "<piped>": r"""\\?["']?[ ]?\|[ ]?""",
-    "<unspaced>": r"""[`"']?(?P<value>[^\s"'`|;&<>()\[\]{}]{6,256})""",
-    "<name>": NAME,
-    "<given>": any_of(TABLE["sentences"]["given"]),
-}
-_PART: Final = re.compile("|".join(_PARTS))
-
-
-def _with_parts(shape: str) -> re.Pattern[str]:
-    return re.compile(_PART.sub(lambda part: _PARTS[part[0]], shape))
-
-
 _PLACES: Final = Searches(
     [
-        Search(
-            ("kind: secret",),
-            re.compile(r"(?m)^[ \t]{0,16}(?:stringData|data):[ \t]*\n(?:[ \t]{1,16}\S[^\n]{0,65536}\n?){1,64}"),
+        search_for(
+            ["kind: secret"],
+            r"(?m)^[ \t]{0,16}(?:stringData|data):[ \t]*\n(?:[ \t]{1,16}\S[^\n]{0,65536}\n?){1,64}",
             "secret",
             _entries,
         ),
-        *(Search(tuple(row["words"]), re.compile(row["shape"]), row["kind"]) for row in TABLE["places"]),
-        *(Search((word,), _with_parts(shape), "password", _argument) for word, shape in TABLE["commands"].items()),
-        *(Search(tuple(row["words"]), _with_parts(row["shape"]), "password", _strong_word) for row in TABLE["said"]),
-        Search(
-            tuple([word + end for word in TABLE["sentences"]["given"] for end in " :"]),
-            _with_parts(r"(?i)\b<given>(?: are| is| with| as| sind)?:? {1,4}[\w.@+-]{1,64} ?/ ?<unspaced>"),
+        *[search_for(row["words"], row["shape"], row["kind"]) for row in TABLE["places"]],
+        *[search_for([word], shape, "password", _argument) for word, shape in TABLE["commands"].items()],
+        *[search_for(row["words"], row["shape"], "password", _strong_word) for row in TABLE["said"]],
+        search_for(
+            [word + end for word in TABLE["sentences"]["given"] for end in " :"],
+            r"(?i)\b<given>(?: are| is| with| as| sind)?:? {1,4}[\w.@+-]{1,64} ?/ ?<unspaced>",
             "password",
             _strong_word,
         ),
+        *LABELLED,
     ],
     stops="zjkpwcg|bmuf-:",
 )

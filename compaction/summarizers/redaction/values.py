@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .searches import TABLE, any_of
+
 _CODE: Final = re.compile(
     r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+"  # self.password
     r"|[a-z]+(?:_[a-z]+)+[0-9]?|[A-Z]+(?:_[A-Z]+)+"  # user_token, DB_PASSWORD
     r"|[a-z]+(?:[A-Z][a-z]+)+|(?:[A-Z][a-z]+){2,}"  # userToken, UserToken
     r"|\$\w+|%\w+%|0x[0-9a-fA-F]{1,40}|[~.]{0,2}/.*"  # $TOKEN, %TOKEN%, 0x7f, ~/.netrc
 )
+_SAID: Final = {name: any_of(words) for name, words in TABLE["placeholders"].items()}
 _PLACEHOLDER: Final = re.compile(
     r"(?i)[*x.•_-]+|\$\{.*|\{\{.*|%\(.*|<.*|\[.*"  # ****, ${TOKEN}, {{ token }}, %(token)s, <token>, [token]
-    r"|(?:(?:your|my|some|the|a|an|new|old|test|dummy|fake|example|sample)[ _-]?){0,2}"  # your-api-key-here
-    r"(?:password|passwd|pwd|secret|token|key|api[ _-]?key|value|string|str|text|none|null|nil|true|false|bytes|bool|optional"
-    r"|required|undefined|changeme|placeholder|redacted|hidden|masked|input|prompt|field|name)s?(?:[ _-]?(?:here|value|name))?"
-    r"|(?:u?int|float|varchar|char|text|string|base|utf|sha|md|hs|rs|es|bcrypt|argon|scrypt|pbkdf|oauth|hmac|aes|rsa|ssl|tls|http"
-    r"|v|version|step|field|page|line|option|level|part|phase|section|table|column|row|test)[-_]?[0-9]{1,4}"  # sha256, page-2
+    rf"|(?:{_SAID['before']}[ _-]?){{0,2}}{_SAID['instead']}s?(?:[ _-]?{_SAID['behind']})?"  # your-api-key-here
+    rf"|{_SAID['terms']}[-_]?[0-9]{{1,4}}"  # sha256, page-2
     r"|[0-9]{1,3}[-+]?(?:[a-z]{1,12}|[0-9]{1,3})"  # 12px, 10-20
 )
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:['’/-][^\W\d_]+)*")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from compaction.summarizers import redact
-from compaction.summarizers.redaction.names import EXAMPLES
 from tests.support.planted_secrets import SETS, Planted, harmless, secrets
 
 # Made up, and built here so that no scanner reports this file.
@@ -65,6 +64,35 @@ PLACES = [
     ("| token | {} |", "0a" * 20, "token"),
     ("SIGNING_KEY={}", "let-me!in-now", "secret"),
 ]
+# An operator of `redaction.names`, a kind of name, a text with the secret in « and », and a similar text without one.
+OPERATORS = [
+    ("variable", "password", "DB_PASSWORD=«hunter»", "DB_PASSWORD=${HUNTER}"),
+    ("variable", "secret", "CLIENT_SECRET=«let-me!in-now»", "CLIENT_SECRET=Required-Later"),
+    ("assign", "password", "password = «hunter2»", "password = required"),
+    ("assign", "password", "password: str = '«let me in»'", "password: str = user.password"),
+    ("assign", "password", "--db-password «hunter2» --verbose", "--db-password required"),
+    ("assign", "secret", "aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG»", "secret: tls-cert-v2"),
+    ("assign", "token", "?access_token=«abcdef123456»&page=2", "token=abc123"),
+    ("assign", "password", '"name": "DB_PASSWORD", "value": "«hunter»"', '"name": "DB_PASSWORD", "value": "string"'),
+    ("assign", "password", "<password>«hunter2»</password>", "<password>required</password>"),
+    ("assign", "token", "<token>«abcdef123456»</token>", "<token>abcdefghijkl</token>"),
+    ("says", "password", "The password for the server is «hunter2».", "The password is wrong."),
+    ("says", "token", "The token is «abcdef123456».", "The token is invalid."),
+    ("foreign", "password", "비밀번호는 «hunter2» 입니다", "비밀번호는 필수입니다"),
+    ("field", "password", "<td>password</td><td>«german12»</td>", "<td>password</td><td>german1</td>"),
+    ("cell", "password", "| password | «german12» |", "| password | german1 |"),
+    ("cell", "token", "| token | «a1B2c3D4» |", "| token | word2vec |"),
+    ("argument", "password", "login('password', '«let-me!in»')", "t('password', 'Enter your password')"),
+    ("argument", "token", "Set('token', '«a1B2c3D4»')", "Token('token', 'keyword2')"),
+    ("argument", "password", "Password('«let-me!in»')", "Password('Enter your password again')"),
+    ("gap", "password", "machine db login anna password «hunter22»", "a password hunter2"),
+    ("gap", "token", "add token «aB3dE5fG7hI9jK1lM»", "add token abcdef123456"),
+    # ``pass``, ``pw`` and ``psk``
+    ("assign", "password", "storepass=«hunter2xyz»", "compass=hunter2xyz"),
+    ("assign", "password", "smtpPass: «hunter2xyz»", "Second pass: report-2024.v2"),
+    ("assign", "password", "pw: '«let-me!in»'", "PASS: test-b22"),
+    ("cell", "password", "| db_pass | «hunter22» |", "pass | hunter22 |"),
+]
 HARMLESS = [
     "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
     "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
@@ -117,7 +145,7 @@ def test_places_of_secrets(place: str, secret: str, kind: str, before: str) -> N
     assert redact(before + place.format(secret)) == before + place.format(f"[REDACTED:{kind}]")
 
 
-@pytest.mark.parametrize(("operator", "kind", "secret", "harmless"), EXAMPLES)
+@pytest.mark.parametrize(("operator", "kind", "secret", "harmless"), OPERATORS)
 def test_examples_of_operators(operator: str, kind: str, secret: str, harmless: str) -> None:
     """A line break before a secret may be two characters, as in the JSON of a tool call."""
     before, _, after = re.split("[«»]", secret)

@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from compaction.summarizers.extractive.labels import OPENINGS, end_of
-from compaction.summarizers.extractive.lines import is_printed
+from compaction.summarizers.extractive.labels import OPENINGS, end_of, label_of
+from compaction.summarizers.extractive.lines import CERTAIN, SHAPES, is_printed, printed_weight
 from compaction.summarizers.extractive.passages import passages
-from compaction.summarizers.extractive.voices import DETECTORS, Voice, voices_of
+from compaction.summarizers.extractive.voices import DETECTORS, Voice, is_handed_over, voices_of
 
 
 def own(text: str) -> list[tuple[str, str]]:
     """The user's own passages, each with what it stands under."""
     return [(each.lead, each.text) for each in passages(text) if each.voice is Voice.OWN]
+
+
+EXAMPLES = [(name, row) for name, rows in SHAPES.items() if name != "given" for row in rows]
+
+
+@pytest.mark.parametrize(("name", "row"), EXAMPLES)
+def test_each_shape_of_a_program_matches_its_example(name: str, row: dict[str, str]) -> None:
+    shape, example = row["shape"].replace("<given>", SHAPES["given"]), row["example"]
+    assert re.match(shape, example, re.IGNORECASE if name == "handed_over" else 0)
+    if name in ("printed", "code"):
+        assert printed_weight(example) == (CERTAIN if name == "printed" else 1)
+    else:
+        assert is_handed_over(f"\n{example}") or label_of(example, "always pay") == example
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ("id=7 a=1 ok", "id=7 ok"),
+        ("id=7 a=1 ok", "id=7 a=1 in use"),
+        ("go(x) = done {", "Keep tabs;"),
+        ("if (x == y):", "Ask Ann, Bob or one of us at 12;"),
+    ],
+)
+def test_lines_on_both_sides_of_what_a_program_writes(printed: str, said: str) -> None:
+    assert (printed_weight(printed), printed_weight(said)) == (1, 0)
 
 
 @pytest.mark.parametrize(
