@@ -96,7 +96,7 @@ class CompactionPlugin(_BasePlugin):
 
     def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Unpack[CommonOptions]) -> None:
         GOOGLE_ADK.check()
-        super().__init__(name)
+        super().__init__(name)  # pyright: ignore[reportUnknownMemberType]
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), adk_contents)
         self._under_way: OrderedDict[_Call, FrameworkTurn] = OrderedDict()
 

@@ -71,7 +71,7 @@ class ProxyCompaction(_CustomLogger):
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
         LITELLM.check()
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         given = IntegrationOptions(strategy=strategy, **options)
         formats = [api.format for api in (CHAT_API, ANTHROPIC_API, RESPONSES_API)]
         self.conversations = {each.name: FrameworkConversations(given, each, store=store) for each in formats}

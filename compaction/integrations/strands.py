@@ -47,7 +47,7 @@ class CompactionConversationManager(_ConversationManager):
 
     def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
         STRANDS.check()
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         given = IntegrationOptions(strategy=strategy, **options)
         self.conversations = FrameworkConversations(attrs.evolve(given, pin=_Pinned(given.pin)), bedrock)
         self._saved: dict[str, Any] | None = None

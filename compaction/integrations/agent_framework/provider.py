@@ -66,7 +66,7 @@ class CompactionProvider(_ContextProvider):
         **options: Unpack[CommonOptions],
     ) -> None:
         AGENT_FRAMEWORK.check()
-        super().__init__(source_id)
+        super().__init__(source_id)  # pyright: ignore[reportUnknownMemberType]
         self.history_source_id = history_source_id
         self.before_strategy, self.after_strategy = before_strategy, after_strategy
         self._in_loop = in_loop

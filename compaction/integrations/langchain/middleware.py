@@ -32,7 +32,7 @@ class _Middleware(_AgentMiddleware):
 
     def __init__(self, strategy: StrategyLike, *, compact_tool: bool = False, **options: Unpack[CommonOptions]) -> None:
         LANGCHAIN.check()
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, **options), langchain)
         self._compact_tool = compact_tool
 
