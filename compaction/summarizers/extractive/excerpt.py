@@ -238,20 +238,22 @@ class _Room:
             self._put_weightiest(tasks, newest, others)
         for entry in others:
             self._put(entry, entry.own_words())
-        for entry in others:
-            if entry.place not in self._quoted:
-                self._shorten(entry, entry.own_words())
+        for entry in self._without_words(others):
+            self._shorten(entry, entry.own_words())
         # 3
         self._put_questions(once)
         self._put_prose([*newest, *others])
         self._put_pasted(once)
         # 4
-        for entry in once:
-            if entry.place not in self._quoted:
-                self._shorten(entry, entry.text, most_of_task if entry in tasks else None)
+        for entry in self._without_words(once):
+            self._shorten(entry, entry.text, most_of_task if entry in tasks else None)
         for entry in repeated:
             self._put(entry, entry.text)
         return self._quoted
+
+    def _without_words(self, entries: Iterable[_Entry]) -> Iterator[_Entry]:
+        """Yield the entries of which nothing is quoted."""
+        return (entry for entry in entries if entry.place not in self._quoted)
 
     def _put_weightiest(self, tasks: Sequence[_Entry], newest: Sequence[_Entry], others: Sequence[_Entry]) -> None:
         """Quote the user's lines, those that matter most first, and the questions that short answers need.
@@ -262,7 +264,8 @@ class _Room:
         weights = self._weights(others)
         for least in _TIERS:
             for entry in others if least is Kind.PLAIN else ():
-                if len(entry.text) <= _SHORT_MESSAGE and any(weights[entry.place, at] >= Kind.REQUEST for at in entry.own()):
+                heaviest = max((weights[entry.place, at] for at in entry.own()), default=Kind.REMARK)
+                if len(entry.text) <= _SHORT_MESSAGE and (heaviest >= Kind.PLAIN or heaviest == Kind.REQUEST):
                     self._put(entry, entry.text)
             for entry in others:
                 self._put(entry, entry.words({at for at in entry.own() if weights[entry.place, at] >= least}))

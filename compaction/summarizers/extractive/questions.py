@@ -70,7 +70,7 @@ def _shortened(question: str, chars: int) -> list[str]:
 
 @attrs.frozen
 class Question:
-    """What an answer needs of the message before it, one item a line; empty if that is nothing.
+    """The part of a message that the answer to it needs, one item a line; empty if it needs nothing.
 
     Args:
         text: The items.

@@ -56,7 +56,8 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     facts = dict.fromkeys(facts_in(text), source.value)
     calls, results = _exchanges(message, facts, redact)
     spoken = [*passages(text)] if source is FactSource.USER or message.is_system else []
-    statements = tuple(assistant_statements(text) if source is FactSource.ASSISTANT else user_statements(spoken))
+    is_assistant = source is FactSource.ASSISTANT
+    statements = tuple(assistant_statements(text) if is_assistant else user_statements(spoken, of_system=message.is_system))
     if spoken and (speaker := SYSTEM if message.is_system else speaker_of(message)):
         statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
     printed = sum(len(each.text) for each in spoken if each.voice is Voice.PROGRAM)

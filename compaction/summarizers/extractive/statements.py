@@ -50,8 +50,8 @@ def speaker_of(message: Message) -> str:
     return "" if name in (ASSISTANT, SYSTEM, QUOTED) else name
 
 
-def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
-    """Yield the statements in the `passages` of a user's message, in order; O(characters).
+def user_statements(spoken: Iterable[Passage], *, of_system: bool = False) -> Iterator[Statement]:
+    """Yield the statements in the `passages` of a message of the user, or of the system, in order; O(characters).
 
     >>> from compaction.summarizers.extractive.passages import passages
     >>> said = "The cap is $956. Never go above it without asking me. My sister is a glazier. Where does she live?"
@@ -62,12 +62,12 @@ def user_statements(spoken: Iterable[Passage]) -> Iterator[Statement]:
     QUESTION Where does she live?
     """
     blocks = itertools.groupby(first_and_last([*spoken], _MOST), attrgetter("block"))
-    return iter(first_and_last([each for _, block in blocks for each in _statements_of_block([*block])], _MOST))
+    return iter(first_and_last([each for _, block in blocks for each in _statements_of_block([*block], of_system)], _MOST))
 
 
-def _statements_of_block(block: list[Passage]) -> Iterator[Statement]:
+def _statements_of_block(block: list[Passage], of_system: bool) -> Iterator[Statement]:
     """Yield the statements of the passages of a block; a rule in lines that look pasted is hardly one of the user."""
-    found = [(passage.voice is Voice.OWN and not passage.is_whole, [*_statements_of(passage)]) for passage in block]
+    found = [(passage.voice is Voice.OWN and not passage.is_whole, [*_statements_of(passage, of_system)]) for passage in block]
     looks_pasted = _look_pasted([said for is_line, said in found if is_line])
     for is_line, said in found:
         for each in said:
@@ -88,20 +88,18 @@ def _is_of_user(statement: Statement) -> bool:
     return statement.kind in _ASKING_KINDS or (statement.kind in _WANTING_KINDS and names_person(statement.text))
 
 
-def _statements_of(passage: Passage) -> Iterator[Statement]:
+def _statements_of(passage: Passage, of_system: bool) -> Iterator[Statement]:
     """Yield the statements of a passage; a sentence that refers to the one before it is joined to that.
 
     Each is joined once, the heaviest first. Of "The cap is $9. Never exceed it. Tell Ann of it.", where both refer to the one
-    before, the first two are joined, and the third stays alone. If the passage is short, as "Can we leave her out? My editor
-    has one.", all are joined that are more than a remark: nothing tells that the second is the reason for the first.
+    before, the first two are joined, and the third stays alone. A short passage of the user without a rule, as "Can we leave
+    her out? My editor has one.", is one statement: nothing tells that the second sentence is the reason for the first.
     """
     found = [*_each_sentence(passage)]
-    if len(passage.text) <= _SHORT:
-        told = [each for each in found if Kind.REMARK < each.kind < Kind.DUTY]
-        if len(told) > 1 and len({each.by for each in told}) == 1:
-            yield functools.reduce(_joined, told)
-            yield from (each for each in found if each.kind >= Kind.DUTY)
-            return
+    plain = all(Kind.REMARK < each.kind < Kind.DUTY for each in found) and len({each.by for each in found}) == 1
+    if plain and len(passage.text) <= _SHORT and not of_system:
+        yield functools.reduce(_joined, found)
+        return
     joined = set[int]()  # the sentences that are joined to the one before
     for at in sorted(range(1, len(found)), key=lambda at: found[at].kind, reverse=True):
         before, said = found[at - 1], found[at]

@@ -152,7 +152,7 @@ class TestQuestions:
     """With ``keep_questions=True``, a short answer that stays keeps what it answers."""
 
     strategy = Truncation(target=never, keep=kinds(GroupKind.USER) | last(groups=1), keep_questions=True)
-    plan = "I looked at it for long.\n1. Export the members.\n2. Delete the old ones.\nShall I go ahead?"
+    plan = "I looked at it for long. " * 12 + "\n1. Export the members.\n2. Delete the old ones.\nShall I go ahead?"
     asked = "[...]\n1. Export the members.\n2. Delete the old ones.\nShall I go ahead?"
     talk: ClassVar = [
         *(user("Help."), assistant(plan), user("yes, but skip 2")),
