@@ -49,7 +49,7 @@ _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
 _WORTH_OF_VALUE: Final = 500  # per mille: less is small talk with a number in it
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
 _TIERS: Final = (Kind.TASK, Kind.VALUE, Kind.PLAIN, Kind.SMALL_TALK)
-_SHORT_MESSAGE: Final = 100  # characters of a message that is quoted before longer ones which weigh the same
+_FEW: Final = 25  # tokens of a message that is quoted before longer ones which weigh the same
 _LEAST_REPEATED: Final = 24  # characters of a line that is quoted once, in whatever long messages it stands
 
 
@@ -265,7 +265,7 @@ class _Room:
         for least in _TIERS:
             for entry in others if least is Kind.PLAIN else ():
                 heaviest = max((weights[entry.place, at] for at in entry.own()), default=Kind.REMARK)
-                if len(entry.text) <= _SHORT_MESSAGE and (heaviest >= Kind.PLAIN or heaviest == Kind.REQUEST):
+                if self._count(entry.text) <= _FEW and (heaviest >= Kind.PLAIN or heaviest == Kind.REQUEST):
                     self._put(entry, entry.text)
             for entry in others:
                 self._put(entry, entry.words({at for at in entry.own() if weights[entry.place, at] >= least}))

@@ -19,10 +19,11 @@ from .kinds import Kind, Statement, judge, kind_of_assistant, names_person
 from .lines import without_bullet
 from .passages import Passage, passages
 from .sentences import ENDS, LONGEST_SENTENCE, clipped, first_and_last, sentences, sentences_in
+from .subjects import is_eastern
 from .voices import Voice
 
 _MOST: Final = 400  # statements of a message, passages, and sentences of one
-_SHORT: Final = 100  # characters of a passage whose sentences are one statement
+_SHORT: Final = 100  # characters of a passage whose sentences are one statement; in Chinese and Korean a third
 _ANSWER_CHARS: Final = range(12, 241)  # of a sentence of the assistant; longer ones explain
 _MARK: Final = re.compile('["“”„«»「」『』]')
 _INCHES: Final = re.compile(r'\d"')  # it closes a quotation, and opens none
@@ -97,7 +98,7 @@ def _statements_of(passage: Passage, of_system: bool) -> Iterator[Statement]:
     """
     found = [*_each_sentence(passage)]
     plain = all(Kind.REMARK < each.kind < Kind.DUTY for each in found) and len({each.by for each in found}) == 1
-    if plain and len(passage.text) <= _SHORT and not of_system:
+    if plain and not of_system and len(passage.text) <= (_SHORT // 3 if is_eastern(passage.text) else _SHORT):
         yield functools.reduce(_joined, found)
         return
     joined = set[int]()  # the sentences that are joined to the one before
