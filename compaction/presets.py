@@ -100,7 +100,7 @@ def context_window(
         Pipeline(
             Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True),
             strategies.Excerpt(
-                tokens=max(1, int(budget * target / 4)),
+                tokens=max(1, int(budget * target / 2)),
                 trigger=tokens_exceed(int(budget * still_too_much)),
                 target=enough,
                 keep=last(groups=keep_groups),

@@ -31,7 +31,7 @@ class TestContextWindow:
                     target=tokens_below(4_001), keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True
                 ),
                 Excerpt(
-                    tokens=1_000, trigger=tokens_exceed(4_800), target=tokens_below(4_001), keep=last(groups=2), at_least=1_200
+                    tokens=2_000, trigger=tokens_exceed(4_800), target=tokens_below(4_001), keep=last(groups=2), at_least=1_200
                 ),
                 trigger=tokens_exceed(6_400),
             ),

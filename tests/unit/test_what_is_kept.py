@@ -116,7 +116,7 @@ class TestShares:
         [
             (presets.adaptive(10_000), GrowingSummary, 1_200),
             (presets.token_budget(10_000), GrowingSummary, 2_000),
-            (presets.context_window(10_000), Excerpt, 1_250),
+            (presets.context_window(10_000), Excerpt, 2_500),
             (presets.hermes(8_000), Summarization, 800),
             (presets.hermes(30_000), Summarization, 2_000),
             (presets.hermes(100_000), Summarization, 5_000),
@@ -125,7 +125,7 @@ class TestShares:
         ids=["adaptive", "token_budget", "context_window", *["hermes"] * 4],
     )
     def test_of_presets(self, strategy: Strategy, kind: type[Any], tokens: int) -> None:
-        """`adaptive` 12 %, `token_budget` 20 %, `context_window` 12.5 %, in a message of its own; `hermes` 10 %, at most 2,000.
+        """`adaptive` 12 %, `token_budget` 20 %, `context_window` 25 %, in a message of its own; `hermes` 10 %, at most 2,000.
 
         In large windows, `hermes` gives it as much as the rest of the summary: 5 %, at most 12,000.
         """

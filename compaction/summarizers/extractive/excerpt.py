@@ -30,6 +30,7 @@ from .excerpt_text import EXCERPT_HEADING, quotation, read_quotation, write_exce
 from .kinds import Kind, Statement, judge
 from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .questions import QUESTION_CHARS, in_chars, question_of
+from .sentences import sentences_in
 from .statements import speaker_of
 from .subjects import is_eastern, values_of
 from .voices import is_handed_over
@@ -49,6 +50,7 @@ _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
 _WORTH_OF_VALUE: Final = 500  # per mille: less is small talk with a number in it
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
 _TIERS: Final = (Kind.TASK, Kind.VALUE, Kind.PLAIN, Kind.SMALL_TALK)
+_LEAST_OF_SHORT: Final = {Kind.PLAIN: Kind.PLAIN, Kind.SMALL_TALK: Kind.QUESTION}  # in a tier, short messages come first
 _FEW: Final = 25  # tokens of a message that is quoted before longer ones which weigh the same
 _LEAST_REPEATED: Final = 24  # characters of a line that is quoted once, in whatever long messages it stands
 
@@ -263,9 +265,9 @@ class _Room:
         """
         weights = self._weights(others)
         for least in _TIERS:
-            for entry in others if least is Kind.PLAIN else ():
+            for entry in others if least in _LEAST_OF_SHORT else ():
                 heaviest = max((weights[entry.place, at] for at in entry.own()), default=Kind.REMARK)
-                if self._count(entry.text) <= _FEW and (heaviest >= Kind.PLAIN or heaviest == Kind.REQUEST):
+                if heaviest >= _LEAST_OF_SHORT[least] and self._is_short(entry):
                     self._put(entry, entry.text)
             for entry in others:
                 self._put(entry, entry.words({at for at in entry.own() if weights[entry.place, at] >= least}))
@@ -285,9 +287,10 @@ class _Room:
         for entry in entries:
             is_long = sum(len(entry.lines[at].text) for at in entry.own()) > LONG_MESSAGE  # it is about much
             for at in entry.own():
-                said = self._judged(entry.lines[at].text)
-                weights[entry.place, at] = _weight(said)
-                for word in () if is_long else said.stems:
+                told = [self._judged(sentence) for sentence in sentences_in(entry.lines[at].text)]
+                weight = max(map(_weight, told), default=Kind.REMARK)
+                weights[entry.place, at] = Kind.PLAIN if weight == Kind.REQUEST and self._is_short(entry) else weight
+                for word in () if is_long else frozenset[str]().union(*[said.stems for said in told]):
                     sharing[word].append((entry.place, at))
         found = dict(weights)
         for lines in sharing.values():
@@ -295,6 +298,9 @@ class _Room:
                 for place, at in lines:
                     found[place, at] = max([found[place, at], *(weights[other] for other in lines if other[0] < place)])
         return found
+
+    def _is_short(self, entry: _Entry) -> bool:
+        return self._count(entry.text) <= _FEW
 
     def _put_questions(self, entries: Iterable[_Entry]) -> None:
         """Quote the answers with their questions, as much of these as fits."""
