@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -19,6 +19,7 @@ _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _TAG: Final = re.compile(r"<[\w:.-]+>")
 _BLANK: Final = re.compile(r"\s")
+_AROUND: Final = ".,;:!?()[]{}<>'\"`"  # signs around a word
 
 # The words of lines that the digest itself writes; `earlier` knows the lines by them.
 CHANGED: Final = "Changed"
@@ -79,12 +80,16 @@ class SearchedText:
         self._pieces.update(text.split())
         self._words = None
 
-    @property
-    def words(self) -> set[str]:
-        """The words of the text. O(its different pieces) once it has grown."""
+    def finder(self) -> Callable[[str, Collection[str]], bool]:
+        """Return a function that says whether the text, as it is now, has a part with these words. O(different pieces).
+
+        The text is searched only for a part that has all words in it, and is not a piece of its own: so many parts of a long
+        text are found in time that does not depend on its length.
+        """
         if self._words is None:
             self._words = set(WORD.findall(" ".join(self._pieces)))
-        return self._words
+        words, text, bare = self._words, self.text, {piece.strip(_AROUND) for piece in self._pieces}
+        return lambda part, of_part: words.issuperset(of_part) and (part in bare or part in text)
 
 
 class SummaryPage:
@@ -156,13 +161,13 @@ class SummaryPage:
         With ``held``, they are those of an earlier page, and are added even if a message shows them now: it may leave later.
         """
         shown = [self._own] if held else [self._own, self._visible]
-        known = [(each.words, each.text) for each in shown]  # of now: a fact added below does not hide later ones
+        stand = [each.finder() for each in shown]  # now: a fact added below does not hide later ones
         most, misses = min(upto, self.limit), 0
         for fact in facts:
             if most - self.used < 2 or misses > _MOST_FACT_MISSES:
                 return
             words = WORD.findall(fact)
-            if fact not in self._lines and not any(each.issuperset(words) and fact in text for each, text in known):
+            if fact not in self._lines and not any(stands(fact, words) for stands in stand):
                 misses = 0 if self.add(Item(Section.CONTEXT, fact, label=fact_kind(fact).value), upto=most) else misses + 1
 
     def shortened(self, text: str, tokens: float) -> str:
