@@ -62,6 +62,8 @@ def main() -> None:
     parser.add_argument("--date", default="", help="the date that the page shows")
     parser.add_argument("--write", type=Path, help="the page to write the tables to")
     arguments = parser.parse_args()
+    if arguments.write and not arguments.write.is_file():  # said before an hour of measurements
+        parser.error(f"--write {arguments.write}: there is no such page; name one with places for the tables")
     parts = list(sections(arguments))
     claims = [claim for part in parts for claim in part.claims]
     parts = [machine(arguments.date), Section("contract", claims_table(claims)), *parts]
