@@ -84,6 +84,20 @@ def test_a_later_part_does_not_repeat_the_task() -> None:
     assert {sum(message["content"].count(task[:50]) for message in view) for view in found} == {1}
 
 
+def test_a_short_answer_is_quoted_once() -> None:
+    """A part quotes it with its question while it is still in the view; when it leaves, the next part does not say it again."""
+
+    def looks(name: str, count: int) -> Chat:
+        ids = [f"{name}{number}" for number in range(count)]
+        return [message for id in ids for message in (call(id), result(id, f"Row {id} is there. " * 12))]
+
+    talk = [user("Order furniture."), *looks("a", 12), assistant("Is the next one fine?"), user("one more lamp")]
+    found = views(growing(), [*talk, *looks("b", 30), user("Now send it."), *looks("c", 40)])
+    left = [view for view in found[len(talk) :] if all(message["content"] != "one more lamp" for message in view)]
+    assert len(left) > 20
+    assert {str(view).count("one more lamp") for view in left} == {1}
+
+
 def test_all_that_was_said_is_at_hand() -> None:
     """The summarizer gets the originals of the earlier parts, and their text only when the summary is rewritten."""
     scripted = Scripted("part one", "part two", "part three", "anew")
