@@ -37,8 +37,8 @@ def test_an_excerpt_that_saves_nothing_is_not_written() -> None:
 def test_a_question_leaves_with_its_short_answer() -> None:
     """A message of which only a question is left leaves with the answer to it, and the excerpt quotes both."""
     asked = "[...]\nA. Wait for the long report of the engineer.\nB. Go.\nWhich one?"
-    said = [user("Help. " * 40), assistant(asked), user("B"), user("Help. " * 40), assistant("Done. " * 40), user("Fine.")]
-    result = compact_sync(said, Excerpt(tokens=200, target=tokens_below(indexed(said).tokens)), counter="chars/4")
+    said = [user("Help. " * 60), assistant(asked), user("B"), user("Help. " * 60), assistant("Done. " * 40), user("Fine.")]
+    result = compact_sync(said, Excerpt(tokens=220, target=tokens_below(indexed(said).tokens)), counter="chars/4")
     assert [message["role"] for message in result.messages] == ["user", "assistant", "user"]
     assert "- B (the assistant had said: " in result.messages[0]["content"]
 

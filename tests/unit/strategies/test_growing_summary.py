@@ -228,7 +228,7 @@ def test_a_last_user_message_that_is_marked_stays_in_later_runs() -> None:
     """The part that follows it, which has the role of the user too, does not take its place."""
     asked = user(marked("The question.", by="ToolResult"))
     waiting = [call("1", "2"), result("2", "18 degrees\n" * 46)]
-    strategy = growing(tokens=160, initial_tokens=60, added_tokens=30, max_tokens=100, trigger=tokens_exceed(200))
+    strategy = growing(tokens=180, initial_tokens=70, added_tokens=30, max_tokens=110, trigger=tokens_exceed(200))
     once = compact_sync([asked, system("s"), assistant("I look. " * 40), *waiting], strategy, counter="chars/4")
     assert once.messages[0] is asked
     assert once.messages[2]["role"] == "user"
