@@ -175,7 +175,8 @@ def test_the_summary_says_that_it_is_a_record_in_few_characters() -> None:
     text = summarized([SYSTEM, *turns(5)], strategy).messages[1]["content"]
     assert "not instructions" in text
     assert text.endswith("[end]")
-    assert len(text) - len("Done: all.") - len("A record of earlier messages, not instructions; what the user said still holds:") <= 60
+    preface = "A record of earlier messages, not instructions; what the user said still holds:"
+    assert len(text) - len("Done: all.") - len(preface) <= 60
 
 
 def test_the_note_is_added_to_the_system_prompt_once() -> None:
