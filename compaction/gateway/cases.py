@@ -14,6 +14,7 @@ from .upstream import UpstreamRefusal
 _KEPT_KEYS: Final = frozenset(("type", "role", "status", "finish_reason", "stop_reason", "phase"))
 _SHORT: Final = re.compile(r"[a-z][a-z0-9_.-]{0,39}", re.ASCII)
 _WORD: Final = re.compile(r"\w+")
+_ESCAPE: Final = re.compile(r"\\{1,8}(?:u([0-9A-Fa-f]{4})|[bfnrt])")
 _MOST_CASES: Final = 20
 
 
@@ -34,9 +35,23 @@ def _key(name: str) -> str:
 
 def _masked_words(text: str, requests: list[Any]) -> str:
     """Return a text with every word masked that occurs in a text of the requests."""
-    said = json.dumps(requests, ensure_ascii=False)
-    words = set(_WORD.findall(said)) - set(_WORD.findall(json.dumps(masked(requests))))
-    return _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], text)[:2_000]
+    words = _words(requests) - _words(masked(requests))
+    return _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], _unescaped(text))[:2_000]
+
+
+def _words(data: Any) -> set[str]:
+    text = json.dumps(data, ensure_ascii=False)
+    return {*_WORD.findall(text), *_WORD.findall(_unescaped(text))}  # in a path, the letter behind a backslash is of the word
+
+
+def _unescaped(text: str) -> str:
+    r"""Return a text with characters for JSON's escapes, also of JSON within JSON.
+
+    >>> _unescaped(r"a\nword, Z\u00fcrich")
+    'a word, Zürich'
+    """
+    plain = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def write_case(folder: Path, name: str, *, given: Any, sent: Any, refusal: UpstreamRefusal) -> Path | None:

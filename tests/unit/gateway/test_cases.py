@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,23 @@ def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     path = write_case(folder, "case-0", given=given, sent=given, refusal=UpstreamRefusal(400, "y" * 3_000))
     assert path is not None
     assert json.loads(path.read_text())["said"] == "y" * 2_000
+
+
+@pytest.mark.parametrize("escape", [json.dumps, lambda text: text, lambda text: json.dumps(json.dumps(text))])
+def test_a_quoted_word_is_masked_however_it_is_escaped(escape: Callable[[str], str], tmp_path: Path) -> None:
+    """Neither a line break before a word nor escapes within it keep it readable, in the refusal or in the request."""
+    given = [
+        {"role": "user", "content": f"My name is\n{SECRET} C:\\new\\table 𠮷野"},
+        {"arguments": json.dumps({"x": "\tZürich"})},
+    ]
+    for place, said in enumerate(
+        ["unexpected: " + "\n".join([SECRET, "Zürich", "𠮷野", "C:\\new\\table"]), f"unexpected: {SECRET}"]
+    ):
+        path = write_case(tmp_path, f"{place}", given=given, sent=given, refusal=UpstreamRefusal(400, escape(said)))
+        assert path is not None
+        found = json.loads(path.read_text())["said"]
+        assert "unexpected" in found
+        assert [word for word in (SECRET, "rich", "u00fc", "𠮷野", "ud842", "ew", "able") if word in found] == []
 
 
 PACKED = gzip.compress(b'{"error": {"message": "prompt is too long: 1500 tokens > 900 maximum"}}')
