@@ -12,6 +12,7 @@ from ..formats import fields_of, items_of
 from .upstream import UpstreamRefusal
 
 _KEPT_KEYS: Final = frozenset(("type", "role", "status", "finish_reason", "stop_reason", "phase"))
+_DATA_KEYS: Final = frozenset(("input", "args", "arguments", "response", "json"))  # of tool calls and results, in each format
 _SHORT: Final = re.compile(r"[a-z][a-z0-9_.-]{0,39}", re.ASCII)
 _WORD: Final = re.compile(r"\w+")
 _ESCAPE: Final = re.compile(r"\\{1,8}(?:u([0-9A-Fa-f]{4})|[bfnrt])")
@@ -19,9 +20,12 @@ _MOST_CASES: Final = 20
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """Return JSON data with the words of every string replaced by as many ``x``; names of fields, types and roles are kept."""
+    """Return JSON data with the words of every string replaced by as many ``x``; names of fields, types and roles are kept.
+
+    In the data of a tool call or result, no field is a type or a role, whatever its name.
+    """
     if (fields := fields_of(value)) is not None:
-        return {_key(name): masked(each, name) for name, each in fields.items()}
+        return {_key(name): masked(each, key if key in _DATA_KEYS else name) for name, each in fields.items()}
     if (items := items_of(value)) is not None:
         return [masked(each, key) for each in items]
     if isinstance(value, str):

@@ -38,6 +38,14 @@ def test_a_text_in_the_place_of_a_type_is_masked(name: str) -> None:
     assert masked({"a name": [True, 7, None]}) == {"xxxxxx": [True, 7, None]}
 
 
+@pytest.mark.parametrize("name", ["input", "args", "arguments", "response", "json"])
+def test_the_data_of_a_tool_has_no_types(name: str) -> None:
+    """A field of a tool may have the name of a field of the format; its value is a text at any depth."""
+    data = {"status": "pregnant", "people": [{"type": "divorced", "role": "witness"}]}
+    hidden = {"status": "xxxxxxxx", "people": [{"type": "xxxxxxxx", "role": "xxxxxxx"}]}
+    assert masked({"type": "tool_use", name: data, "role": "user"}) == {"type": "tool_use", name: hidden, "role": "user"}
+
+
 def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     """A saved case contains no text of the messages or of the upstream's error, and at most twenty cases are saved."""
     said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice in Zürich"}}
