@@ -302,11 +302,22 @@ def test_a_backslash_before_a_letter_is_not_always_a_blank(text: str) -> None:
         ),
         *(f"password{gap}name\nhunT3r-22x!{gap}alice\nXk9$mQ2vLp{gap}bobby" for gap in ("|", "\t", ",", "   ")),
         "name,password,\nalice,hunT3r-22x!,\nbobby,Xk9$mQ2vLp,\n",
+        *(f'name{gap}password\n"Doe{gap} ""Ann"""{gap}hunT3r-22x!\n{gap}"Xk9{gap}mQ2vLp"' for gap in ("\t", ";", ",")),
+        'name,password\n6" nail,hunT3r-22x!\n"5 ft,Xk9$mQ2vLp\n',
+        "| name | password |\n|---|---|\n| a \\| b | hunT3r-22x! |\n| c:\\ | Xk9\\|mQ2vLp |\n",
     ],
 )
 def test_a_column_of_secrets_is_found_whatever_ends_a_line(text: str, line_end: str) -> None:
     redacted = redact(text.replace("\n", line_end))
     assert [redacted.count(each) for each in ("[REDACTED:", "hunT3r", "Xk9")] == [2, 0, 0]
+
+
+def test_a_table_in_json_may_have_quoted_cells() -> None:
+    """The quotation marks that JSON puts around the whole text belong to no cell."""
+    text = 'name,password,note\n"Doe, Ann",hunT3r-22x!,"a, b"\nbobby,Xk9$mQ2vLp,c\n'
+    for value in (text, [text], {"csv": text}):
+        redacted = redact(json.dumps(value))
+        assert [redacted.count(each) for each in ("[REDACTED:", "hunT3r", "Xk9")] == [2, 0, 0]
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
