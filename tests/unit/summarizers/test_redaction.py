@@ -188,6 +188,16 @@ def test_ordinary_text_stays(text: str) -> None:
     assert redact(text) == text
 
 
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("start", ["", "a", "ab", "abc", "abcd", "abcde"])
+def test_an_escaped_quote_is_part_of_a_password(start: str, quote: str) -> None:
+    """It may stand anywhere in the value; a value whose own quotation marks are escaped ends at the next one."""
+    text = f"{{{quote}password{quote}: {quote}{start}\\{quote}cdefgh12{quote}, {quote}user{quote}: {quote}ann{quote}}}"
+    assert redact(text) == text.replace(f"{start}\\{quote}cdefgh12", "[REDACTED:password]")
+    inner = json.dumps({"password": start, "user": "an12"})
+    assert json.loads(json.loads(redact(json.dumps(inner))))["user"] == "an12"
+
+
 @pytest.mark.parametrize("line_end", ["\n", r"\n", r"\\n"])
 @pytest.mark.parametrize("name", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
 def test_private_keys(name: str, line_end: str) -> None:
