@@ -59,6 +59,15 @@ PLACES = [
     ("Authorization: Basic {}", "YTpi", "credential"),
     ("<input type='password' name='p' value='{}'>", "let-me!in", "password"),
     ("mariadb -u app -p{} shop", "S3cret99", "password"),
+    *(
+        (f'mysql -u root -p"{{}}"{end}', secret, "password")
+        for end in ("", " main")
+        for secret in ("*hunter22", "[hunter22", "**{{a")
+    ),
+    *(
+        ("sshpass -p {} ssh ann@host", secret, "password")
+        for secret in ("{Hunter22", "[hunter22]", "{hunter22}", "***hunter22")
+    ),
     ("password — {}", "hunter22", "password"),
     ("<pw>{}</pw>", "let-me!in", "password"),
     ("| token | {} |", "0a" * 20, "token"),
@@ -111,6 +120,10 @@ HARMLESS = [
     'eos_token: "<|endoftext|>"',
     "PWD=/home/user/project OLDPWD=/root",
     "password: required.",
+    *(
+        f"mysql -u root -p{each} main"
+        for each in ("****", "{{password}}", "{password}", "[password]", "{db.password}", "{db['pw1']}", "password")
+    ),
     "docker run -u 1000:1000 image && docker run -u node:node image",
     "docker pull docker://alpine:3.18@sha256:" + "0a" * 32,
     "http://localhost:8080/foo@bar git@github.com:user/repo.git",
