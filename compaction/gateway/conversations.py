@@ -406,6 +406,7 @@ class GatewayConversations:
         pools = [pool for pool in list(self._pools.values()) if name in pool]
         if not all(pool.discard(name) for pool in pools):
             raise ConversationInUse(name)
+        self.left_alone.pop(name, None)
         self._forgotten[name] = None
         while len(self._forgotten) > _MOST_FORGOTTEN:
             del self._forgotten[next(iter(self._forgotten))]

@@ -171,6 +171,15 @@ async def test_the_sessions_that_are_used_stay_in_memory(monkeypatch: pytest.Mon
             assert (await conversations.turn(request)).session is first.session
 
 
+async def test_a_forgotten_conversation_is_not_left_alone() -> None:
+    async with conversations_of() as conversations:
+        name = (await conversations.turn(request_of(tool_chat(1)))).session.id
+        for other in (name, "other"):
+            conversations.leave_alone(other)
+        assert conversations.forget(name)
+    assert list(conversations.left_alone) == ["other"]
+
+
 async def test_what_a_turn_says() -> None:
     """A turn says what to send and what that leaves out, with the result of the run; after a failure, all messages."""
     request = request_of(tool_chat(20), tools=LOOK)
