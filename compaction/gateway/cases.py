@@ -58,7 +58,7 @@ def _unescaped(text: str) -> str:
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def write_case(folder: Path, name: str, *, given: Any, sent: Any, refusal: UpstreamRefusal) -> Path | None:
+def write_case(folder: Path, name: str, *, given: Any, sent: Any, beside: Any, refusal: UpstreamRefusal) -> Path | None:
     """Write the case of a request that an upstream refused only in its compacted form; all texts are masked.
 
     Args:
@@ -66,6 +66,7 @@ def write_case(folder: Path, name: str, *, given: Any, sent: Any, refusal: Upstr
         name: The file's name without its suffix.
         given: The messages of the client's request.
         sent: The messages of the compacted request.
+        beside: The other fields of both, such as instructions and tools; they are not written, but the refusal may quote them.
         refusal: The upstream's refusal of it.
 
     Returns:
@@ -74,7 +75,7 @@ def write_case(folder: Path, name: str, *, given: Any, sent: Any, refusal: Upstr
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if sum(1 for _ in folder.glob("*.json")) >= _MOST_CASES:
         return None
-    said = _masked_words(refusal.body, [given, sent])
+    said = _masked_words(refusal.body, [given, sent, beside])
     case = {"status": refusal.status_code, "said": said, "given": masked(given), "sent": masked(sent)}
     path = folder / f"{name}.json"
     with open_replacement(path, mode=0o600) as file:

@@ -51,7 +51,7 @@ def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice in Zürich"}}
     refusal, folder = UpstreamRefusal(400, json.dumps(said, ensure_ascii=False)), tmp_path / "new" / "cases"
     given = [{"role": "user", "content": f"Go to {SECRET}, Zürich", "id": SECRET}]
-    paths = [write_case(folder, f"case-{place}", given=given, sent=given, refusal=refusal) for place in range(25)]
+    paths = [write_case(folder, f"case-{place}", given=given, sent=given, beside={}, refusal=refusal) for place in range(25)]
     assert sum(path is not None for path in paths) == 20
     assert paths[0] is not None
     text = paths[0].read_text()
@@ -60,7 +60,7 @@ def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     assert text.startswith('{\n "status": 400,\n')
     assert (paths[0].stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
     (folder / "case-0.json").unlink()
-    path = write_case(folder, "case-0", given=given, sent=given, refusal=UpstreamRefusal(400, "y" * 3_000))
+    path = write_case(folder, "case-0", given=given, sent=given, beside={}, refusal=UpstreamRefusal(400, "y" * 3_000))
     assert path is not None
     assert json.loads(path.read_text())["said"] == "y" * 2_000
 
@@ -75,11 +75,26 @@ def test_a_quoted_word_is_masked_however_it_is_escaped(escape: Callable[[str], s
     for place, said in enumerate(
         ["unexpected: " + "\n".join([SECRET, "Zürich", "𠮷野", "C:\\new\\table"]), f"unexpected: {SECRET}"]
     ):
-        path = write_case(tmp_path, f"{place}", given=given, sent=given, refusal=UpstreamRefusal(400, escape(said)))
+        path = write_case(tmp_path, f"{place}", given=given, sent=given, beside={}, refusal=UpstreamRefusal(400, escape(said)))
         assert path is not None
         found = json.loads(path.read_text())["said"]
         assert "unexpected" in found
         assert [word for word in (SECRET, "rich", "u00fc", "𠮷野", "ud842", "ew", "able") if word in found] == []
+
+
+async def test_instructions_and_tools_that_a_refusal_quotes_are_masked(tmp_path: Path) -> None:
+    """A case has no field besides the messages; of these, only the model's name may be in the refusal."""
+    refused = answer(400, {"error": {"message": f"gpt-x: unsupported look_up {SECRET}"}})
+    fields = {"model": "gpt-x", "instructions": SECRET, "tools": [{"type": "function", "function": {"name": "look_up"}}]}
+    with ScriptedUpstream(refused, answer(200, {})) as upstream:
+        async with in_process(upstream, cases=tmp_path) as client:
+            await client.post("/v1/chat/completions", json={**fields, "messages": tool_chat(20)})
+    (said,) = said_in(tmp_path)
+    assert "gpt-x: unsupported xxxxxxx xxxxxxxx" in said
+
+
+def said_in(folder: Path) -> list[str]:
+    return [json.loads(path.read_text())["said"] for path in folder.iterdir()]
 
 
 PACKED = gzip.compress(b'{"error": {"message": "prompt is too long: 1500 tokens > 900 maximum"}}')
