@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Self, TypeVar
@@ -171,7 +172,7 @@ class GatewayConversations:
         self._settings = settings
         self._on_event = on_event
         self._counter = counter(settings.counter)
-        self._pools: dict[tuple[str, int, float, int], SessionPool] = {}
+        self._pools: OrderedDict[tuple[str, int, float, int], SessionPool] = OrderedDict()  # the least recently used first
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter  # made in the event loop that uses it
@@ -320,7 +321,7 @@ class GatewayConversations:
         with self._lock:
             if key not in self._pools:
                 while len(self._pools) >= _MOST_POOLS:
-                    del self._pools[next(iter(self._pools))]
+                    self._pools.popitem(last=False)
                 room = max(1, window - reserved)
                 strategy = never_dearer(settings.strategy(room), room, cached=key[2])
                 background: dict[str, Any] = {"ahead": tokens_exceed(int(window * _AHEAD)), "tasks": self._tasks}
@@ -337,6 +338,7 @@ class GatewayConversations:
                     key=settings.keys or None,
                     **(background if settings.awaits else {}),
                 )
+            self._pools.move_to_end(key)
             return self._pools[key]
 
     # ---------------------------------------------------------------- after the answer
@@ -404,6 +406,7 @@ class GatewayConversations:
         pools = [pool for pool in list(self._pools.values()) if name in pool]
         if not all(pool.discard(name) for pool in pools):
             raise ConversationInUse(name)
+        self.left_alone.pop(name, None)
         self._forgotten[name] = None
         while len(self._forgotten) > _MOST_FORGOTTEN:
             del self._forgotten[next(iter(self._forgotten))]

@@ -409,7 +409,10 @@ class _ModelExchange:
         if folder is None:
             return
         name = f"{self.route.name}-{int(gateway.settings.clock() * 1000)}"
-        write = partial(write_case, folder, name, given=turn.request.messages, sent=turn.messages, refusal=refusal)
+        parsed = turn.request.parsed
+        beside = {name: value for name, value in parsed.fields.items() if name not in ("model", parsed.key)}
+        texts = {"given": parsed.messages, "sent": turn.messages, "beside": beside}
+        write = partial(write_case, folder, name, **texts, refusal=refusal)
         with gateway.status.counting_failures("writing a case"):
             await gateway.conversations.in_thread(write)
 

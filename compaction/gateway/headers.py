@@ -86,7 +86,7 @@ def tenant_of(headers: Mapping[str, str], query: bytes) -> str:
 def _lasting(key: str) -> str:
     parts = key.split(".")
     if len(parts) == 3:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):  # not a token, or deeply nested JSON
             claims = fields_of(json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))) or {}
             if claims.get("sub"):
                 return json.dumps([claims.get("iss"), claims["sub"]])

@@ -49,15 +49,15 @@ class SessionRecorder:
             keep = 0  # the number of recorded messages that are still the first ones
             while keep < min(len(known), len(digests)) and known[keep] == digests[keep]:
                 keep += 1
-            self._known[conversation] = digests
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
             about = {"gateway": 1, "conversation": conversation, "format": format.name, "at": self._clock()}
             line = {**about, "keep": keep, "messages": plain[keep:]}
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(redacted_json(json.dumps(line), redact) + "\n")
             self._size = self._size_now()
+            self._known[conversation] = digests  # only now: after an error, the next line has all messages
+            if len(self._known) > _MOST:
+                self._known.popitem(last=False)
 
     def forget(self, conversation: str) -> bool:
         """Delete a conversation from the files of the folder, and return whether one had it; O(files)."""

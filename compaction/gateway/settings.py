@@ -21,6 +21,7 @@ LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 """The host names of this machine's loopback interface."""
 
 _NAME: Final = re.compile(r"[\w.-]+", re.ASCII)
+_LOGIN: Final = re.compile(r"//[^/]*@")
 _MEBIBYTE: Final = 1_048_576
 
 
@@ -31,7 +32,15 @@ def _is_address(url: str) -> bool:
         return False
 
 
-_url: Final = must_be("an address with https:// or http:// and a host, without '?' and '#'", _is_address)
+def without_login(url: str) -> str:
+    """Return an address without the user's name and password, for pages, logs and errors."""
+    return _LOGIN.sub("//", url)
+
+
+def _upstream(default: str) -> Any:
+    """Return the field of an upstream's address; ``repr`` shows it without a password."""
+    usable = must_be("an address with https:// or http:// and a host, without '?' and '#'", _is_address)
+    return attrs.field(default=default, validator=usable, repr=lambda url: repr(without_login(url)))
 
 
 def _token(instance: object, attribute: attrs.Attribute[str | None], value: str | None) -> None:
@@ -106,10 +115,10 @@ class GatewaySettings:
     awaits: bool = False
     window: int | Literal["auto"] = attrs.field(default="auto", validator=_window)
     counter: TokenCounter | str = "auto"
-    openai_url: str = attrs.field(default="https://api.openai.com/v1", validator=_url)
-    anthropic_url: str = attrs.field(default="https://api.anthropic.com/v1", validator=_url)
-    google_url: str = attrs.field(default="https://generativelanguage.googleapis.com", validator=_url)
-    bedrock_url: str = attrs.field(default="https://bedrock-runtime.us-east-1.amazonaws.com", validator=_url)
+    openai_url: str = _upstream("https://api.openai.com/v1")
+    anthropic_url: str = _upstream("https://api.anthropic.com/v1")
+    google_url: str = _upstream("https://generativelanguage.googleapis.com")
+    bedrock_url: str = _upstream("https://bedrock-runtime.us-east-1.amazonaws.com")
     store: Path | None = None
     forget_after: float | None = attrs.field(default=None, validator=attrs.validators.optional(above(0)))
     token: str | None = attrs.field(default=None, validator=_token, repr=False)
@@ -124,5 +133,5 @@ class GatewaySettings:
     conversation_bytes: int = attrs.field(default=256 * _MEBIBYTE, validator=count(1))
     body_seconds: float = attrs.field(default=120.0, validator=above(0))
     timeout: float = attrs.field(default=600.0, validator=above(0))
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = attrs.field(default=(), repr=False)
     clock: Callable[[], float] = time.time

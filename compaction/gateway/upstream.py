@@ -12,7 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 from .bodies import Unreadable, decoded
 from .headers import RawHeaders
 from .routes import Provider, without_version
-from .settings import GatewaySettings
+from .settings import GatewaySettings, without_login
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -21,7 +21,6 @@ MOST_ERROR_BYTES: Final = 1_048_576
 """The largest error, in bytes, that is read completely before it is passed on; a larger one is streamed."""
 
 _ENDS_IN_VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*/?$")
-_PASSWORD: Final = re.compile(r"//[^/]*@")
 _CONNECT_SECONDS: Final = 30.0
 _KEPT_OPEN: Final = 15.0  # seconds
 _LONGEST_HEADER: Final = 65_536
@@ -162,8 +161,8 @@ class Upstreams:
         await self._session.close()
 
     def address(self, provider: Provider) -> str:
-        """Return the address of a provider's upstream."""
-        return self._urls[provider]
+        """Return the address of a provider's upstream, without a password: pages show it, and files contain it."""
+        return without_login(self._urls[provider])
 
     def url(self, provider: Provider, path: bytes, query: bytes) -> str:
         """Return the URL of a request: the upstream's, followed by the request's path.
@@ -227,4 +226,4 @@ async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
 def _said(url: str, error: Exception) -> str:
     """Return the address that was tried, without its query, which may hold a key, and the cause."""
     cause = " ".join(str(error).split())[:200]
-    return f"{_PASSWORD.sub('//', url.partition('?')[0])}, {cause}"
+    return f"{without_login(url.partition('?')[0])}, {cause}"

@@ -45,6 +45,7 @@ REDACTED = [
     "password for a ", "key|", "<key>",
     "auth=(", "Private-Lines: 3\n",
     "user,password\n", "user,password\na,b2c3d4\n", "password  x\n", "passwords:\n- ", "passwords:\n  - a1b2c3d4\n",
+    'user,password\n"a, b",c2d3e4\n', ',"a', ',"""', ',\\"', "|a\\", 'password="\\"a', "password='a\\'",
     "passwords=[", "passwords=['a', ", "recovery codes ", "recovery code 1234-5678 ", "seed phrase ", "seed phrase abandon ",
     "abandon ability ", "4111 ", "4111 1111 1111 1111 ", "DE89 ", "DE893704", "A_KEY=", "A_KEY=a1", "$6$", "$6$a$", "{SSHA}",
     "private key ", "private key 0a", "wallet(", "<input type=password ", "WIFI:S:a;",

@@ -12,7 +12,7 @@ from typing import Final
 from .columns import secrets_in_columns, secrets_in_lists
 from .names import name_places, named_secrets, secrets_in_variables
 from .numbers import LABELLED, secret_numbers
-from .searches import TABLE, Search, Searches, SecretSpan, in_small_letters, search_for, without
+from .searches import REDACTED, TABLE, Search, Searches, SecretSpan, in_small_letters, search_for, without
 from .values import is_strong
 
 _SHORTEST: Final = 7  # characters of a name, an operator and a password
@@ -120,10 +120,13 @@ def _entries(found: re.Match[str]) -> Iterator[tuple[int, int]]:
     yield from (entry.span("value") for entry in _SECRET_ENTRY.finditer(found.string, *found.span()))
 
 
+# an option, a number, a mark of ours, ***, {{ password }}, {password}, {config["password"]}, [password]
+_NO_ARGUMENT: Final = re.compile(rf"-.*|\d+|{re.escape(REDACTED)}.*|\*+|\{{\{{.*|\{{[A-Za-z_.]*[}}\[]|\[[A-Za-z_.]*\]|password")
+
+
 def _argument(found: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield the password of a command; a port, an option and a redacted one are not one."""
-    value = found["value"]
-    if not value.isdecimal() and value[0] not in "-[{*" and value != "password":
+    """Yield the password of a command; a port, an option and what stands for a password are not one."""
+    if not _NO_ARGUMENT.fullmatch(found["value"]):
         yield found.span("value")
 
 

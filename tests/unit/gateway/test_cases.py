@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,20 @@ def test_a_text_in_the_place_of_a_type_is_masked(name: str) -> None:
     assert masked({"a name": [True, 7, None]}) == {"xxxxxx": [True, 7, None]}
 
 
+@pytest.mark.parametrize("name", ["input", "args", "arguments", "response", "json"])
+def test_the_data_of_a_tool_has_no_types(name: str) -> None:
+    """A field of a tool may have the name of a field of the format; its value is a text at any depth."""
+    data = {"status": "pregnant", "people": [{"type": "divorced", "role": "witness"}]}
+    hidden = {"status": "xxxxxxxx", "people": [{"type": "xxxxxxxx", "role": "xxxxxxx"}]}
+    assert masked({"type": "tool_use", name: data, "role": "user"}) == {"type": "tool_use", name: hidden, "role": "user"}
+
+
 def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     """A saved case contains no text of the messages or of the upstream's error, and at most twenty cases are saved."""
     said = {"error": {"message": f"messages.1: tool_use id {SECRET} was found twice in Zürich"}}
     refusal, folder = UpstreamRefusal(400, json.dumps(said, ensure_ascii=False)), tmp_path / "new" / "cases"
     given = [{"role": "user", "content": f"Go to {SECRET}, Zürich", "id": SECRET}]
-    paths = [write_case(folder, f"case-{place}", given=given, sent=given, refusal=refusal) for place in range(25)]
+    paths = [write_case(folder, f"case-{place}", given=given, sent=given, beside={}, refusal=refusal) for place in range(25)]
     assert sum(path is not None for path in paths) == 20
     assert paths[0] is not None
     text = paths[0].read_text()
@@ -51,9 +60,41 @@ def test_a_case_quotes_nothing(tmp_path: Path) -> None:
     assert text.startswith('{\n "status": 400,\n')
     assert (paths[0].stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
     (folder / "case-0.json").unlink()
-    path = write_case(folder, "case-0", given=given, sent=given, refusal=UpstreamRefusal(400, "y" * 3_000))
+    path = write_case(folder, "case-0", given=given, sent=given, beside={}, refusal=UpstreamRefusal(400, "y" * 3_000))
     assert path is not None
     assert json.loads(path.read_text())["said"] == "y" * 2_000
+
+
+@pytest.mark.parametrize("escape", [json.dumps, lambda text: text, lambda text: json.dumps(json.dumps(text))])
+def test_a_quoted_word_is_masked_however_it_is_escaped(escape: Callable[[str], str], tmp_path: Path) -> None:
+    """Neither a line break before a word nor escapes within it keep it readable, in the refusal or in the request."""
+    given = [
+        {"role": "user", "content": f"My name is\n{SECRET} C:\\new\\table 𠮷野"},
+        {"arguments": json.dumps({"x": "\tZürich"})},
+    ]
+    for place, said in enumerate(
+        ["unexpected: " + "\n".join([SECRET, "Zürich", "𠮷野", "C:\\new\\table"]), f"unexpected: {SECRET}"]
+    ):
+        path = write_case(tmp_path, f"{place}", given=given, sent=given, beside={}, refusal=UpstreamRefusal(400, escape(said)))
+        assert path is not None
+        found = json.loads(path.read_text())["said"]
+        assert "unexpected" in found
+        assert [word for word in (SECRET, "rich", "u00fc", "𠮷野", "ud842", "ew", "able") if word in found] == []
+
+
+async def test_instructions_and_tools_that_a_refusal_quotes_are_masked(tmp_path: Path) -> None:
+    """A case has no field besides the messages; of these, only the model's name may be in the refusal."""
+    refused = answer(400, {"error": {"message": f"gpt-x: unsupported look_up {SECRET}"}})
+    fields = {"model": "gpt-x", "instructions": SECRET, "tools": [{"type": "function", "function": {"name": "look_up"}}]}
+    with ScriptedUpstream(refused, answer(200, {})) as upstream:
+        async with in_process(upstream, cases=tmp_path) as client:
+            await client.post("/v1/chat/completions", json={**fields, "messages": tool_chat(20)})
+    (said,) = said_in(tmp_path)
+    assert "gpt-x: unsupported xxxxxxx xxxxxxxx" in said
+
+
+def said_in(folder: Path) -> list[str]:
+    return [json.loads(path.read_text())["said"] for path in folder.iterdir()]
 
 
 PACKED = gzip.compress(b'{"error": {"message": "prompt is too long: 1500 tokens > 900 maximum"}}')

@@ -159,6 +159,27 @@ async def test_sessions_are_apart_by_format_window_and_price(monkeypatch: pytest
         assert (len(made), conversations.held()[0]) == (6, 4)
 
 
+async def test_the_sessions_that_are_used_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past the most pools, the one that was unused for longest goes, not the one that was made first."""
+    monkeypatch.setattr("compaction.gateway.conversations._MOST_POOLS", 2)
+    request = request_of(tool_chat(1))
+    async with conversations_of() as conversations:
+        first = await conversations.turn(request)
+        for size in (300, 400, 500):
+            conversations.windows.refused(request_of([], model=f"{size}").served, LengthRefusal(window=size), 0)
+            await conversations.turn(request_of(tool_chat(1), model=f"{size}"))
+            assert (await conversations.turn(request)).session is first.session
+
+
+async def test_a_forgotten_conversation_is_not_left_alone() -> None:
+    async with conversations_of() as conversations:
+        name = (await conversations.turn(request_of(tool_chat(1)))).session.id
+        for other in (name, "other"):
+            conversations.leave_alone(other)
+        assert conversations.forget(name)
+    assert list(conversations.left_alone) == ["other"]
+
+
 async def test_what_a_turn_says() -> None:
     """A turn says what to send and what that leaves out, with the result of the run; after a failure, all messages."""
     request = request_of(tool_chat(20), tools=LOOK)

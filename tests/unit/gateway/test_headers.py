@@ -55,6 +55,9 @@ def web_token(**claims: object) -> dict[str, str]:
     return {"authorization": f"e30.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.x"}
 
 
+NESTED = {"x-api-key": f"a.{base64.urlsafe_b64encode(b'[' * 20_000).decode()}.c"}
+
+
 @pytest.mark.parametrize(
     ("one", "other", "is_same"),
     [
@@ -64,6 +67,8 @@ def web_token(**claims: object) -> dict[str, str]:
         ((web_token(exp=1), b""), (web_token(exp=2), b""), False),
         (({"api-key": "a.b"}, b""), ({"api-key": "a.c"}, b""), False),
         (({"api-key": "a.!.b"}, b""), ({"api-key": "a.!.c"}, b""), False),
+        ((NESTED, b""), (web_token(), b""), False),
+        ((NESTED, b""), (NESTED, b""), True),
         (({"x-api-key": "a"}, b""), ({"x-goog-api-key": "a"}, b""), True),
         (({}, b"key=a&other=1"), ({}, b"key=a&other=2"), True),
         (({}, b"key=a"), ({}, b"key=b"), False),

@@ -6,6 +6,8 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from compaction.formats import anthropic, for_comparison, openai_chat
 from compaction.gateway.recording import SessionRecorder
 from compaction.replay import Recording, recordings_of
@@ -94,6 +96,16 @@ def test_the_recorder_knows_the_newest_thousand_conversations(tmp_path: Path) ->
         recorder.record(f"{name}", openai_chat, [message])
     lines = [json.loads(line) for line in recorder.path.read_text().splitlines()]
     assert [(each["keep"], len(each["messages"])) for each in lines[1_000:]] == [(1, 0), (0, 1), (1, 0), (1, 0), (0, 1)]
+
+
+def test_messages_that_could_not_be_written_are_in_the_next_line(tmp_path: Path) -> None:
+    recorder = SessionRecorder(tmp_path, lambda: 0.0)
+    recorder.path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        recorder.record("one", openai_chat, tool_chat(3))
+    recorder.path.rmdir()
+    recorder.record("one", openai_chat, tool_chat(4))
+    assert recorded(tmp_path)[0].messages == tool_chat(4)
 
 
 def two_recorders(folder: Path) -> tuple[SessionRecorder, SessionRecorder]:

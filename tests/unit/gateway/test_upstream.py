@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import threading
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
 from compaction.gateway.upstream import NoAnswer, Upstreams
-from tests.support.gateways import Answer, Got, Handler, ScriptedUpstream, answer, settings_of
+from tests.support.gateways import (
+    CHAT,
+    Answer,
+    Got,
+    Handler,
+    ScriptedUpstream,
+    answer,
+    body_of,
+    chat_reply,
+    in_process,
+    settings_of,
+    tool_chat,
+)
 from tests.support.limits import WAIT_SECONDS
 
 
@@ -87,3 +101,29 @@ async def test_a_failure_says_what_was_tried() -> None:
     assert failure.status == 502
     assert failure.says.startswith(tried)
     assert len(failure.says) <= len(tried) + 200 + 1
+
+
+def contains(folder: Path, text: bytes) -> bool:
+    return any(text in path.read_bytes() for path in folder.iterdir())
+
+
+async def test_no_page_shows_a_password_of_an_address(tmp_path: Path) -> None:
+    """It is sent to the upstream, but is neither in a conversation's row, nor in a learned window, nor in a file."""
+    too_long = {"error": {"message": "This model's maximum context length is 1500 tokens.", "code": "context_length_exceeded"}}
+    with ScriptedUpstream(answer(400, too_long), chat_reply()) as upstream:
+        url, store = upstream.url.replace("//", "//me:hunter22@"), tmp_path / "gateway.db"
+        async with in_process(upstream, openai_url=f"{url}/v1", store=store) as client:
+            assert (await client.post(CHAT, content=body_of(tool_chat(20)))).status_code == 200
+            status = await client.get("/status.json")
+    assert {got.headers["authorization"] for got in upstream.got} == {f"Basic {base64.b64encode(b'me:hunter22').decode()}"}
+    assert [each["upstream"] for each in status.json()["conversations"]] == [f"{upstream.url}/v1"]
+    assert list(status.json()["windows"]) == [f"m at {upstream.url}/v1"]
+    assert not contains(tmp_path, b"hunter22")
+
+
+def test_settings_show_no_secret() -> None:
+    """Upstreams are shown without a password; signing secrets and the token are not shown."""
+    settings = settings_of("http://me:hunter22@host:8080", keys=("hunter23",), token="hunter24")
+    assert settings.openai_url == "http://me:hunter22@host:8080/v1"
+    assert "openai_url='http://host:8080/v1'" in repr(settings)
+    assert "hunter" not in repr(settings)

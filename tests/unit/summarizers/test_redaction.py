@@ -59,6 +59,15 @@ PLACES = [
     ("Authorization: Basic {}", "YTpi", "credential"),
     ("<input type='password' name='p' value='{}'>", "let-me!in", "password"),
     ("mariadb -u app -p{} shop", "S3cret99", "password"),
+    *(
+        (f'mysql -u root -p"{{}}"{end}', secret, "password")
+        for end in ("", " main")
+        for secret in ("*hunter22", "[hunter22", "**{{a")
+    ),
+    *(
+        ("sshpass -p {} ssh ann@host", secret, "password")
+        for secret in ("{Hunter22", "[hunter22]", "{hunter22}", "***hunter22")
+    ),
     ("password — {}", "hunter22", "password"),
     ("<pw>{}</pw>", "let-me!in", "password"),
     ("| token | {} |", "0a" * 20, "token"),
@@ -111,6 +120,10 @@ HARMLESS = [
     'eos_token: "<|endoftext|>"',
     "PWD=/home/user/project OLDPWD=/root",
     "password: required.",
+    *(
+        f"mysql -u root -p{each} main"
+        for each in ("****", "{{password}}", "{password}", "[password]", "{db.password}", "{db['pw1']}", "password")
+    ),
     "docker run -u 1000:1000 image && docker run -u node:node image",
     "docker pull docker://alpine:3.18@sha256:" + "0a" * 32,
     "http://localhost:8080/foo@bar git@github.com:user/repo.git",
@@ -186,6 +199,16 @@ def test_a_list_of_secrets_that_is_cut_off(quote: str, end: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_ordinary_text_stays(text: str) -> None:
     assert redact(text) == text
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("start", ["", "a", "ab", "abc", "abcd", "abcde"])
+def test_an_escaped_quote_is_part_of_a_password(start: str, quote: str) -> None:
+    """It may stand anywhere in the value; a value whose own quotation marks are escaped ends at the next one."""
+    text = f"{{{quote}password{quote}: {quote}{start}\\{quote}cdefgh12{quote}, {quote}user{quote}: {quote}ann{quote}}}"
+    assert redact(text) == text.replace(f"{start}\\{quote}cdefgh12", "[REDACTED:password]")
+    inner = json.dumps({"password": start, "user": "an12"})
+    assert json.loads(json.loads(redact(json.dumps(inner))))["user"] == "an12"
 
 
 @pytest.mark.parametrize("line_end", ["\n", r"\n", r"\\n"])
@@ -302,11 +325,22 @@ def test_a_backslash_before_a_letter_is_not_always_a_blank(text: str) -> None:
         ),
         *(f"password{gap}name\nhunT3r-22x!{gap}alice\nXk9$mQ2vLp{gap}bobby" for gap in ("|", "\t", ",", "   ")),
         "name,password,\nalice,hunT3r-22x!,\nbobby,Xk9$mQ2vLp,\n",
+        *(f'name{gap}password\n"Doe{gap} ""Ann"""{gap}hunT3r-22x!\n{gap}"Xk9{gap}mQ2vLp"' for gap in ("\t", ";", ",")),
+        'name,password\n6" nail,hunT3r-22x!\n"5 ft,Xk9$mQ2vLp\n',
+        "| name | password |\n|---|---|\n| a \\| b | hunT3r-22x! |\n| c:\\ | Xk9\\|mQ2vLp |\n",
     ],
 )
 def test_a_column_of_secrets_is_found_whatever_ends_a_line(text: str, line_end: str) -> None:
     redacted = redact(text.replace("\n", line_end))
     assert [redacted.count(each) for each in ("[REDACTED:", "hunT3r", "Xk9")] == [2, 0, 0]
+
+
+def test_a_table_in_json_may_have_quoted_cells() -> None:
+    """The quotation marks that JSON puts around the whole text belong to no cell."""
+    text = 'name,password,note\n"Doe, Ann",hunT3r-22x!,"a, b"\nbobby,Xk9$mQ2vLp,c\n'
+    for value in (text, [text], {"csv": text}):
+        redacted = redact(json.dumps(value))
+        assert [redacted.count(each) for each in ("[REDACTED:", "hunT3r", "Xk9")] == [2, 0, 0]
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
