@@ -174,12 +174,12 @@ def restore_words(columns: Columns) -> None:
 
 
 def reapply(
-    columns: Columns, journal: Iterable[Applied], groups: Mapping[int, int] | None = None
-) -> tuple[list[Applied], dict[int, int]]:
+    columns: Columns, journal: Iterable[Applied], pinned: Iterable[int], groups: Mapping[int, int] | None = None
+) -> list[Applied]:
     """Repeat journaled edits, as far as they are allowed now; `settle` checks the joins afterwards.
 
-    ``groups`` has the new id of each source group that an edit may name; it is ``None`` if no id changed. Returns the edits
-    that are not allowed, and the new ids of groups, inserted ones included.
+    Then pin the groups again that were ``pinned`` by id: a repeated edit may name a group that was pinned later. ``groups``
+    has the new id of each source group; it is ``None`` if no id changed. Returns the edits that are not allowed.
     """
     left_out: list[Applied] = []
     ids: dict[int, int] = dict(groups or {})
@@ -198,7 +198,9 @@ def reapply(
         turn = min(applied.turn, again.turn)
         columns.journal.append(attrs.evolve(again, turn=turn, seen=applied.seen, lost=applied.lost))
     restore_words(columns)
-    return left_out, ids
+    renumbered = [ids.get(id, id) for id in pinned if id in ids or (id >= 0 and groups is None)]
+    columns.pin([id for id in renumbered if columns.exists(id)], by_id=True)
+    return left_out
 
 
 def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
@@ -217,9 +219,11 @@ def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
         if position is None:
             return undone
         changed = [*known, *touched(columns, *columns.journal)]
+        pinned = columns.pinned_by_id.copy()
+        columns.pinned -= pinned
         journal = rollback(columns, 0)
         undone.append(journal.pop(position).edit)
-        undone += edits_of(reapply(columns, journal)[0])
+        undone += edits_of(reapply(columns, journal, pinned))
         known = [each for each in changed if each >= 0]  # the summaries have new ids
         known += touched(columns, *columns.journal)
 
