@@ -378,7 +378,10 @@ def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: Mess
     if not ordinals or len(ordinals) <= max(ordinals.values()):
         return None
     changed = [ordinal for place, ordinal in ordinals.items() if place in altered]
-    return FollowedList.of(fingerprints, given, map(ordinals.get, range(max(ordinals) + 1)), changed)
+    followed = FollowedList.of(fingerprints, given, map(ordinals.get, range(max(ordinals) + 1)), changed)
+    rewound, added = range(len(ordinals), len(fingerprints)), followed.covered - len(ordinals)
+    followed.changes = HostChanges(altered=tuple(changed), rewound=tuple(rewound), added=added)
+    return followed
 
 
 def accounts_for_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat, *, by_id: bool) -> bool:

@@ -77,7 +77,8 @@ class MessageIndex:
     Attributes:
         columns: All data, such as kind, turn and sizes by a group's id, each O(1), without reading a message.
         measure: Counts the tokens and bytes of a message.
-        changes: What the host did to known messages, according to the last `sync`.
+        changes: What the host did to known messages, according to the last `sync`. Empty if that was the first after a restart
+            without the messages, and a message before the last known one was missing.
         notes: What summarizers remember of the conversation between their rounds.
 
     Raises:
@@ -730,7 +731,7 @@ class MessageIndex:
             followed = follow_saved(prints, given, self.format) or FollowedList.of(prints, given, range(matched))
         count = len(given) if followed else matched
         known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
-        self._saved = None
+        self._saved, self.changes = None, followed.changes if followed else _UNCHANGED
         self._remember_summaries(applied.edit for applied in saved.journal)
         self._rebuild(known, saved.journal, followed)
         self._extend(new)
