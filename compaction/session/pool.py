@@ -260,9 +260,10 @@ class SessionPool:
 
         Raises:
             ConfigurationError: If a store of the strategy cannot forget. Nothing is deleted then.
+            InputError: If ``id`` or ``scope`` is not a text, or contains NUL. Nothing is deleted then.
             StateError: If a store cannot be written. Call it again for the rest.
         """
-        space = self._space(scope)
+        space, id = self._space(scope), None if id is None else _plain("id", id)
         stores = [store for store, _ in forgetting_stores(self._strategy)]
         names: set[str] = set()
         for each in self._in_memory(space, set()):

@@ -829,3 +829,5 @@ def test_ids_and_scopes_are_texts(tmp_path: Path) -> None:
     for wrong in ({"id": 5}, {"id": "a\0b"}, {"scope": 5}, {"scope": "a\0b"}):
         with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: must be a text without NUL"):
             pool_of().view_sync(chat, **wrong)
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: must be a text without NUL"):
+            pool_of().delete_sync(**{"id": None, **wrong})
