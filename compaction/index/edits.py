@@ -24,10 +24,10 @@ _MOST_IDS: Final = 8
 
 def group_id(group: MessageGroup | int) -> int:
     """Return the id of a group that is given as a group or as its id; raise a `StrategyError` for anything else."""
-    try:
-        return group if isinstance(group, int) and group is not True and group is not False else cast("MessageGroup", group).id
-    except AttributeError as error:
-        raise StrategyError(f"group={group!r}: must be a group or a group id") from error
+    id: object = group if isinstance(group, int) else getattr(group, "id", None)
+    if isinstance(id, int) and not isinstance(id, bool):
+        return id
+    raise StrategyError(f"group={group!r}: must be a group or a group id")
 
 
 def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:

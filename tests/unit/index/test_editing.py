@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,12 @@ from compaction import Drop, MessageIndex, Refusal, Replace, Rewrite, Together
 from compaction.errors import StrategyError
 from compaction.formats import bedrock, openai_chat
 from compaction.index.marks import marked
-from compaction.messages import Message
+from compaction.messages import Message, ToolCallPart
 from tests.support.chats import assistant, indexed, user
 from tests.support.letters import lettered, letters_of
+
+CALL: Any = ToolCallPart(id="1", name="look", arguments="{}")
+"""Its id is not that of a group."""
 
 RESULT = {"role": "tool", "text": "r", "answers": "k"}
 
@@ -193,8 +197,10 @@ def test_what_was_not_read_replaces_nothing(make: Callable[[], object]) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        *((partial(Drop, groups), "an edit needs groups or group ids") for groups in (None, "first", 1.5, [None])),
+        *((partial(Drop, groups), "an edit needs groups or group ids") for groups in (None, "first", 1.5, [None], [CALL])),
         (partial(Rewrite, "x", []), "group='x': must be a group or a group id"),
+        (partial(Rewrite, CALL, []), "group=ToolCallPart.*: must be a group or a group id"),
+        (lambda: indexed([user()]).is_included(CALL), "group=ToolCallPart.*: must be a group or a group id"),
         (partial(Together, [Drop(0), Drop(1)]), r"must be edits, one by one: Together\(Drop\(0\), Drop\(1\)\)"),
     ],
 )
