@@ -60,7 +60,8 @@ class SQLiteStore:
         path: The file; created if it does not exist.
         timeout_seconds: The most seconds to wait for another process that writes, above 0.
         redact: Removes secrets from what is stored, as `compaction.summarizers.redact` does. What is read back is then not the
-            original. By default originals are stored, so that an agent can have them back.
+            original. By default originals are stored, so that an agent can have them back. Records that are stored already
+            stay as they are.
 
     Raises:
         StateError: If the file cannot be written, is not a store, or is from an older or newer release.
@@ -99,7 +100,7 @@ class SQLiteStore:
                     place += 1
                     _insert(database, number, place, record)
                 else:
-                    _merge(database, known, record)
+                    _merge(database, known, record, redacts=self.redact is not None)
 
     def forget(self, session: str, records: Sequence[StoredRecord]) -> None:
         """Delete every record that contains one of these messages (see `ForgettingStore`); O(records of the session).
@@ -217,11 +218,12 @@ def _insert(database: sqlite3.Connection, number: int, place: int, record: Store
         database.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (place, text))
 
 
-def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: StoredRecord) -> None:
-    """Add the new children of a stub or summary to the stored record."""
+def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: StoredRecord, *, redacts: bool) -> None:
+    """Add the new children of a stub or summary to the stored record; a message stays as it was redacted, or not, before."""
     place, data, listed = known
-    if data != record.data:
-        raise StateError(f"id {record.id!r} belongs to another message; this one cannot be stored in the same session")
+    if data != record.data and not (data and record.data and redacts):
+        rule = f"id {record.id!r} belongs to another message, or was stored with redact="
+        raise StateError(f"{rule}; this message cannot be stored in the same session")
     before = _children(listed, record.id)
     new = set(record.children).difference(before) if record.kind == "summary" else ()
     if new:

@@ -410,3 +410,14 @@ def test_a_store_that_redacts_holds_no_secret_and_forgets_all_the_same(tmp_path:
     plain = SQLiteStore(tmp_path / "plain.db")
     plain.put("s", [record])
     assert plain.get("s", [record.id]) == [attrs.evolve(record, position=1)]
+
+
+def test_redaction_that_begins_later_leaves_what_is_stored(tmp_path: Path) -> None:
+    """A stored message does not change, whatever removes secrets now; without ``redact``, the error names it."""
+    plain, one, other = SQLiteStore(tmp_path / "store.db"), note("password=hunter22x"), note("password=hunter33x")
+    plain.put("s", [one])
+    redacting = attrs.evolve(plain, redact=redact)
+    redacting.put("s", [one, other])
+    assert [record.text for record in plain.range("s", 1, 9)] == [one.text, "password=[REDACTED:password]"]
+    with pytest.raises(StateError, match="belongs to another message, or was stored with redact="):
+        plain.put("s", [other])
