@@ -87,7 +87,7 @@ class SQLiteStore:
         records = self._redacted(records)
         with self._file.open() as database:
             database.execute("BEGIN IMMEDIATE")
-            database.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (_storable(session),))
+            database.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (_name(session),))
             number = _number(database, session)
             start, end = _places(number)
             (last,) = database.execute("SELECT max(place) FROM records WHERE place BETWEEN ? AND ?", (start, end)).fetchone()
@@ -196,8 +196,14 @@ class SQLiteStore:
 
 def _number(database: sqlite3.Connection, session: str) -> int:
     """Return the number of a session; -1, which no session has, if it has no records."""
-    row = database.execute("SELECT number FROM sessions WHERE name = ?", (_storable(session),)).fetchone()
+    row = database.execute("SELECT number FROM sessions WHERE name = ?", (_name(session),)).fetchone()
     return -1 if row is None else int(row[0])
+
+
+def _name(session: str) -> str | bytes:
+    """Return a session's name as SQLite stores it: with a lone surrogate, as bytes. No two sessions have the same."""
+    has_surrogate = any("\ud800" <= sign <= "\udfff" for sign in session)
+    return session.encode("utf-8", "surrogatepass") if has_surrogate else session
 
 
 def _places(number: int) -> tuple[int, int]:
