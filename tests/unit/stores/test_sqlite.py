@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from compaction.errors import ConfigurationError, StateError
 from compaction.stores import ForgettingStore, NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.stores.base import RANKED
+from compaction.stores.database import DatabaseFile
 from compaction.summarizers import redact
 
 ROOT = Path(__file__).parents[3]
@@ -399,6 +400,25 @@ def test_another_process_reads_while_a_message_is_forgotten(tmp_path: Path) -> N
         reader.rollback()
         store.forget("s", [note("swordfish " * 900)])
         assert not any(b"swordfish" in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_a_file_that_is_locked_after_the_deletion(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says that the record is gone but not its bytes; the next call removes these."""
+    store.put("s", [note("tea hunter22x")])
+    other, scrub = sqlite3.connect(store.path, isolation_level=None), DatabaseFile.scrub
+
+    def locked(file: DatabaseFile) -> None:
+        other.execute("BEGIN IMMEDIATE")
+        scrub(file)
+
+    monkeypatch.setattr(DatabaseFile, "scrub", locked)
+    with pytest.raises(StateError, match="its bytes are still in the file; try again"):
+        SQLiteStore(store.path, timeout_seconds=0.05).forget("s", [note("tea hunter22x")])
+    monkeypatch.undo()
+    other.close()
+    assert store.range("s", 1, 9) == []
+    store.forget("s", [note("tea hunter22x")])
+    assert b"hunter22x" not in store.path.read_bytes()
 
 
 def test_a_store_that_redacts_holds_no_secret_and_forgets_all_the_same(tmp_path: Path) -> None:
