@@ -113,7 +113,8 @@ def _version(database: sqlite3.Connection) -> tuple[int, int]:
 
 _DELETED: Final = "what was deleted cannot be found any more, but its bytes are still in the file"
 _REMEDIES: Final = (
-    (r"too large to convert|surrogates", "name the session without it; {left}"),
+    (r"surrogates", "name the session without it; {left}"),
+    (r"too large to convert", "a number must be below 2**63; {left}"),
     (r"locked|busy", "another process holds the file; {left}; try again"),
     (r"full|I/O", "free some space; {left}"),
     (r"readonly", "make it writable or name another file; {left}"),
