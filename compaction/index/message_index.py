@@ -238,7 +238,9 @@ class MessageIndex:
         return list(chain.from_iterable(self.places([group])))
 
     def kind_at(self, ordinal: int) -> GroupKind:
-        """Return the kind of the group of the message at a position in the source. O(1)."""
+        """Return the kind of the group of the message at a position in the source, from 0. O(1)."""
+        if not 0 <= ordinal < len(self.columns.source):
+            raise InputError(f"kind_at({ordinal}): the source has {len(self.columns.source)} messages")
         return self.columns.kind(self.columns.grouping.group_of[ordinal])
 
     def places(self, groups: Iterable[MessageGroup | int]) -> list[range]:
