@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _NOTHING_TO_DO: Final = "no part of the strategy found anything that it may remove or shorten"
 _MOST_REVISIONS: Final = 1_000  # a host or a process may come back with a state that is as many revisions old
+_UNDECIDED: Final = ":0"  # the end of the first revision; the others end with a hash
 _VERSION: Final = 1  # the version of the data that CompactionSession.to_dict returns
 
 
@@ -192,7 +193,7 @@ class CompactionSession:
         self._reports = ProviderReports()
         # what it undoes (see `_changing`), with the reporter's ``last_sent``
         self._reporter = EventReporter(id, on_event)
-        self._state = _State(revisions=(f"{id}:0",))
+        self._state = _State(revisions=(f"{id}{_UNDECIDED}",))
         self._useless = UselessRuns()  # apart from the state, because `reconfigure` replaces it too
         context = self._context()
         marks = Marks.of(self._strategy.mark_ceilings, context)
@@ -259,7 +260,7 @@ class CompactionSession:
     @property
     def has_decided(self) -> bool:
         """Whether this session, or the state that it started from, contains edits or a run that failed."""
-        return len(self._state.revisions) > 1 or self.index.edit_count > 0
+        return not self.revision.endswith(_UNDECIDED) or len(self.index.snapshot.journal) > 0
 
     def has_had(self, revision: object) -> bool:
         """Whether this is the current revision of this session or a recent one."""
