@@ -32,6 +32,8 @@ from .keys import known_key, message_id, message_key
 NEVER: Final = 1 << 62
 """A number of edits that is never reached."""
 
+_MOST_VIEWS: Final = 64  # earlier views that are tried for messages which occur several times
+
 Position: TypeAlias = tuple[int, int, int]
 """``(ordinal, 0, 0)`` for a source message. ``(ordinal, -1, number)`` for a message of a summary: it stands before that source
 message, which may be hidden, and ``number`` orders the messages there, of which a summary has two at most."""
@@ -300,7 +302,3 @@ class _Search:
             if each.position not in elsewhere and each.role in (None, self._role(place)):
                 self.found[place] = each
                 self.altered.add(place)
-
-
-_MOST_VIEWS: Final = 64
-"""The number of earlier views that are tried for messages which occur several times."""

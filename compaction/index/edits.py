@@ -205,7 +205,7 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
 
 
 def renamed(edit: Edit, ids: Mapping[int, int], *, all_changed: bool = False) -> Edit | None:
-    """Return the edit with new ids; ``None`` if it names a group without a new id: an inserted one, or any if ``all_changed``.
+    """Return the edit with new ids; ``None`` if a named group is gone. Source groups keep their ids unless ``all_changed``.
 
     A group in ``read`` that has no new id is left out: it is gone, and the journal knows what of it was read.
     """

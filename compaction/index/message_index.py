@@ -62,8 +62,8 @@ class MessageIndex:
     Messages come in by two methods. `_extend` adds messages at the end. `_rebuild` reads all again, and repeats the edits that
     are still allowed: in ``sync`` and ``forget`` if known messages changed (`_adopt_changes`), in ``append`` and ``sync`` if
     new ones show that the detected format is wrong (`_switch_format`), in ``believe`` because other marked messages are then
-    read as summaries, and in ``from_dict``. If the view then breaks more rules than the host's list, the
-    list is read without edits (`_start_over`).
+    read as summaries, and in ``from_dict``. If the view then breaks more rules than the host's list, the list is read without
+    edits (`_start_over`).
 
     Args:
         messages: The conversation so far, oldest first.
@@ -678,14 +678,19 @@ class MessageIndex:
         tail = given[followed.covered :]
         messages = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
         self._rebuild(messages, journal, followed)
+        unlisted, brought_back = self._unlisted(followed)
+        if unlisted != brought_back or (not unlisted and self._is_worse(given)):
+            self._start_over(given)
+
+    def _unlisted(self, followed: FollowedList) -> tuple[set[int], set[int]]:
+        """Return the groups that the view shows and the host's list lacks, and those of them that a late result brought back.
+
+        For example, a call and its result were dropped, and the list ends with another result of that call: the view shows the
+        call, which the list lacks. If an undone edit had brought it back, the view would not be the host's.
+        """
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
-        with_late_result = set(group_of[len(followed.entries) :])
-        shows_removed = (
-            not unlisted <= with_late_result
-        )  # the view may show messages that the list lacks only for a late result
-        if shows_removed or (not unlisted and self._is_worse(given)):
-            self._start_over(given)
+        return unlisted, unlisted.intersection(group_of[len(followed.entries) :])
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""

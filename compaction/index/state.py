@@ -118,7 +118,7 @@ class Saved:
         return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
 
     def beginning(self, count: int, messages: Sequence[Any]) -> Saved:
-        """Return the part of this state that another conversation with the same first messages, ``count`` of them, can reuse.
+        """Return the part that a conversation which shares the first ``count`` messages can reuse.
 
         It has these messages, and the edits that were decided before any later one was read.
         """

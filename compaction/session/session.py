@@ -111,8 +111,8 @@ class CompactionSession:
     Any number of threads and event loops may call it. It runs one call at a time; see `CallLock`. If a call is
     interrupted, at whatever point, the next one starts from the state before it.
 
-    A caller that holds `lock` for more than a call, as a pool does, uses the parts of the calls instead, which do not take it,
-    and calls `save_late_report` before it releases the lock::
+    A caller that already holds `lock`, as a pool does, uses these parts, which do not lock, and calls `save_late_report` before
+    it releases the lock::
 
         view         follow, compact_due
         compact      follow, compact_now
@@ -252,7 +252,7 @@ class CompactionSession:
     def _revise(self, *decided: object) -> None:
         """Change the revision by numbers and texts, whose `repr` counts.
 
-        If the `repr` of an attrs object is interrupted once, it is "..." from then on.
+        Pass no attrs objects: after an interrupted `repr`, attrs prints "..." for the object forever.
         """
         revision = f"{self.id}:{lookup_key(self.revision, *decided)}"
         self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])

@@ -123,7 +123,7 @@ class SQLiteStore:
         if holding or unused:
             self._file.scrub()
         else:
-            self._file.empty_log(waits=False)  # an earlier call may have failed to
+            self._file.empty_log(waits=False)  # an earlier call may have deleted records and then failed to empty it
 
     def _redacted(self, records: Sequence[StoredRecord]) -> Sequence[StoredRecord]:
         return records if self.redact is None else [record.redacted(self.redact) for record in records]
