@@ -154,7 +154,10 @@ def touched(columns: Columns, *journal: Applied) -> list[Node]:
 
 
 def restore(columns: Columns, id: int) -> None:
-    """Put back a hidden group that a new result joins; remove the collapsed line that replaced only this group, if any."""
+    """Put back a hidden group that a new result joins; remove the collapsed line that replaced only this group, if any.
+
+    The group is hidden, so the journal has an edit.
+    """
     journal, made = columns.journal, columns.inserted
     newest_edit = journal[-1]
     journal.append(perform(columns, Restore((id,), reason="a late result came for its call")))
@@ -238,7 +241,7 @@ def _newest_at(columns: Columns, bad: joins.BadJoin) -> int | None:
     anchor, before = columns.anchor, bad.before
     if joins.message_before(columns, before) is None:
         before = None  # only instructions are before it: to the provider, it is the first message
-    start = 0 if before is None else anchor(before)
+    start = 0 if before is None else anchor(before)  # without a message before it, any edit before the join affects it
     end = len(columns.source) if bad.after is None else anchor(bad.after)
     for position, applied in reversed([*enumerate(columns.journal)]):
         if isinstance(applied.edit, Restore):

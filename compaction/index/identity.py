@@ -173,7 +173,7 @@ def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedL
     """
     if not verify and has_moved_reminder(columns, given):  # comparing all contents would take twice as long
         group_of = columns.grouping.group_of
-        same = {ordinal: Known((ordinal, 0, 0), group) for ordinal, group in enumerate(group_of) if group != group_of[-1]}
+        same = {ordinal: Known(Position(ordinal), group) for ordinal, group in enumerate(group_of) if group != group_of[-1]}
         return _Merge(columns, given, set(), set()).followed(same)
     format = columns.format
 
@@ -197,7 +197,7 @@ def _is_whole(columns: Columns, id: int, positions: AbstractSet[Position]) -> bo
     """Whether these are all messages of a group, except those that a rewrite removed."""
     if id < 0:
         return len(positions) == len(columns.inserted[id].messages)
-    return {position[0] for position in positions}.issuperset(columns.shown_ordinals(id))
+    return {position.ordinal for position in positions}.issuperset(columns.shown_ordinals(id))
 
 
 @attrs.define(eq=False)
@@ -372,7 +372,7 @@ def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: Mess
 
     Edits thus survive if the host altered or inserted a message while no process was running.
     """
-    known = [Known((place, 0, 0), place, key=key) for place, key in enumerate(fingerprints)]
+    known = [Known(Position(place), place, key=key) for place, key in enumerate(fingerprints)]
     found, altered = align(known, given, format)
     ordinals = {place: each.ordinal for place, each in enumerate(found) if each is not None}
     if not ordinals or len(ordinals) <= max(ordinals.values()):
