@@ -61,12 +61,12 @@ class Columns:
         instructions_before, calls_before = grouping.instructions.count, grouping.calls.count
         was_pending = [] if grouping.calls.pending is None else [grouping.calls.pending]
         self._add_columns(fresh)
-        add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
+        add, add_outline, tool_calls = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
-            turn, calls = grouping.turn, made.count
+            turn, calls = grouping.turn, tool_calls.count
             id = add_outline(read) if isinstance(read, tuple) else add(read, self._tokens[ordinal])
             if id != ordinal:
-                self._join(id, ordinal, start, moved=grouping.turn != turn, calls=made.count - calls)
+                self._join(id, ordinal, start, moved=grouping.turn != turn, calls=tool_calls.count - calls)
                 if self._gone[id]:
                     restore(id)
         self.system_messages += grouping.instructions.count - instructions_before
@@ -77,7 +77,7 @@ class Columns:
             self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
         new_groups = Counter([grouping.turns[id] for id in grouping.ids[groups_before:]])
         for tally in (self.total, self.included):
-            tally.tool_calls += made.count - calls_before
+            tally.tool_calls += tool_calls.count - calls_before
             for turn_of_groups, count in new_groups.items():
                 tally.count_groups(turn_of_groups, count)
 

@@ -158,11 +158,11 @@ def restore(columns: Columns, id: int) -> None:
 
     The group is hidden, so the journal has an edit.
     """
-    journal, made = columns.journal, columns.inserted
+    journal, inserted = columns.journal, columns.inserted
     newest_edit = journal[-1]
     journal.append(perform(columns, Restore((id,), reason="a late result came for its call")))
     for line in columns.visibility.shown_at(id):
-        if made[line].made_by == COLLAPSED_BY and made[line].replaces == (id,):
+        if inserted[line].made_by == COLLAPSED_BY and inserted[line].replaces == (id,):
             gone = perform(columns, Drop((line,), reason="the tool call that this line replaced was restored"))
             # no strategy made this edit: `MessageIndex.turns_since_edit` still counts from the newest one that a strategy made
             journal.append(attrs.evolve(gone, turn=newest_edit.turn))
@@ -210,7 +210,12 @@ def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
     """Undo edits, newest first, until neighbours at these nodes break only rules that they also break in the source.
 
     Called after messages were added, changed or restored: new neighbours can make an earlier edit invalid. Returns the edits
-    that were undone. Each round removes an edit, so it ends.
+    that were undone. Each round removes an edit, so it ends. For example, an ``a`` may not follow an ``a``::
+
+        source             u0 a1 b2 u3 a4 b5
+        view               u0 a1    u3 a4 b5        an edit dropped b2
+        the host cut u3    u0 a1       a4 b5        a4 follows a1: the newest edit between them is undone
+                           u0 a1 b2    a4 b5
     """
     undone: list[Edit] = []
     if not columns.format.judges_joins:
