@@ -19,7 +19,7 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import attrs
 
@@ -32,9 +32,28 @@ from .keys import known_key, message_id, message_key
 NEVER: Final = 1 << 62
 """A number of edits that is never reached."""
 
-Position: TypeAlias = tuple[int, int, int]
-"""``(ordinal, 0, 0)`` for a source message. ``(ordinal, -1, number)`` for a message of a summary: it stands before that source
-message, which may be hidden, and ``number`` orders the messages there, of which a summary has two at most."""
+_MOST_VIEWS: Final = 64  # earlier views that are tried for messages which occur several times
+
+
+class Position(NamedTuple):
+    """A position in the order of all known messages.
+
+    The messages of a summary stand before the source message at their ordinal, which may be hidden. ``number`` orders the
+    messages there, of which a summary has two at most:
+
+    >>> first, second, other = [Position.of_summary(id, part, anchor=5) for id, part in ((-1, 0), (-1, 1), (-2, 0))]
+    >>> Position(4) < first < second < other < Position(5)
+    True
+    """
+
+    ordinal: int
+    side: int = 0  # 0 for a source message, -1 for one of a summary
+    number: int = 0
+
+    @classmethod
+    def of_summary(cls, id: int, part: int, *, anchor: int) -> Position:
+        """Return the position of a message of a summary: the first or the second part of the group with this id."""
+        return cls(anchor, -1, part - 2 * id)
 
 
 @attrs.define(eq=False)
@@ -53,26 +72,24 @@ class Known:
     @property
     def ordinal(self) -> int:
         """The ordinal of a source message; for a message of a summary, that of the source message after it."""
-        return self.position[0]
+        return self.position.ordinal
 
 
 def known_messages(columns: Columns) -> list[Known]:
     """Return every message in every version that was or may be shown, in order."""
     groups, included = columns.grouping.group_of, columns.is_included
     known = [
-        Known((ordinal, 0, 0), groups[ordinal], raw, columns.read(ordinal).role, included(groups[ordinal]))
+        Known(Position(ordinal), groups[ordinal], raw, columns.read(ordinal).role, included(groups[ordinal]))
         for ordinal, raw in enumerate(columns.source)
     ]
     for id, group in columns.inserted.items():
         for part, each in enumerate(group.messages):
-            known.append(Known((group.anchor, -1, part - 2 * id), id, each.raw, each.role, group.shown))
-    known += _rewritten(known, columns.journal)
-    known.sort(key=lambda each: each.position)
-    return known
+            known.append(Known(Position.of_summary(id, part, anchor=group.anchor), id, each.raw, each.role, group.shown))
+    return sorted(_with_times(known, columns.journal), key=lambda each: each.position)
 
 
-def _rewritten(known: Sequence[Known], journal: Sequence[Applied]) -> list[Known]:
-    """Return the versions of messages that rewrites showed, and note in all versions when the view showed them."""
+def _with_times(known: Sequence[Known], journal: Sequence[Applied]) -> list[Known]:
+    """Note in all versions when the view showed them, and return them with the versions that rewrites showed."""
     newest: dict[int, dict[Position, Known]] = defaultdict(dict)  # the newest version of each message, by group
     for each in known:
         newest[each.group][each.position] = each
@@ -81,7 +98,7 @@ def _rewritten(known: Sequence[Known], journal: Sequence[Applied]) -> list[Known
         edit = applied.edit
         if isinstance(edit, Rewrite):
             for (ordinal, _), message in zip(applied.before, edit.messages, strict=False):
-                before = newest[edit.group].pop((ordinal, 0, 0))
+                before = newest[edit.group].pop(Position(ordinal))
                 before.until = time
                 if message is not None:
                     rewritten.append(attrs.evolve(before, raw=message.raw, since=time + 1, until=NEVER))
@@ -91,7 +108,7 @@ def _rewritten(known: Sequence[Known], journal: Sequence[Applied]) -> list[Known
             each.until = NEVER if isinstance(edit, Restore) else time
         for each in () if applied.made is None else newest[applied.made].values():
             each.since = time + 1
-    return rewritten
+    return [*known, *rewritten]
 
 
 def align(
@@ -300,7 +317,3 @@ class _Search:
             if each.position not in elsewhere and each.role in (None, self._role(place)):
                 self.found[place] = each
                 self.altered.add(place)
-
-
-_MOST_VIEWS: Final = 64
-"""The number of earlier views that are tried for messages which occur several times."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import InputError
@@ -39,6 +39,7 @@ class Columns:
         self.visibility = Visibility()  # the nodes that the view shows, and their neighbours
         self.inserted = self.visibility.inserted  # the groups that edits inserted, by id
         self.pinned: set[int] = set()  # ids of the groups that must be kept unchanged
+        self.pinned_by_id: set[int] = set()  # those that were pinned by id, not by a function
         self.total, self.included = Tally(), Tally()
         self.system_messages = 0  # the number of system messages in the view
         self.reads: list[Outline | Message] = []  # each message as it was read so far: completely, or its outline only
@@ -60,12 +61,12 @@ class Columns:
         instructions_before, calls_before = grouping.instructions.count, grouping.calls.count
         was_pending = [] if grouping.calls.pending is None else [grouping.calls.pending]
         self._add_columns(fresh)
-        add, add_outline, made = grouping.add, grouping.add_outline, grouping.calls
+        add, add_outline, tool_calls = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
-            turn, calls = grouping.turn, made.count
+            turn, calls = grouping.turn, tool_calls.count
             id = add_outline(read) if isinstance(read, tuple) else add(read, self._tokens[ordinal])
             if id != ordinal:
-                self._join(id, ordinal, start, moved=grouping.turn != turn, calls=made.count - calls)
+                self._join(id, ordinal, start, moved=grouping.turn != turn, calls=tool_calls.count - calls)
                 if self._gone[id]:
                     restore(id)
         self.system_messages += grouping.instructions.count - instructions_before
@@ -76,7 +77,7 @@ class Columns:
             self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
         new_groups = Counter([grouping.turns[id] for id in grouping.ids[groups_before:]])
         for tally in (self.total, self.included):
-            tally.tool_calls += made.count - calls_before
+            tally.tool_calls += tool_calls.count - calls_before
             for turn_of_groups, count in new_groups.items():
                 tally.count_groups(turn_of_groups, count)
 
@@ -245,6 +246,7 @@ class Columns:
         del self.inserted[id]
         self._snapshots.pop(id, None)
         self.pinned.discard(id)
+        self.pinned_by_id.discard(id)
 
     def show(self, ordinal: int, shown: Shown) -> Shown:
         """Show another message at an ordinal, or none, and return what was shown before."""
@@ -266,10 +268,13 @@ class Columns:
             self.visibility.messages[ordinal] = message is not None
         return before
 
-    def pin(self, id: int) -> None:
-        """Keep a group unchanged from now on."""
-        self.pinned.add(id)
-        self._snapshots.pop(id, None)
+    def pin(self, ids: Collection[int], *, by_id: bool) -> None:
+        """Keep groups unchanged from now on."""
+        self.pinned.update(ids)
+        if by_id:
+            self.pinned_by_id.update(ids)
+        for id in ids:
+            self._snapshots.pop(id, None)
 
     # ---------------------------------------------------------------- the view as a whole
 

@@ -85,8 +85,8 @@ class RunContext:
         window: The size of the model's context window in tokens, if known.
         overhead_tokens: Tokens sent with every request outside the message list, such as tool schemas or a system parameter;
             counted by every token trigger. Negative if a provider reports fewer tokens than are counted here.
-        expected_tokens: Tokens that a session preparing a summary expects to be added to the view before a strategy is due.
-            They are also part of ``overhead_tokens``. The selector `last` takes them into account.
+        expected_tokens: While a summary is prepared: the tokens that will probably be added before it is needed. They are also
+            part of ``overhead_tokens``. The selector `last` takes them into account.
         now: The time, in seconds of any clock; ``None`` for a run without a clock.
         pauses: The history of earlier runs, for pauses; a session passes the same object each time.
         prepared: The summary that was written before it was due; a session passes the same object each time.

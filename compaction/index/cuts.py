@@ -42,9 +42,9 @@ In any other format only the first message of the view matters (`_behind_opening
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import starmap
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..messages import Message
 from .columns import Columns
@@ -180,6 +180,13 @@ class Pieces:
         return self.last(piece).is_system and self._columns.at(self._ends[piece][0], end=False).is_system
 
 
+class _Block(NamedTuple):
+    """Held units that touch, directly or through others, and the gaps that they are in."""
+
+    units: set[int]
+    gaps: set[int]
+
+
 class CutPlanner:
     """Plans the cuts of one view. Holds state: which pieces are in no cut yet, and which of them are held.
 
@@ -190,6 +197,7 @@ class CutPlanner:
         self._pieces = pieces
         self._uncut = bytearray(b"\1") * len(pieces.groups)  # 1 for each piece that is in no cut; searched at C speed
         self._staying = self._uncut.copy()  # 1 for each of these that is not held; only for `one_by_one`
+        self._block_in: dict[int, _Block] = {}  # by gap, if it has held units
         self._leading = 0  # the number of instructions at the start; to a provider, the view begins after them
         while self._leading < len(pieces.groups) and pieces.is_system(self._leading):
             self._leading += 1
@@ -234,20 +242,21 @@ class CutPlanner:
         is removed if it can be; otherwise the unit alone, if it can be, and the others of the block are offered again.
         """
         self._staying[:] = self._uncut  # nothing is held
+        self._block_in.clear()
         offered = [left for unit in units if (left := [id for id in unit if self._is_uncut(id)])]
-        number_of = {id: number for number, unit in enumerate(offered) for id in unit}
         waiting = [*range(len(offered))][::-1]  # numbers of units, the next one at the end
         while waiting:
             number = waiting.pop()
-            self._set(self._staying, offered[number], 0)
-            block, gaps = self._block(number, offered, number_of)
-            if self._may_close(gaps, self._staying, may_follow):
-                leaving = block
-            elif len(block) > 1 and self._may_leave_alone(offered[number], may_follow):
+            block = self._hold(number, offered[number])
+            if self._may_close(block.gaps, self._staying, may_follow):
+                leaving = block.units
+            elif len(block.units) > 1 and self._may_leave_alone(offered[number], may_follow):
                 leaving = {number}
             else:
                 continue
-            others = block - leaving
+            for gap in block.gaps:
+                del self._block_in[gap]
+            others = block.units - leaving
             for each in others:
                 self._set(self._staying, offered[each], 1)
             waiting += sorted(others, reverse=True)
@@ -264,34 +273,35 @@ class CutPlanner:
         for piece in self._pieces.of_groups(ids):
             pieces[piece] = value
 
-    def _block(self, number: int, units: Sequence[Sequence[int]], number_of: Mapping[int, int]) -> tuple[set[int], set[int]]:
-        """Return the held units that touch this one, directly or through others, itself included, and the gaps they are in.
+    def _hold(self, number: int, unit: Sequence[int]) -> _Block:
+        """Hold a unit, and return its block; a block that a unit touches becomes a part of the unit's.
 
-        For example, the held units are the pieces 1, 2 and 5, and 4 and 7 together; ``|`` are pieces that stay. The block of 5
-        has all but the first two, and is in the gaps 3 and 6::
+        For example, the pieces 1, 2 and 5 are held, and 4 and 7 together; ``|`` are pieces that stay. The block of 5 has all
+        but the first two, and is in the gaps 3 and 6::
 
             piece      0   1   2   3   4   5   6   7   8
                        |   .   .   |   .   .   |   .   |
         """
-        block, gaps, waiting = {number}, set[int](), [number]
-        while waiting:
-            for piece in self._pieces.of_groups(units[waiting.pop()]):
-                gap = self._staying.rfind(1, 0, piece)
-                if gap in gaps:
-                    continue
-                gaps.add(gap)
-                touched = {number_of[self._pieces.groups[held]] for held in self._held_after(gap)}
-                waiting += touched - block
-                block |= touched
-        return block, gaps
+        self._set(self._staying, unit, 0)
+        block = _Block({number}, set())
+        for piece in self._pieces.of_groups(unit):
+            before, behind = self._staying.rfind(1, 0, piece), piece  # the two gaps at the piece, which are now one
+            for gap in (before, behind):
+                if (touched := self._block_in.get(gap, block)) is not block:
+                    block = self._joined(block, touched)
+            block.gaps.discard(behind)
+            self._block_in.pop(behind, None)
+            block.gaps.add(before)
+            self._block_in[before] = block
+        return block
 
-    def _held_after(self, gap: int) -> Iterator[int]:
-        """Yield the held pieces of a gap."""
-        end = self._staying.find(1, gap + 1)
-        held = self._uncut.find(1, gap + 1)
-        while held >= 0 and held != end:
-            yield held
-            held = self._uncut.find(1, held + 1)
+    def _joined(self, one: _Block, other: _Block) -> _Block:
+        """Return one block of two. The smaller is added to the larger, so all blocks together cost O(n log n)."""
+        small, large = sorted((one, other), key=lambda block: len(block.units))
+        large.units.update(small.units)
+        large.gaps.update(small.gaps)
+        self._block_in.update(dict.fromkeys(small.gaps, large))
+        return large
 
     def _may_leave_alone(self, unit: Iterable[int], may_follow: _MayFollow) -> bool:
         """Whether a unit can be removed if all other uncut pieces stay."""

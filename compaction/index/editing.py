@@ -154,12 +154,15 @@ def touched(columns: Columns, *journal: Applied) -> list[Node]:
 
 
 def restore(columns: Columns, id: int) -> None:
-    """Put back a hidden group that a new result joins; remove the collapsed line that replaced only this group, if any."""
-    journal, made = columns.journal, columns.inserted
+    """Put back a hidden group that a new result joins; remove the collapsed line that replaced only this group, if any.
+
+    The group is hidden, so the journal has an edit.
+    """
+    journal, inserted = columns.journal, columns.inserted
     newest_edit = journal[-1]
     journal.append(perform(columns, Restore((id,), reason="a late result came for its call")))
     for line in columns.visibility.shown_at(id):
-        if made[line].made_by == COLLAPSED_BY and made[line].replaces == (id,):
+        if inserted[line].made_by == COLLAPSED_BY and inserted[line].replaces == (id,):
             gone = perform(columns, Drop((line,), reason="the tool call that this line replaced was restored"))
             # no strategy made this edit: `MessageIndex.turns_since_edit` still counts from the newest one that a strategy made
             journal.append(attrs.evolve(gone, turn=newest_edit.turn))
@@ -174,12 +177,12 @@ def restore_words(columns: Columns) -> None:
 
 
 def reapply(
-    columns: Columns, journal: Iterable[Applied], groups: Mapping[int, int] | None = None
-) -> tuple[list[Applied], dict[int, int]]:
+    columns: Columns, journal: Iterable[Applied], pinned: Iterable[int], groups: Mapping[int, int] | None = None
+) -> list[Applied]:
     """Repeat journaled edits, as far as they are allowed now; `settle` checks the joins afterwards.
 
-    ``groups`` has the new id of each source group that an edit may name; it is ``None`` if no id changed. Returns the edits
-    that are not allowed, and the new ids of groups, inserted ones included.
+    Then pin the groups again that were ``pinned`` by id: a repeated edit may name a group that was pinned later. ``groups``
+    has the new id of each source group; it is ``None`` if no id changed. Returns the edits that are not allowed.
     """
     left_out: list[Applied] = []
     ids: dict[int, int] = dict(groups or {})
@@ -198,14 +201,21 @@ def reapply(
         turn = min(applied.turn, again.turn)
         columns.journal.append(attrs.evolve(again, turn=turn, seen=applied.seen, lost=applied.lost))
     restore_words(columns)
-    return left_out, ids
+    renumbered = [ids.get(id, id) for id in pinned if id in ids or (id >= 0 and groups is None)]
+    columns.pin([id for id in renumbered if columns.exists(id)], by_id=True)
+    return left_out
 
 
 def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
     """Undo edits, newest first, until neighbours at these nodes break only rules that they also break in the source.
 
     Called after messages were added, changed or restored: new neighbours can make an earlier edit invalid. Returns the edits
-    that were undone. Each round removes an edit, so it ends.
+    that were undone. Each round removes an edit, so it ends. For example, an ``a`` may not follow an ``a``::
+
+        source             u0 a1 b2 u3 a4 b5
+        view               u0 a1    u3 a4 b5        an edit dropped b2
+        the host cut u3    u0 a1       a4 b5        a4 follows a1: the newest edit between them is undone
+                           u0 a1 b2    a4 b5
     """
     undone: list[Edit] = []
     if not columns.format.judges_joins:
@@ -217,9 +227,11 @@ def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
         if position is None:
             return undone
         changed = [*known, *touched(columns, *columns.journal)]
+        pinned = columns.pinned_by_id.copy()
+        columns.pinned -= pinned
         journal = rollback(columns, 0)
         undone.append(journal.pop(position).edit)
-        undone += edits_of(reapply(columns, journal)[0])
+        undone += edits_of(reapply(columns, journal, pinned))
         known = [each for each in changed if each >= 0]  # the summaries have new ids
         known += touched(columns, *columns.journal)
 
@@ -234,7 +246,7 @@ def _newest_at(columns: Columns, bad: joins.BadJoin) -> int | None:
     anchor, before = columns.anchor, bad.before
     if joins.message_before(columns, before) is None:
         before = None  # only instructions are before it: to the provider, it is the first message
-    start = 0 if before is None else anchor(before)
+    start = 0 if before is None else anchor(before)  # without a message before it, any edit before the join affects it
     end = len(columns.source) if bad.after is None else anchor(bad.after)
     for position, applied in reversed([*enumerate(columns.journal)]):
         if isinstance(applied.edit, Restore):

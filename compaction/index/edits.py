@@ -24,10 +24,10 @@ _MOST_IDS: Final = 8
 
 def group_id(group: MessageGroup | int) -> int:
     """Return the id of a group that is given as a group or as its id; raise a `StrategyError` for anything else."""
-    try:
-        return group if isinstance(group, int) and group is not True and group is not False else cast("MessageGroup", group).id
-    except AttributeError as error:
-        raise StrategyError(f"group={group!r}: must be a group or a group id") from error
+    id: object = group if isinstance(group, int) else getattr(group, "id", None)
+    if isinstance(id, int) and not isinstance(id, bool):
+        return id
+    raise StrategyError(f"group={group!r}: must be a group or a group id")
 
 
 def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
@@ -205,7 +205,7 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
 
 
 def renamed(edit: Edit, ids: Mapping[int, int], *, all_changed: bool = False) -> Edit | None:
-    """Return the edit with new ids; ``None`` if it names a group without a new id: an inserted one, or any if ``all_changed``.
+    """Return the edit with new ids; ``None`` if a named group is gone. Source groups keep their ids unless ``all_changed``.
 
     A group in ``read`` that has no new id is left out: it is gone, and the journal knows what of it was read.
     """

@@ -27,8 +27,8 @@ from .state import Saved
 class Forgotten:
     """The messages and edits to remove, and the edits to keep."""
 
-    found: Collection[int]  # the places of the messages to forget
-    ordinals: Sequence[int]  # those, and the places of the messages removed with them, in order
+    found: Collection[int]  # the ordinals of the messages to forget
+    ordinals: Sequence[int]  # those, and the ordinals of the messages removed with them, in order
     kept: Sequence[Applied]
     undone: Sequence[Applied]  # the edits that used the messages
 
@@ -61,7 +61,12 @@ def forgotten(columns: Columns, given: Sequence[Any]) -> Forgotten:
 
 
 def _with_rests(columns: Columns, found: set[int], groups: Iterable[int]) -> set[int]:
-    """Return the ordinals of messages to forget, and the rest of each group that would break more rules without them."""
+    """Return the ordinals of messages to forget, and the rest of each group that would break more rules without them.
+
+    For example, of a call and its two results, the first result is to be forgotten. Between two messages of the user, the call
+    and the second result break a rule that the whole group does not, so the whole group goes. If the list without these groups
+    still breaks more rules than without all groups that have such a message, then all of these go.
+    """
     source, format, own = columns.source, columns.format, {id: columns.ordinals(id) for id in groups}
     whole = set(chain.from_iterable(own.values()))
     if whole == found or _breaks(source, found, format) <= _breaks(source, whole, format):
@@ -156,6 +161,6 @@ def _breaks(source: Sequence[Any], gone: Collection[int], format: MessageFormat)
     return len(format.validate([raw for ordinal, raw in enumerate(source) if ordinal not in gone]))
 
 
-def _moved(place: int, gone: Sequence[int]) -> int:
-    """Return a place, or a group's id, as it is after the messages at the places ``gone``, in order, were removed."""
-    return place - bisect_left(gone, place) if place > 0 else place
+def _moved(ordinal: int, gone: Sequence[int]) -> int:
+    """Return an ordinal, or a group's id, as it is after the messages with the ordinals ``gone``, in order, were removed."""
+    return ordinal - bisect_left(gone, ordinal) if ordinal > 0 else ordinal

@@ -8,7 +8,7 @@ however long the conversation is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -20,6 +20,8 @@ from .marks import BelievedMarks, Marks
 _KINDS = {"user": GroupKind.USER, "assistant": GroupKind.ASSISTANT, "system": GroupKind.SYSTEM, "developer": GroupKind.SYSTEM}
 
 _SYSTEM, _USER, _SUMMARY = GroupKind.SYSTEM, GroupKind.USER, GroupKind.SUMMARY  # a member is found more slowly
+
+_NO_ID: Final = ""
 
 _Open: TypeAlias = "tuple[int, _Open | None]"
 """The latest group with an open call of some id, and, if the id was used before, the earlier ones."""
@@ -65,7 +67,7 @@ class ToolCalls:
             self.pending = None
         return group
 
-    def made(self, group: int, call_id: str) -> bool:
+    def has_call(self, group: int, call_id: str) -> bool:
         """Whether a group made a call with this id."""
         return (group, call_id) in self._made
 
@@ -124,7 +126,8 @@ class Grouping:
         self._previous = -1  # its group
         self._answering = False  # whether it is a part of the assistant's answer
         self._thinking = False  # whether its group contains only reasoning so far
-        self._begun: dict[str, int] = {}  # the group in which the provider began to run a call, by the call's id
+        # the group in which the provider began to run a call, by the call's id; `_NO_ID` for a call without one
+        self._begun: dict[str, int] = {}
 
     def ordinals(self, id: int) -> Sequence[int]:
         """Return the ordinals of a group's messages."""
@@ -226,7 +229,7 @@ class Grouping:
         calls = tuple([part.id for part in message.parts if isinstance(part, ToolCallPart)])
         previous = self._previous
         if message.resumes:  # the provider began to run one of these calls, or may have begun one without an id
-            begun = next((self._begun[id] for id in (*message.resumes, "") if id in self._begun), None)
+            begun = next((self._begun[id] for id in (*message.resumes, _NO_ID) if id in self._begun), None)
             if begun is not None:
                 return self._continue(begun, calls), False
         if message.continues and self._answering:
@@ -275,7 +278,7 @@ class Grouping:
         answered = [self._answered(call_id) for call_id in answers]
         joined = self._previous if self._previous in answered else next((id for id in answered if id is not None), None)
         self.answered.update(id for id in answered if id is not None and id != joined)
-        if joined is None and (joined := self._begun.get("")) is not None:
+        if joined is None and (joined := self._begun.get(_NO_ID)) is not None:
             self.kinds[joined] = GroupKind.TOOL_CALL
         if joined is not None:
             return self._join(joined)
@@ -288,4 +291,4 @@ class Grouping:
     def _answered(self, call_id: str) -> int | None:
         """Close the latest open call with this id, and return its group, or else the previous group if it made such a call."""
         group = self.calls.answer(call_id)
-        return self._previous if group is None and self.calls.made(self._previous, call_id) else group
+        return self._previous if group is None and self.calls.has_call(self._previous, call_id) else group

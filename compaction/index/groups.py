@@ -169,6 +169,6 @@ def collapsed_text(said: Iterable[str], lines: Iterable[str]) -> str:
 
 def tools_of(text: str) -> tuple[str, ...]:
     """Return the tool names in a text of `collapsed_text`, in order; O(text). A name ends at a bracket or a line break."""
-    _, found, lines = text.rpartition(f"{_HEAD}\n")
+    _, found, lines = f"\n{text}".rpartition(f"\n{_HEAD}\n")
     calls = [line.partition(" -> ")[0] for line in lines.split("\n")] if found else []
     return tuple([call.partition("(")[0] for call in calls if "(" in call])

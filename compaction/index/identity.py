@@ -38,7 +38,7 @@ class HostChanges:
         altered: Messages whose content changed.
         removed: Shown messages that are missing, though later ones are in the list.
         rewound: Messages missing at the end: the host returned to an earlier point.
-        added: The number of messages before a known one that are new or were not recognized.
+        added: How many new or unrecognized messages stand before the last known one.
     """
 
     altered: tuple[int, ...] = ()
@@ -75,7 +75,7 @@ class FollowedList:
     def of(
         cls, before: Columns | Sequence[str], given: Iterable[Any], ordinals: Iterable[int | None], altered: Iterable[int] = ()
     ) -> FollowedList:
-        """Return a followed list in which each message has one of these ordinals; the shorter decides."""
+        """Return a followed list in which message n has ordinal n of these; if one is longer than the other, its end is cut."""
         entries = [SourceEntry(raw, ordinal, place) for place, (raw, ordinal) in enumerate(zip(given, ordinals, strict=False))]
         return cls(before, entries, set(altered), covered=len(entries))
 
@@ -91,16 +91,16 @@ class FollowedList:
         counts as the same if all its messages were there before.
         """
         ids: dict[int, int] = {}
-        for place, (_, ordinal, _) in enumerate(self.entries):
-            if ordinal is None or now.grouping.group_of[place] != place:
+        for new, (_, ordinal, _) in enumerate(self.entries):
+            if ordinal is None or now.grouping.group_of[new] != new:
                 continue
-            members = [self.entries[each].ordinal for each in now.ordinals(place) if each < len(self.entries)]
+            members = [self.entries[each].ordinal for each in now.ordinals(new) if each < len(self.entries)]
             before = [*self.before.ordinals(ordinal)] if isinstance(self.before, Columns) else None
             if members == before or (before is None and None not in members):
-                ids[ordinal] = place
+                ids[ordinal] = new
         return ids
 
-    def carried_over(self, journal: Iterable[Applied], now: Columns) -> tuple[list[Applied], list[Edit]]:
+    def carried_over(self, journal: Sequence[Applied], now: Columns) -> tuple[list[Applied], list[Edit]]:
         """Return the edits that can be repeated on the new source, and the rewrites that cannot: of groups that changed.
 
         An edit that writes gets the keys of the messages that it may have been written from, and that are gone. ``seen`` counts
@@ -115,7 +115,7 @@ class FollowedList:
             else:
                 lost = [(at, key) for at, key in enumerate(self.before) if at not in known]
             kept = [each.without(lost) if each.writes else each for each in kept]
-        moved = (place for place, entry in enumerate(self.entries) if entry.ordinal != place or place not in known)
+        moved = (new for new, entry in enumerate(self.entries) if entry.ordinal != new or new not in known)
         unmoved = next(moved, len(self.entries))  # the number of messages before the first one that changed
         kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
         edits = [part.edit for applied in journal for part in applied.simple]
@@ -125,8 +125,8 @@ class FollowedList:
         """Return the groups of which a message changed."""
         if isinstance(self.before, Columns):
             return {self.before.grouping.group_of[ordinal] for ordinal in self.altered}
-        places = [place for place, entry in enumerate(self.entries) if entry.ordinal in self.altered]
-        return {self.entries[now.grouping.group_of[place]].ordinal for place in places}
+        altered = [new for new, entry in enumerate(self.entries) if entry.ordinal in self.altered]
+        return {self.entries[now.grouping.group_of[new]].ordinal for new in altered}
 
     def _carried(self, applied: Applied, changed: Collection[int | None], format: MessageFormat) -> Applied | None:
         """Return an edit as it is after the host's changes; ``None`` for a rewrite of a changed group."""
@@ -173,7 +173,7 @@ def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedL
     """
     if not verify and has_moved_reminder(columns, given):  # comparing all contents would take twice as long
         group_of = columns.grouping.group_of
-        same = {ordinal: Known((ordinal, 0, 0), group) for ordinal, group in enumerate(group_of) if group != group_of[-1]}
+        same = {ordinal: Known(Position(ordinal), group) for ordinal, group in enumerate(group_of) if group != group_of[-1]}
         return _Merge(columns, given, set(), set()).followed(same)
     format = columns.format
 
@@ -197,7 +197,7 @@ def _is_whole(columns: Columns, id: int, positions: AbstractSet[Position]) -> bo
     """Whether these are all messages of a group, except those that a rewrite removed."""
     if id < 0:
         return len(positions) == len(columns.inserted[id].messages)
-    return {position[0] for position in positions}.issuperset(columns.shown_ordinals(id))
+    return {position.ordinal for position in positions}.issuperset(columns.shown_ordinals(id))
 
 
 @attrs.define(eq=False)
@@ -372,13 +372,16 @@ def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: Mess
 
     Edits thus survive if the host altered or inserted a message while no process was running.
     """
-    known = [Known((place, 0, 0), place, key=key) for place, key in enumerate(fingerprints)]
+    known = [Known(Position(place), place, key=key) for place, key in enumerate(fingerprints)]
     found, altered = align(known, given, format)
     ordinals = {place: each.ordinal for place, each in enumerate(found) if each is not None}
     if not ordinals or len(ordinals) <= max(ordinals.values()):
         return None
     changed = [ordinal for place, ordinal in ordinals.items() if place in altered]
-    return FollowedList.of(fingerprints, given, map(ordinals.get, range(max(ordinals) + 1)), changed)
+    followed = FollowedList.of(fingerprints, given, map(ordinals.get, range(max(ordinals) + 1)), changed)
+    rewound, added = range(len(ordinals), len(fingerprints)), followed.covered - len(ordinals)
+    followed.changes = HostChanges(altered=tuple(changed), rewound=tuple(rewound), added=added)
+    return followed
 
 
 def accounts_for_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat, *, by_id: bool) -> bool:

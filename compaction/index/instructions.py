@@ -12,7 +12,7 @@ from ..messages import Message, TextPart
 _MOST_REMINDERS: Final = 4
 """Instructions after the leading ones that stay, if no two of them are alike."""
 
-_ALIKE: Final = 0.6  # of the words of two instructions are in both
+_ALIKE: Final = 0.6  # two instructions are alike if this share of their words is in both
 _READ_CHARS: Final = 4_000  # of an instruction, to compare it
 # Words; the combining marks of Hebrew, Arabic and the scripts of India are part of a word, but not letters for ``\w``. Scripts
 # without blanks have overlapping pairs of characters instead, or, if they have few different characters, threes.
@@ -30,7 +30,7 @@ class Instructions:
 
     count: int = 0
     leading: int = 0  # the number of those at the start of the conversation. These are never outdated
-    # the ids of those that may leave: a later one is alike, or five of different kinds came, of which each was the oldest
+    # the ids of those that may leave: a later one is alike, or it was the oldest when a fifth kind came
     outdated: set[int] = attrs.Factory(set[int])
     _reminders: list[tuple[frozenset[str], int]] = attrs.Factory(list[tuple[frozenset[str], int]])
     """The words and ids of those that are neither leading nor outdated, oldest first."""

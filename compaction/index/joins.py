@@ -44,7 +44,7 @@ def bad_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
 
 
 def new_joins(columns: Columns, bad: Iterable[BadJoin]) -> list[BadJoin]:
-    """Return those of these joins whose messages do not break the same rule in the present view."""
+    """Return those of these joins whose messages do not break the same rule in the present view: that without the edit."""
     return [each for each in bad if not (each.blamed and all(_breaks(columns, node, each.rule) for node in each.blamed))]
 
 
@@ -94,7 +94,7 @@ def _problem(columns: Columns, before: Node | None, after: Node | None) -> _Prob
 
 
 def message_before(columns: Columns, node: Node | None) -> Message | None:
-    """Return the message that the next one has to follow; ``None`` for an instruction with only instructions before it."""
+    """Return a node's last message as the provider sees it; ``None`` for leading instructions, which nothing follows."""
     earlier = node
     while earlier is not None and _instructs(columns, earlier):
         earlier = columns.visibility.before(earlier)

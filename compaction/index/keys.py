@@ -30,7 +30,7 @@ def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
     """
     key = format.key(raw)
     try:
-        is_plain = key is raw and raw.__class__ is dict  # its wire data has the same text, unless it holds other objects
+        is_plain = key is raw and raw.__class__ is dict  # then its JSON is that of its wire data
         text = _json(key) if is_plain or not (isinstance(key, dict) or key is raw) else None
         if text is None:  # also if the key has objects of a framework, whose text may differ in another process
             text = json.dumps(format.to_wire(raw), sort_keys=True, default=repr)

@@ -62,8 +62,8 @@ class MessageIndex:
     Messages come in by two methods. `_extend` adds messages at the end. `_rebuild` reads all again, and repeats the edits that
     are still allowed: in ``sync`` and ``forget`` if known messages changed (`_adopt_changes`), in ``append`` and ``sync`` if
     new ones show that the detected format is wrong (`_switch_format`), in ``believe`` because other marked messages are then
-    read as summaries, and in the constructor and ``from_dict``. If the view then breaks more rules than the host's list, the
-    list is read without edits (`_start_over`).
+    read as summaries, and in ``from_dict``. If the view then breaks more rules than the host's list, the list is read without
+    edits (`_start_over`).
 
     Args:
         messages: The conversation so far, oldest first.
@@ -77,7 +77,8 @@ class MessageIndex:
     Attributes:
         columns: All data, such as kind, turn and sizes by a group's id, each O(1), without reading a message.
         measure: Counts the tokens and bytes of a message.
-        changes: What the host did to known messages, according to the last `sync`.
+        changes: What the host did to known messages, according to the last `sync`. Empty if that was the first after a restart
+            without the messages, and a message before the last known one was missing.
         notes: What summarizers remember of the conversation between their rounds.
 
     Raises:
@@ -104,7 +105,6 @@ class MessageIndex:
         self.measure = meter.measure
         self._reader = MessageReader(resolve(format, given), meter, pin)
         self._detects = format is None  # later messages may then show that it is another format
-        self._pinned_ids: set[int] = set()
         self._saved: Saved | None = None  # the stored state, until its messages arrive
         self._arrived_at: float | None = None  # when messages last arrived
         self._gap_seconds = 0.0  # between the last two times that messages arrived
@@ -113,7 +113,8 @@ class MessageIndex:
         self._view: list[Any] | None = None
         self._running: list[Any] = []
         self._undone: list[Edit] = []
-        self._rebuild(self._reader.new(given))
+        self._empty()
+        self._extend(self._reader.new(given))
         if given:
             self._note_time()
 
@@ -237,7 +238,9 @@ class MessageIndex:
         return list(chain.from_iterable(self.places([group])))
 
     def kind_at(self, ordinal: int) -> GroupKind:
-        """Return the kind of the group of the message at a position in the source. O(1)."""
+        """Return the kind of the group of the message at a position in the source, from 0. O(1)."""
+        if not 0 <= ordinal < len(self.columns.source):
+            raise InputError(f"kind_at({ordinal}): the source has {len(self.columns.source)} messages")
         return self.columns.kind(self.columns.grouping.group_of[ordinal])
 
     def places(self, groups: Iterable[MessageGroup | int]) -> list[range]:
@@ -392,15 +395,11 @@ class MessageIndex:
         if columns.journal and undone:
             nodes = editing.touched(columns, *undone)
             self._undone += editing.settle(columns, [node for node in nodes if node >= 0])
-        self._pinned_ids = {id for id in self._pinned_ids if columns.exists(id)}
         self._discard_view()
 
     def pin(self, ids: Iterable[MessageGroup | int]) -> None:
         """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
-        found = [self.columns.require(group_id(each)) for each in ids]
-        for id in found:
-            self.columns.pin(id)
-        self._pinned_ids.update(found)
+        self.columns.pin([self.columns.require(group_id(each)) for each in ids], by_id=True)
         self._groups = None
 
     def _discard_view(self) -> None:
@@ -556,7 +555,7 @@ class MessageIndex:
             messages=self.columns.source,
             fingerprints=(),
             journal=self.journal,
-            pinned=sorted(self._pinned_ids),
+            pinned=sorted(self.columns.pinned_by_id),
             detects=self._detects,
             seen_at=self._arrived_at,
             believed_until=None if self.marks is None else self.marks.until,
@@ -583,16 +582,16 @@ class MessageIndex:
         marks = None if marks is None else attrs.evolve(marks, until=saved.believed_until, own=saved.own)
         index = cls(counter=counter, format=saved.format, context=context, marks=marks)
         index._detects, index._arrived_at = saved.detects, saved.seen_at
-        index._pinned_ids.update(saved.pinned)
+        index.columns.pinned_by_id.update(saved.pinned)
         if saved.messages is None:
             index._saved = saved
         else:
             index._load(saved, saved.messages)
         index._reader = attrs.evolve(index._reader, pin=pin)  # only now: the saved edits may name pinned groups
         if pin is not None:
-            for id in index.columns.grouping.ids:
-                if any(pin(index.columns.read(ordinal)) for ordinal in index.columns.ordinals(id)):
-                    index.columns.pin(id)
+            columns = index.columns
+            wanted = [id for id in columns.grouping.ids if any(pin(columns.read(at)) for at in columns.ordinals(id))]
+            columns.pin(wanted, by_id=False)
         return index
 
     # ---------------------------------------------------------------- reading, and building the conversation again
@@ -622,6 +621,13 @@ class MessageIndex:
             self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
             self._arrived_at = now
 
+    def _empty(self) -> None:
+        """Begin without messages."""
+        self.columns = Columns(self.format, self.measure, self.marks)
+        self._refusals = editing.Refusals()
+        self._keys = []
+        self._discard_view()
+
     def _rebuild(
         self, messages: NewMessages, journal: Sequence[Applied] = (), followed: FollowedList | None = None
     ) -> list[Applied]:
@@ -631,27 +637,23 @@ class MessageIndex:
 
         1. Read the messages, as a list without edits. Only the new groups tell which edits can be repeated.
         2. Repeat the edits in order: an edit may name what an earlier one inserted.
-        3. Pin the groups again, since a repeated edit may name a group that was pinned later.
+        3. Pin the groups again that were pinned by id.
         4. Show the groups that a late result joined, which the edits have hidden.
         5. Undo edits that the new neighbours make invalid. Until then, an edit may have any neighbours.
         """
-        columns = self.columns = Columns(self.format, self.measure, self.marks)
-        self._refusals = editing.Refusals()
-        self._keys = []
-        self._discard_view()
+        pinned = self.columns.pinned_by_id
+        self._empty()
+        columns = self.columns
         self._extend(messages)  # 1
-        if not journal and not self._pinned_ids:
+        if not journal and not pinned:
             return []
         new_ids = None
         if followed is not None:
             new_ids = followed.new_ids(columns)
             journal, undone = followed.carried_over(journal, columns)
             self._undone += undone
-        left_out, ids = editing.reapply(columns, journal, new_ids)  # 2
+        left_out = editing.reapply(columns, journal, pinned, new_ids)  # 2, 3
         self._undone += editing.edits_of(left_out)
-        pinned = {ids.get(id, id) for id in self._pinned_ids if id in ids or (id >= 0 and new_ids is None)}
-        self._pinned_ids.clear()
-        self.pin(sorted(id for id in pinned if columns.exists(id)))  # 3
         if followed is not None:
             for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
                 if not columns.is_included(id):
@@ -676,14 +678,19 @@ class MessageIndex:
         tail = given[followed.covered :]
         messages = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
         self._rebuild(messages, journal, followed)
+        unlisted, brought_back = self._unlisted(followed)
+        if unlisted != brought_back or (not unlisted and self._is_worse(given)):
+            self._start_over(given)
+
+    def _unlisted(self, followed: FollowedList) -> tuple[set[int], set[int]]:
+        """Return the groups that the view shows and the host's list lacks, and those of them that a late result brought back.
+
+        For example, a call and its result were dropped, and the list ends with another result of that call: the view shows the
+        call, which the list lacks. If an undone edit had brought it back, the view would not be the host's.
+        """
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
-        with_late_result = set(group_of[len(followed.entries) :])
-        shows_removed = (
-            not unlisted <= with_late_result
-        )  # the view may show messages that the list lacks only for a late result
-        if shows_removed or (not unlisted and self._is_worse(given)):
-            self._start_over(given)
+        return unlisted, unlisted.intersection(group_of[len(followed.entries) :])
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
@@ -695,7 +702,7 @@ class MessageIndex:
         self._undone += editing.edits_of(old.journal)
         self._remember_summaries(self._undone)
         followed: FollowedList | None = None
-        if self._pinned_ids:
+        if old.pinned_by_id:
             known = {entry.place: entry.ordinal for entry in follow(old, given, verify=False).entries}
             followed = FollowedList.of(old, given, map(known.get, range(len(given))))
         self._rebuild(messages, (), followed)
@@ -714,7 +721,7 @@ class MessageIndex:
         if left_out := self._rebuild(fresh, saved.journal):
             unfit = left_out[0].edit
             raise StateError(f"{unfit}: this edit does not fit the saved messages; discard the saved state and start again")
-        if unknown := sorted(set(saved.pinned) - self._pinned_ids):
+        if unknown := sorted(set(saved.pinned) - self.columns.pinned_by_id):
             raise StateError(
                 f"pinned {unknown}: the saved messages have no such groups; discard the saved state and start again"
             )
@@ -731,7 +738,7 @@ class MessageIndex:
             followed = follow_saved(prints, given, self.format) or FollowedList.of(prints, given, range(matched))
         count = len(given) if followed else matched
         known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
-        self._saved = None
+        self._saved, self.changes = None, followed.changes if followed else _UNCHANGED
         self._remember_summaries(applied.edit for applied in saved.journal)
         self._rebuild(known, saved.journal, followed)
         self._extend(new)

@@ -47,7 +47,7 @@ class UselessRuns:
         return self.and_another(before - after, until_tokens=after + before // _NEW)
 
     def and_another(self, saved: int, *, until_tokens: int) -> UselessRuns:
-        """Return the runs with one more that saved little. The second in a row begins a pause, until a request is so large."""
+        """Return the runs with one more that saved little. After two in a row, the next runs at ``until_tokens``."""
         runs = (*self.saved[1 - _RUNS :], saved)
         return UselessRuns(runs, None if len(runs) < _RUNS else until_tokens)
 

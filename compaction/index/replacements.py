@@ -55,20 +55,25 @@ def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
     """Return those of these groups that one message can replace, in the given order; O(messages)."""
     if not columns.format.judges_joins:
         return list(ids)
+    earlier, last_gap = _gaps(columns, ids)
+    pieces, chosen = Pieces(columns), earlier.union(last_gap)
+    chosen -= _within(pieces, pieces.of_group.keys() - chosen)  # a group that stays is never separated by the replacement
+    return [id for id in ids if id in chosen]
+
+
+def _gaps(columns: Columns, ids: Sequence[int]) -> tuple[set[int], list[int]]:
+    """Return those of these groups that can leave the earlier gaps, and all groups of the last gap."""
     gone: set[int] = set()
     while True:  # again, since a removed group may have separated the messages of another
         pieces = Pieces(columns, gone)
         free = pieces.whole().intersection(ids)
         gaps = [list(run) for is_free, run in groupby(pieces.groups, key=free.__contains__) if is_free]
-        units = [[id] for gap in gaps[:-1] for id in gap]
+        last_gap = gaps.pop() if gaps else []
+        units = [[id] for gap in gaps for id in gap]
         earlier = [*chain(*CutPlanner(pieces).from_oldest(units, columns.format.prefers, behind_instructions=False))]
         if not earlier:
-            break
+            return gone, last_gap
         gone.update(earlier)
-    pieces = Pieces(columns)
-    chosen = gone.union(*gaps[-1:])
-    chosen -= _within(pieces, pieces.of_group.keys() - chosen)  # a group that stays is never separated by the replacement
-    return [id for id in ids if id in chosen]
 
 
 def _within(pieces: Pieces, groups: Collection[int]) -> set[int]:

@@ -31,7 +31,7 @@ class _Removal:
     by: str = ""  # the strategy of a summary in its place, which may replace its own
     allow_system: bool = False
     allow_history: bool = False  # whether the provider wrote the summary, so that its earlier one may go
-    seen: int | None = None  # that of `refusal`
+    seen: int | None = None  # the number of messages read when a repeated edit was decided; ``None`` for a new edit
 
 
 _ORDINARY: Final = _Removal()
@@ -43,8 +43,8 @@ def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None) -
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
 
     When an edit of the journal is repeated, ``seen`` is the number of messages that had been read when it was decided. The edit
-    may then remove a group that only later messages protect; a later edit of the journal, or `editing.restore_words`, brings
-    that group back.
+    may then remove a group that only later messages protect: the group of an old call, which words of the user joined with a
+    late result. A later edit of the journal, or `editing.restore_words`, brings that group back.
 
     `editing` calls this function for each part of a `Together`. It checks two more rules for the whole after applying it: the
     view's tokens must not grow, and the new neighbours must be valid.

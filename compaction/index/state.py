@@ -85,13 +85,15 @@ class Saved:
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != VERSION:
             remedy = "it is not what to_dict made; compact" if version is None else "upgrade, or compact"
-            raise StateError(f"version={shown(version)}: this release reads version {VERSION}; {remedy} from scratch")
+            rule = f"this release reads version {VERSION}; {remedy} from scratch"
+            raise StateError(f"saved index: version={shown(version)}: {rule}")
         try:
             if format is not None and data.get("detects") is True:
                 return cls.read({**data, "detects": False}).in_format(format)
             format = resolve(str(data["format"])) if format is None else format
             if data["format"] != format.name:
-                raise ValueError(f"messages of the format {data['format']}, not {format.name}")
+                rule = f"its messages are of the format {shown(data['format'])}; pass this format, not {format.name!r}"
+                raise StateError(f"saved index: {rule}")
             messages = data.get("messages")
             return cls(
                 format=format,
@@ -104,6 +106,8 @@ class Saved:
                 believed_until=None if (until := data.get("believed_until")) is None else natural_number(until),
                 own=frozenset(_text(each) for each in _list(data.get("own", []))),
             )
+        except StateError:
+            raise
         except Exception as error:  # a format of a framework may raise anything
             raise StateError(f"saved index: {error!r}; it is not what to_dict made; compact from scratch") from error
 
@@ -114,7 +118,7 @@ class Saved:
         return attrs.evolve(self, format=other, journal=tuple(in_format(self.journal, self.format, other)))
 
     def beginning(self, count: int, messages: Sequence[Any]) -> Saved:
-        """Return the part of this state that another conversation with the same first messages, ``count`` of them, can reuse.
+        """Return the part that a conversation which shares the first ``count`` messages can reuse.
 
         It has these messages, and the edits that were decided before any later one was read.
         """

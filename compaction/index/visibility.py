@@ -1,7 +1,7 @@
 """Visibility: which messages and inserted groups the view shows, in which order, and which of them are neighbours.
 
-A place of the view is a *node*: a source message, or a group that an edit inserted. An inserted group is shown directly before
-the source message at its anchor.
+An element of the view is a *node*: a source message, or a group that an edit inserted. An inserted group is shown directly
+before the source message at its anchor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RUNS: Final = 4
 """The number of runs of shown messages that are copied as wholes."""
 
 Node: TypeAlias = int
-"""A place of the view: a source message, by its ordinal, or an inserted group, by its id, which is negative."""
+"""An element of the view: a source message, by its ordinal, or an inserted group, by its id, which is negative."""
 
 
 @attrs.define(eq=False)

@@ -40,7 +40,11 @@ from .lock import loop_scheduler
 
 
 class BackgroundTask:
-    """A task that any thread can cancel. Holds state: its answer, whether it was cancelled, and whether it has ended."""
+    """A task that any thread can cancel. Holds state: its answer, whether it was cancelled, and whether it has ended.
+
+    `cancel` sets ``_is_cancelled`` and then calls ``_cancel``; `run` sets ``_cancel`` and then reads ``_is_cancelled``. So one
+    of the two threads always sees what the other wrote, and the work does not run after it was cancelled.
+    """
 
     def __init__(self, work: Callable[[], Awaitable[object]], group: TaskGroup | None) -> None:
         self.group = group  # where it runs; ``None`` for a portal
@@ -56,7 +60,6 @@ class BackgroundTask:
             with anyio.CancelScope() as scope:
                 schedule = loop_scheduler()
                 self._cancel = lambda: schedule(scope.cancel)
-                # `cancel` writes first and then reads, as these lines do, so one of the two threads sees what the other wrote
                 if not self._is_cancelled:
                     self.answer = await self._work()
         except Exception as error:

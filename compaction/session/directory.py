@@ -129,7 +129,7 @@ def id_keys(space: str, id: str | None) -> list[str]:
 
 @attrs.define(eq=False, kw_only=True)
 class ListRequest:
-    """A list of which the session is searched. Holds state: its digests, and comparisons with conversations."""
+    """A list whose session is looked for. Holds state: its digests, and comparisons with conversations."""
 
     given: list[Any]
     format: MessageFormat  # its format
@@ -139,7 +139,7 @@ class ListRequest:
     overhead_tokens: int  # as for `CompactionSession.follow`
     saved: Mapping[str, Any] | None = None  # the state that the host keeps, if any
     is_trial: bool = False  # then no event is reported
-    # whether the store has a session with its id or name, or failed; set while the list's session is made
+    # whether a new session must take another name; set by the search in the store
     is_taken: bool = False
     _overlaps: dict[KnownConversation, Overlap] = attrs.field(factory=dict[KnownConversation, Overlap])
     _digests: dict[int, str] = attrs.field(factory=dict[int, str])  # of single messages, as far as they were needed
@@ -228,7 +228,10 @@ class SessionDirectory:
     # ---------------------------------------------------------------- finding
 
     def find(self, request: ListRequest) -> PoolSearch:
-        """Search the sessions of a list: the longest beginning that ends as a session's list does, or did, decides."""
+        """Return the session that a list belongs to, or may belong to, or forks from.
+
+        Ever shorter beginnings of the list are looked up. The first that ends as a session's list ends, or once ended, decides.
+        """
         perhaps: dict[PooledSession, bool] = {}
         for named in id_keys(request.space, request.id):
             perhaps.update(dict.fromkeys([*self._by_key.get(named, {})][-1:], False))

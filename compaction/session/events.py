@@ -100,7 +100,7 @@ class StepFailed(Event):
 
 @attrs.frozen(kw_only=True)
 class SaveFailed(Event):
-    """The session could not be saved; ``failure`` has the store's error. The next call tries again."""
+    """The session could not be saved, or a saved one not read; ``failure`` has the store's error and what happens then."""
 
     failure: Failed
 

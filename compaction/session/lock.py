@@ -7,6 +7,9 @@ the lock, or the queue of those that wait:
 2. `CallLock.leaving` adds this call to the calls of the thread. Within its ``try``, the call waits for the lock and holds it.
 3. The ``finally`` of `leaving` makes it leave. If the interruption comes inside `CallLock.leave`, `leaving` calls that again.
 4. If it comes before or after that ``try``, `unawaited_calls` makes every call leave that the thread did not have in step 1.
+
+In ``tests/unit/session/test_lock.py``, `test_an_interrupted_call_leaves_the_lock` fails without step 1, 2 or 4, and
+`test_an_interrupted_call_wakes_the_next_one` without step 3.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import attrs
 from ..errors import ConfigurationError, InputError, StateError
 from ..formats import as_list, resolve
 from ..index import lookup_key, same_beginning, written
+from ..json_data import shown
 from ..stores import ForgettingStore, StoredRecord, copied
 from ..strategies import Failed, Rehearsed, Strategy, StrategyLike, as_strategy, forgetting_stores, storing_parts
 from .ahead import BackgroundTasks
@@ -166,7 +167,7 @@ class SessionPool:
         Raises:
             InputError: If ``messages`` is not a list, or contains a message that cannot be read; if ``id`` or ``scope`` is not
                 a text, or contains NUL.
-            StateError: If ``saved`` is needed but corrupt or from a newer version.
+            StateError: If ``saved`` is not a mapping, or is needed but corrupt or from a newer version.
             SyncDriverError: If it is called inside another call of the same session; see `CallLock`.
         """
         request = self._request(messages, id, scope, overhead_tokens, saved)
@@ -260,9 +261,10 @@ class SessionPool:
 
         Raises:
             ConfigurationError: If a store of the strategy cannot forget. Nothing is deleted then.
+            InputError: If ``id`` or ``scope`` is not a text, or contains NUL. Nothing is deleted then.
             StateError: If a store cannot be written. Call it again for the rest.
         """
-        space = self._space(scope)
+        space, id = self._space(scope), None if id is None else _plain("id", id)
         stores = [store for store, _ in forgetting_stores(self._strategy)]
         names: set[str] = set()
         for each in self._in_memory(space, set()):
@@ -331,6 +333,8 @@ class SessionPool:
         given = as_list(messages)
         space, format = self._space(scope), self._format
         name = None if id is None else session_name(self._scope, scope, _plain("id", id))
+        if not isinstance(saved, Mapping | None):
+            raise StateError(f"saved={shown(saved)}: must be data that to_dict returned, or None for a new session")
         return ListRequest(
             given=given, format=format, space=space, id=id, name=name, overhead_tokens=overhead_tokens, saved=saved
         )

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _NOTHING_TO_DO: Final = "no part of the strategy found anything that it may remove or shorten"
 _MOST_REVISIONS: Final = 1_000  # a host or a process may come back with a state that is as many revisions old
+_UNDECIDED: Final = ":0"  # the end of the first revision; the others end with a hash
 _VERSION: Final = 1  # the version of the data that CompactionSession.to_dict returns
 
 
@@ -110,8 +111,8 @@ class CompactionSession:
     Any number of threads and event loops may call it. It runs one call at a time; see `CallLock`. If a call is
     interrupted, at whatever point, the next one starts from the state before it.
 
-    A caller that holds `lock` for more than a call, as a pool does, uses the parts of the calls instead, which do not take it,
-    and calls `save_late_report` before it releases the lock::
+    A caller that already holds `lock`, as a pool does, uses these parts, which do not lock, and calls `save_late_report` before
+    it releases the lock::
 
         view         follow, compact_due
         compact      follow, compact_now
@@ -192,7 +193,7 @@ class CompactionSession:
         self._reports = ProviderReports()
         # what it undoes (see `_changing`), with the reporter's ``last_sent``
         self._reporter = EventReporter(id, on_event)
-        self._state = _State(revisions=(f"{id}:0",))
+        self._state = _State(revisions=(f"{id}{_UNDECIDED}",))
         self._useless = UselessRuns()  # apart from the state, because `reconfigure` replaces it too
         context = self._context()
         marks = Marks.of(self._strategy.mark_ceilings, context)
@@ -251,7 +252,7 @@ class CompactionSession:
     def _revise(self, *decided: object) -> None:
         """Change the revision by numbers and texts, whose `repr` counts.
 
-        If the `repr` of an attrs object is interrupted once, it is "..." from then on.
+        Pass no attrs objects: after an interrupted `repr`, attrs prints "..." for the object forever.
         """
         revision = f"{self.id}:{lookup_key(self.revision, *decided)}"
         self._set(revisions=(*self._state.revisions, revision)[-_MOST_REVISIONS:])
@@ -259,7 +260,7 @@ class CompactionSession:
     @property
     def has_decided(self) -> bool:
         """Whether this session, or the state that it started from, contains edits or a run that failed."""
-        return len(self._state.revisions) > 1 or self.index.edit_count > 0
+        return not self.revision.endswith(_UNDECIDED) or len(self.index.snapshot.journal) > 0
 
     def has_had(self, revision: object) -> bool:
         """Whether this is the current revision of this session or a recent one."""

@@ -47,8 +47,11 @@ class DatabaseFile:
             database.execute("PRAGMA journal_mode=WAL")
 
     @contextlib.contextmanager
-    def open(self) -> Generator[sqlite3.Connection]:
-        """Open a connection and a transaction, which is committed unless an exception is raised."""
+    def open(self, left: str = "nothing was changed") -> Generator[sqlite3.Connection]:
+        """Open a connection and a transaction, which is committed unless an exception is raised.
+
+        The errors say what is ``left`` if this fails.
+        """
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=self.timeout_seconds)) as database:
                 database.execute("PRAGMA synchronous=FULL")
@@ -57,11 +60,11 @@ class DatabaseFile:
                 with database:
                     yield database
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
-            raise StateError(f"{self.path}: {error}; {_remedy(str(error))}") from error
+            raise StateError(f"{self.path}: {error}; {_remedy(str(error), left)}") from error
 
     def scrub(self) -> None:
         """Rewrite the file, so that no deleted or replaced data is left in it or in its log; O(file)."""
-        with self.open() as database:
+        with self.open(_DELETED) as database:
             # sqlite3 begins a transaction only before a statement that changes rows, so this runs outside of one, as it must
             database.execute("VACUUM")
         if not self.empty_log(waits=True):
@@ -75,7 +78,7 @@ class DatabaseFile:
         log = Path(f"{self.path}-wal")  # SQLite deletes it when the last connection is closed
         if not log.exists():
             return True
-        with self.open() as database:
+        with self.open(_DELETED) as database:
             if not waits:
                 database.execute("PRAGMA busy_timeout=0")
             (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -108,15 +111,17 @@ def _version(database: sqlite3.Connection) -> tuple[int, int]:
     return int(application), int(version)
 
 
+_DELETED: Final = "what was deleted cannot be found any more, but its bytes are still in the file"
 _REMEDIES: Final = (
-    (r"too large to convert|surrogates", "name the session without it; nothing was changed"),
-    (r"locked|busy", "another process holds the file; nothing was changed, try again"),
-    (r"full|I/O", "free some space; nothing was changed"),
-    (r"readonly", "make it writable or name another file; nothing was changed"),
+    (r"surrogates", "name the session without it; {left}"),
+    (r"too large to convert", "a number must be below 2**63; {left}"),
+    (r"locked|busy", "another process holds the file; {left}; try again"),
+    (r"full|I/O", "free some space; {left}"),
+    (r"readonly", "make it writable or name another file; {left}"),
     (r"", "it is not a store, or is damaged; move it away or name another file, the conversation itself is not affected"),
 )
 
 
-def _remedy(error: str) -> str:
+def _remedy(error: str, left: str) -> str:
     """Return the remedy for an error of SQLite, by its message."""
-    return next(remedy for pattern, remedy in _REMEDIES if re.search(pattern, error))
+    return next(remedy for pattern, remedy in _REMEDIES if re.search(pattern, error)).format(left=left)

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import copy
 import json
-from bisect import bisect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import islice
 from typing import Any, Final, cast
+from unicodedata import normalize
 
 import attrs
 
@@ -25,6 +26,8 @@ from ..checks import is_count
 from ..errors import InputError
 from .base import RANKED, NotStored, Store, StoredRecord, query_words
 
+_WORD: Final = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
+_ACCENTS: Final = re.compile(r"[\u0300-\u036f]+")
 _LINE_CHARS: Final = 240
 _LINES_EACH: Final = 3
 _EXCERPT_CHARS: Final = 16_000
@@ -47,7 +50,7 @@ def compaction_grep(store: Store, session: str, query: str, *, limit: int = 10, 
     """
     _check("compaction_grep", query=query, limit=limit, context=context)
     found = store.search(session, query, limit=limit)
-    terms = [word.casefold() for word in query_words(query)]
+    terms = [words for term in query_words(query) if (words := [word for word, _ in _words(term)])]
     results: list[dict[str, Any]] = []
     room = _EXCERPT_CHARS
     for hit in found.hits:
@@ -263,23 +266,47 @@ def _about(record: StoredRecord) -> dict[str, Any]:
     return {**about, "stands_for": len(record.children), "first": record.children[:1], "last": record.children[-1:]}
 
 
-def _lines(text: str, terms: list[str], context: int) -> list[str]:
-    """Return the first lines that contain a term, with their neighbours and numbers; long lines are cut around the term."""
+def _lines(text: str, terms: list[list[str]], context: int) -> list[str]:
+    """Return the first lines that match a term, with their neighbours and numbers; long lines are cut around the match."""
     lines = text.split("\n")
-    hits = [place for place, line in enumerate(lines) if any(term in line.casefold() for term in terms)] or [0]
-    shown = sorted({near for place in hits[:_LINES_EACH] for near in range(place - context, place + context + 1)})
-    return [f"{place + 1}: {_cut(lines[place], terms)}" for place in shown if 0 <= place < len(lines)]
+    found = ((place, start) for place, line in enumerate(lines) if (start := _start(line, terms)) is not None)
+    starts = dict(islice(found, _LINES_EACH)) or {0: 0}
+    shown = sorted({near for place in starts for near in range(place - context, place + context + 1)})
+    return [f"{place + 1}: {_cut(lines[place], starts.get(place, 0))}" for place in shown if 0 <= place < len(lines)]
 
 
-def _cut(line: str, terms: list[str]) -> str:
+def _start(line: str, terms: list[list[str]]) -> int | None:
+    """Return where the first term in a line begins; ``None`` if it has none. The words of a term are adjacent.
+
+    >>> _start("steady, instead", [["tea"]]), _start("a red, green Café", [["cafe"], ["red", "green"]])
+    (None, 2)
+    """
+    folded = _folded(line)
+    likely = [term for term in terms if term[0] in folded]
+    words = _words(line) if likely else []
+    for place, (_, start) in enumerate(words):
+        if any([word for word, _ in words[place : place + len(term)]] == term for term in likely):
+            return start
+    return None
+
+
+def _words(text: str) -> list[tuple[str, int]]:
+    """Return the words of a text as SQLite's search compares them, and where each begins."""
+    return [(_folded(found.group()), found.start()) for found in _WORD.finditer(text)]
+
+
+def _folded(text: str) -> str:
+    """Return a text in lower case without accents."""
+    return text.lower() if text.isascii() else _ACCENTS.sub("", normalize("NFD", text)).casefold()
+
+
+def _cut(line: str, place: int) -> str:
+    """Return a line, cut around a place if it is long."""
     if len(line) <= _LINE_CHARS:
         return line
-    folded = line.casefold()
-    place = min((found for term in terms if (found := folded.find(term)) >= 0), default=0)
-    if len(folded) > len(line):  # some letters became two, as ß does
-        place = bisect(list(accumulate(len(sign.casefold()) for sign in line)), place)
     start = max(0, place - _LINE_CHARS // 4)
-    return f"{'...' if start else ''}{line[start : start + _LINE_CHARS]}..."
+    end = start + _LINE_CHARS
+    return f"{'...' if start else ''}{line[start:end]}{'...' if end < len(line) else ''}"
 
 
 def _range(store: Store, session: str, first: StoredRecord, to: str) -> Iterator[StoredRecord]:

@@ -60,7 +60,8 @@ class SQLiteStore:
         path: The file; created if it does not exist.
         timeout_seconds: The most seconds to wait for another process that writes, above 0.
         redact: Removes secrets from what is stored, as `compaction.summarizers.redact` does. What is read back is then not the
-            original. By default originals are stored, so that an agent can have them back.
+            original. By default originals are stored, so that an agent can have them back. Records that are stored already
+            stay as they are.
 
     Raises:
         StateError: If the file cannot be written, is not a store, or is from an older or newer release.
@@ -86,7 +87,7 @@ class SQLiteStore:
         records = self._redacted(records)
         with self._file.open() as database:
             database.execute("BEGIN IMMEDIATE")
-            database.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (_storable(session),))
+            database.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (_name(session),))
             number = _number(database, session)
             start, end = _places(number)
             (last,) = database.execute("SELECT max(place) FROM records WHERE place BETWEEN ? AND ?", (start, end)).fetchone()
@@ -99,7 +100,7 @@ class SQLiteStore:
                     place += 1
                     _insert(database, number, place, record)
                 else:
-                    _merge(database, known, record)
+                    _merge(database, known, record, redacts=self.redact is not None)
 
     def forget(self, session: str, records: Sequence[StoredRecord]) -> None:
         """Delete every record that contains one of these messages (see `ForgettingStore`); O(records of the session).
@@ -122,7 +123,7 @@ class SQLiteStore:
         if holding or unused:
             self._file.scrub()
         else:
-            self._file.empty_log(waits=False)  # an earlier call may have failed to
+            self._file.empty_log(waits=False)  # an earlier call may have deleted records and then failed to empty it
 
     def _redacted(self, records: Sequence[StoredRecord]) -> Sequence[StoredRecord]:
         return records if self.redact is None else [record.redacted(self.redact) for record in records]
@@ -195,8 +196,14 @@ class SQLiteStore:
 
 def _number(database: sqlite3.Connection, session: str) -> int:
     """Return the number of a session; -1, which no session has, if it has no records."""
-    row = database.execute("SELECT number FROM sessions WHERE name = ?", (_storable(session),)).fetchone()
+    row = database.execute("SELECT number FROM sessions WHERE name = ?", (_name(session),)).fetchone()
     return -1 if row is None else int(row[0])
+
+
+def _name(session: str) -> str | bytes:
+    """Return a session's name as SQLite stores it: with a lone surrogate, as bytes. No two sessions have the same."""
+    has_surrogate = any("\ud800" <= sign <= "\udfff" for sign in session)
+    return session.encode("utf-8", "surrogatepass") if has_surrogate else session
 
 
 def _places(number: int) -> tuple[int, int]:
@@ -217,11 +224,12 @@ def _insert(database: sqlite3.Connection, number: int, place: int, record: Store
         database.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (place, text))
 
 
-def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: StoredRecord) -> None:
-    """Add the new children of a stub or summary to the stored record."""
+def _merge(database: sqlite3.Connection, known: tuple[int, str, str], record: StoredRecord, *, redacts: bool) -> None:
+    """Add the new children of a stub or summary to the stored record; a message stays as it was redacted, or not, before."""
     place, data, listed = known
-    if data != record.data:
-        raise StateError(f"id {record.id!r} belongs to another message; this one cannot be stored in the same session")
+    if data != record.data and not (data and record.data and redacts):
+        rule = f"id {record.id!r} belongs to another message, or was stored with redact="
+        raise StateError(f"{rule}; this message cannot be stored in the same session")
     before = _children(listed, record.id)
     new = set(record.children).difference(before) if record.kind == "summary" else ()
     if new:

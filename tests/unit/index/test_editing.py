@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,12 @@ from compaction import Drop, MessageIndex, Refusal, Replace, Rewrite, Together
 from compaction.errors import StrategyError
 from compaction.formats import bedrock, openai_chat
 from compaction.index.marks import marked
-from compaction.messages import Message
+from compaction.messages import Message, ToolCallPart
 from tests.support.chats import assistant, indexed, user
 from tests.support.letters import lettered, letters_of
+
+CALL: Any = ToolCallPart(id="1", name="look", arguments="{}")
+"""Its id is not that of a group."""
 
 RESULT = {"role": "tool", "text": "r", "answers": "k"}
 
@@ -92,6 +96,41 @@ def test_the_edits_of_the_last_list_only() -> None:
         assert index.undone == ()
 
 
+class TestPins:
+    """Pins by id, when a list of the host without one message undoes another edit."""
+
+    CHAT = tuple({"role": ("user", "assistant")[at % 2], "content": [{"text": f"m{at} " * 20}]} for at in range(9))
+
+    def test_a_summary_stays_pinned(self) -> None:
+        index = indexed([*self.CHAT], format=bedrock)
+        summarized, dropped = Replace([7], index.summary("S", [7], by="T")), Drop([0, 1])
+        assert index.apply(summarized)
+        index.pin([-1])
+        assert index.apply(dropped)
+        index.sync([*self.CHAT[:2], *self.CHAT[3:]])
+        assert (index.undone, index.group(-1).pinned) == ((dropped,), True)
+        assert not index.apply(Drop([-1]))
+
+    def test_a_pin_follows_a_summary_to_its_new_id(self) -> None:
+        """The older of two pinned summaries goes; a saved state names only the one that is left."""
+        index = indexed([*self.CHAT], format=bedrock)
+        for at in (7, 0):
+            assert index.apply(Replace([at], index.summary("S", [at], by="T")))
+        index.pin([-1, -2])
+        index.sync([*self.CHAT[:6], *self.CHAT[7:]])
+        assert [edit.groups for edit in index.edits if isinstance(edit, Replace)] == [(0,)]
+        loaded = MessageIndex.from_dict(index.to_dict(), counter="chars/4")
+        assert (index.group(-1).pinned, loaded.group(-1).pinned) == (True, True)
+
+    def test_an_edit_of_a_group_that_was_pinned_later_stays(self) -> None:
+        index = lettered("uabuab", "aa")
+        rewrite, drop = Rewrite(1, [index.format.new("assistant", "a")]), Drop(2)
+        assert all(index.apply(edit) for edit in (rewrite, drop))
+        index.pin([1])
+        index.sync([*index.source[:3], *index.source[4:]])
+        assert (index.undone, index.edits, index.group(1).pinned) == ((drop,), (rewrite,), True)
+
+
 class TestReplace:
     @pytest.mark.parametrize(
         ("message", "by", "made_by"),
@@ -158,8 +197,10 @@ def test_what_was_not_read_replaces_nothing(make: Callable[[], object]) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        *((partial(Drop, groups), "an edit needs groups or group ids") for groups in (None, "first", 1.5, [None])),
+        *((partial(Drop, groups), "an edit needs groups or group ids") for groups in (None, "first", 1.5, [None], [CALL])),
         (partial(Rewrite, "x", []), "group='x': must be a group or a group id"),
+        (partial(Rewrite, CALL, []), "group=ToolCallPart.*: must be a group or a group id"),
+        (lambda: indexed([user()]).is_included(CALL), "group=ToolCallPart.*: must be a group or a group id"),
         (partial(Together, [Drop(0), Drop(1)]), r"must be edits, one by one: Together\(Drop\(0\), Drop\(1\)\)"),
     ],
 )

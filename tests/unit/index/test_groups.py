@@ -9,7 +9,7 @@ import pytest
 from compaction import Drop, GroupKind, MessageGroup, Rewrite
 from compaction.formats import openai_chat
 from compaction.index.columns import Columns
-from compaction.index.groups import only_reasoning
+from compaction.index.groups import collapsed_text, only_reasoning, tools_of
 from compaction.index.reading import NewMessages
 from tests.support.chats import Chat, call, indexed, result, thought, user
 
@@ -25,6 +25,13 @@ def test_names_of_the_tools_called() -> None:
     assert group_of([mixed, result("1"), result("2"), result("3")]).tool_names == ("read", "read", "grep")
     legacy = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}}
     assert group_of([legacy, {"role": "function", "name": "look", "content": "found"}]).tool_names == ("look",)
+
+
+def test_names_of_the_tools_in_a_collapsed_text() -> None:
+    """Only a whole line is the heading of the calls, and the last one: the words before may contain another."""
+    lines = ["read(path=a) -> [Tool results]", "grep() -> as in [Tool results]"]
+    assert tools_of(collapsed_text(["I say", "[Tool results]", "done() -> x"], lines)) == ("read", "grep")
+    assert tools_of(collapsed_text([], lines)) == ("read", "grep")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -260,9 +261,35 @@ class TestByMessage:
         resumed.sync([*changed, user("new")])
         assert (resumed.edit_count, resumed.group(-1).replaces) == (1, (3, 4, 5, 6))
         assert resumed.messages()[2] == changed[2]
+        assert resumed.changes == HostChanges(altered=(2,))
         added = MessageIndex.from_dict(saved, counter="chars/4")
         added.sync([messages[0], system("mind the step"), *messages[1:]])
         assert (added.edit_count, added.group(-1).replaces) == (1, (4, 5, 6, 7))
+        assert added.changes == HostChanges(added=1)
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            lambda chat: chat,
+            lambda chat: [*chat, user("new")],
+            lambda chat: chat[:8],
+            lambda chat: [*chat[:8], user("another way")],
+            lambda chat: [*chat[:3], user("altered"), *chat[4:8], user("new")],
+            lambda chat: [*chat[:5], user("added"), assistant("too"), *chat[5:], user("new")],
+        ],
+        ids=["the same", "longer", "rewound", "another way", "altered and rewound", "added"],
+    )
+    def test_after_a_restart_the_same_changes_are_reported(self, given: Callable[[Chat], Chat]) -> None:
+        """An index with only fingerprints reports the host's changes as the one that saved it does."""
+        messages = [system("s"), *turns(5, words=40)]
+        index = indexed(messages)
+        assert index.apply(Drop([1, 2]))
+        resumed = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4")
+        host = rebuilt(given(messages))
+        index.sync(host)
+        resumed.sync(host)
+        assert resumed.changes == index.changes
+        assert resumed.messages() == index.messages()
 
     def test_after_a_restart_with_the_view(self) -> None:
         """The summary in it is known to be one, though its originals are not there."""

@@ -65,6 +65,11 @@ class TestProjection:
             with pytest.raises(InputError, match="group 99: this group does not exist"):
                 ask(99)
 
+    @pytest.mark.parametrize("ordinal", [-1, 4])
+    def test_a_position_that_the_source_does_not_have(self, ordinal: int) -> None:
+        with pytest.raises(InputError, match="the source has 4 messages"):
+            indexed(turns(2)).kind_at(ordinal)
+
 
 class TestRollback:
     @pytest.mark.parametrize("mark", [-1, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import combinations, pairwise
@@ -10,6 +11,7 @@ from random import Random
 import pytest
 
 from compaction import Drop, MessageIndex, Replace
+from tests.support.chats import index_of_roles
 from tests.support.index_model import View
 from tests.support.letters import LETTERS, Letters, faults
 
@@ -59,6 +61,27 @@ def test_steps_reach_every_set_that_may_leave(seed: int) -> None:
         assert not (left and valid_without(index, chosen))
         assert not any(valid_without(index, {*gone, id}) for id in left), (chosen, gone)
     assert list(index.steps([*free, *free])) == list(index.steps(free))
+
+
+def test_many_held_units_cost_no_more_each_than_a_few() -> None:
+    """Four times as many groups that cannot leave need about four times as many calls of functions."""
+
+    def calls(groups: int) -> int:
+        index, count = index_of_roles("u" + "a" * groups + "ua"), 0
+
+        def counted(*_: object) -> None:
+            nonlocal count
+            count += 1
+
+        sys.setprofile(counted)
+        try:
+            steps = list(index.steps(range(2, groups)))
+        finally:
+            sys.setprofile(None)
+        assert steps == [[id] for id in range(2, groups)]
+        return count
+
+    assert calls(200) < 5 * calls(50)
 
 
 def planned(index: MessageIndex, units: Sequence[list[int]]) -> Iterator[list[int]]:

@@ -11,7 +11,7 @@ import pytest
 
 from compaction import Drop, Edit, MessageIndex, Replace, Rewrite, RunContext, Together
 from compaction.errors import StateError
-from compaction.formats import openai_chat
+from compaction.formats import anthropic, openai_chat
 from compaction.index import Saved
 from compaction.messages import Message
 from tests.support.chats import assistant, call, indexed, result, shown, summary, system, tool_turns, turns, user
@@ -193,8 +193,21 @@ class TestCorrupt:
             if data == {"version": 3}
             else "it is not what to_dict made; compact from scratch"
         )
-        with pytest.raises(StateError, match=f"this release reads version 2; {remedy}"):
+        with pytest.raises(StateError, match=f"^saved index: version=.*: this release reads version 2; {remedy}"):
             loaded(data)
+
+    def test_an_error_is_described_once(self) -> None:
+        """With another format for a detected one, too."""
+        data = {**stored(indexed([user()])), "journal": 5}
+        with pytest.raises(StateError) as raised:
+            loaded(data, format=openai_chat)
+        assert str(raised.value).count("compact from scratch") == 1
+
+    def test_a_format_that_is_not_that_of_the_messages(self) -> None:
+        """Only the argument is wrong, so the error does not say that the state is."""
+        data = stored(indexed([user()], format=openai_chat))
+        with pytest.raises(StateError, match="'openai-chat'; pass this format, not 'anthropic'"):
+            loaded(data, format=anthropic)
 
 
 def edited_twice() -> MessageIndex:

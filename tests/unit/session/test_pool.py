@@ -819,6 +819,14 @@ def test_a_host_id_none_as_text_is_an_id(tmp_path: Path) -> None:
         assert (again.id, again.revision) == ("None", made.revision)
 
 
+@pytest.mark.parametrize("saved", ["x", 5, [1]])
+def test_a_saved_state_that_is_not_a_mapping(saved: Any) -> None:
+    pool = pool_of()
+    with pytest.raises(StateError, match="must be data that to_dict returned"):
+        session_of(pool, [user("hi")], saved=saved)
+    assert len(pool) == 0
+
+
 def test_ids_and_scopes_are_texts(tmp_path: Path) -> None:
     """A lone surrogate, which JSON may contain, is allowed in both."""
     store, chat = SessionStore(tmp_path / "sessions.db"), grown("Ann", 12)
@@ -829,3 +837,5 @@ def test_ids_and_scopes_are_texts(tmp_path: Path) -> None:
     for wrong in ({"id": 5}, {"id": "a\0b"}, {"scope": 5}, {"scope": "a\0b"}):
         with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: must be a text without NUL"):
             pool_of().view_sync(chat, **wrong)
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: must be a text without NUL"):
+            pool_of().delete_sync(**{"id": None, **wrong})

@@ -70,11 +70,16 @@ def test_a_session_knows_whether_it_decided_anything() -> None:
     assert watched.index.marks is not None
     assert watched.index.marks.until == len(chat(2))  # of the first list; later messages cannot say that they are summaries
     resumed = CompactionSession.from_dict(watched.to_dict(), cut(), counter="chars/4")
+    assert resumed.has_decided  # even before the first list
     resumed.follow(chat(9))
     assert resumed.has_decided
     failed = session(summarizing(Scripted(SummaryFailed("no"))))
     failed.view_sync(chat(9))
     assert (failed.has_decided, failed.index.edit_count) == (True, 0)
+    resumed = CompactionSession.from_dict(failed.to_dict(), cut(), counter="chars/4")
+    resumed.follow(chat(9))
+    assert resumed.has_decided
+    assert not CompactionSession.from_dict(session().to_dict(), cut(), id="another").has_decided
 
 
 def test_a_revision_depends_on_no_repr(monkeypatch: pytest.MonkeyPatch) -> None:

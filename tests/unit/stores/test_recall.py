@@ -39,6 +39,23 @@ def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("tea", "please make Tea now"),
+        ("cafe", "the Caf\u00e9 is open"),
+        ("caf\u00e9", "the cafe\u0301 is open"),
+        ('"red green"', "red, green"),
+        ("find_me", "find me"),
+    ],
+)
+def test_grep_shows_the_line_that_matches_as_the_search_does(store: SQLiteStore, query: str, line: str) -> None:
+    """Words match whole, without regard to accents; quoted words match with signs between them."""
+    store.put("s", [note(f"steady work\ninstead of that\nthe teapot, red and green\n{line}")])
+    [result] = compaction_grep(store, "s", query, context=0)["results"]
+    assert result["lines"] == [f"4: {line}"]
+
+
+@pytest.mark.parametrize(
     ("line", "shown"),
     [
         ("needle " + "h" * 233, "needle " + "h" * 233),
@@ -47,9 +64,19 @@ def test_grep_shows_the_lines_that_match(store: SQLiteStore) -> None:
         ("h" * 60 + " needle " + "t" * 300, "..." + "h" * 59 + " needle " + "t" * 173 + "..."),
         ("h" * 59 + " needle " + "t" * 300, "h" * 59 + " needle " + "t" * 173 + "..."),
         ("needle " + "h" * 300 + " straw", "needle " + "h" * 233 + "..."),
+        ("h" * 299 + " needle", "..." + "h" * 59 + " needle"),
         ("ß" * 299 + " NEEDLE " + "t" * 300, "..." + "ß" * 59 + " NEEDLE " + "t" * 173 + "..."),
     ],
-    ids=["short enough", "too long", "in the middle", "cut before", "from the start", "the first of two", "longer folded"],
+    ids=[
+        "short enough",
+        "too long",
+        "in the middle",
+        "cut before",
+        "from the start",
+        "the first of two",
+        "at the end",
+        "longer folded",
+    ],
 )
 def test_a_long_line_is_cut_around_the_word(store: SQLiteStore, line: str, shown: str) -> None:
     """A matching line of more than 240 characters is cut around the first matching word, with dots at the cuts."""

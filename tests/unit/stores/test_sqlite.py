@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from compaction.errors import ConfigurationError, StateError
 from compaction.stores import ForgettingStore, NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.stores.base import RANKED
+from compaction.stores.database import DatabaseFile
 from compaction.summarizers import redact
 
 ROOT = Path(__file__).parents[3]
@@ -177,6 +178,14 @@ def test_names_of_sessions_and_ids_are_values(store: SQLiteStore) -> None:
         assert found(store, "tea", session) == ["tea"]
         with pytest.raises(NotStored):
             store.get(session, ["' OR 1=1 --"])
+
+
+@pytest.mark.parametrize(("one", "other"), [("a\0b", "a b"), ("a\0b", "a\0c"), ("a\ud800b", "a?b"), ("a\ud800", "a\udfff")])
+def test_two_names_are_two_sessions(store: SQLiteStore, one: str, other: str) -> None:
+    store.put(one, [note("tea")])
+    assert store.range(other, 1, 9) == []
+    store.put(other, [note("milk")])
+    assert [[record.text for record in store.range(name, 1, 9)] for name in (one, other)] == [["tea"], ["milk"]]
 
 
 @pytest.mark.slow
@@ -393,6 +402,25 @@ def test_another_process_reads_while_a_message_is_forgotten(tmp_path: Path) -> N
         assert not any(b"swordfish" in path.read_bytes() for path in tmp_path.iterdir())
 
 
+def test_a_file_that_is_locked_after_the_deletion(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says that the record is gone but not its bytes; the next call removes these."""
+    store.put("s", [note("tea hunter22x")])
+    other, scrub = sqlite3.connect(store.path, isolation_level=None), DatabaseFile.scrub
+
+    def locked(file: DatabaseFile) -> None:
+        other.execute("BEGIN IMMEDIATE")
+        scrub(file)
+
+    monkeypatch.setattr(DatabaseFile, "scrub", locked)
+    with pytest.raises(StateError, match="its bytes are still in the file; try again"):
+        SQLiteStore(store.path, timeout_seconds=0.05).forget("s", [note("tea hunter22x")])
+    monkeypatch.undo()
+    other.close()
+    assert store.range("s", 1, 9) == []
+    store.forget("s", [note("tea hunter22x")])
+    assert b"hunter22x" not in store.path.read_bytes()
+
+
 def test_a_store_that_redacts_holds_no_secret_and_forgets_all_the_same(tmp_path: Path) -> None:
     """A secret is in no byte of the file, the ids stay, the message can be found, read and forgotten; by default it is kept."""
     secrets = {"password": "hunter22x", "deep": [{"api_key": "sk-proj-Ab3dEf6hIj9kLm2nOp5q"}]}
@@ -410,3 +438,14 @@ def test_a_store_that_redacts_holds_no_secret_and_forgets_all_the_same(tmp_path:
     plain = SQLiteStore(tmp_path / "plain.db")
     plain.put("s", [record])
     assert plain.get("s", [record.id]) == [attrs.evolve(record, position=1)]
+
+
+def test_redaction_that_begins_later_leaves_what_is_stored(tmp_path: Path) -> None:
+    """A stored message does not change, whatever removes secrets now; without ``redact``, the error names it."""
+    plain, one, other = SQLiteStore(tmp_path / "store.db"), note("password=hunter22x"), note("password=hunter33x")
+    plain.put("s", [one])
+    redacting = attrs.evolve(plain, redact=redact)
+    redacting.put("s", [one, other])
+    assert [record.text for record in plain.range("s", 1, 9)] == [one.text, "password=[REDACTED:password]"]
+    with pytest.raises(StateError, match="belongs to another message, or was stored with redact="):
+        plain.put("s", [other])
