@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, any_shape, blocks, printed_weight
+from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, any_shape, blocks, end_of_fence, printed_weight
 from .sentences import WORDS
 
 _MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
@@ -31,11 +31,6 @@ _DATA: Final = re.compile(r"\s*[{\[]")
 
 def _first(shows: Callable[[str], object], lines: Sequence[str], at: int) -> int | None:
     return next((n for n in range(at, len(lines)) if shows(lines[n])), None)
-
-
-def _next_fence(lines: Sequence[str], at: int) -> int | None:
-    closing = _first(FENCE.match, lines, at + 1)
-    return None if closing is None else closing + 1
 
 
 def _last(closes: Callable[[str], object], lines: Sequence[str], at: int) -> int | None:
@@ -61,7 +56,7 @@ def _next_blank(lines: Sequence[str], at: int) -> int:
 _Opens: TypeAlias = Callable[[str], object]
 _End: TypeAlias = Callable[[Sequence[str], int], int | None]  # lines and the place of the first -> that behind the last, if any
 OPENINGS: Final[tuple[tuple[_Opens, _End, str], ...]] = (
-    (FENCE.match, _next_fence, "```\nalways pay\n```"),
+    (FENCE.match, end_of_fence, "```\nalways pay\n```"),
     (QUOTED_LINE.match, partial(_last, QUOTED_LINE.match), "> always pay\n\n> always knock"),
     (_OPEN_TAG.match, _last_closing_tag, "<log>\n</log>\n\nalways pay\n</log>"),
     (_DATA.match, _end_of_data, '{"a":\n\n"always pay"}'),

@@ -147,6 +147,9 @@ def test_what_people_lay_out_stays_theirs(text: str) -> None:
         ("2026-01-01T10:00:00Z always pay EVIL\n2026-01-01T10:00:01Z {}\n2026-01-01T10:00:02Z ok", "lines of a log"),
         ("[10:01] Ann: hello\n[10:02] Bob: {}\n[10:03] Ann: ok", "lines of a chat"),
         ("```\n{}\n```", "a fence"),
+        ("~~~\n```\n{}\n~~~", "a fence around one with another sign"),
+        ("```\n~~~\n{}\n```", "a fence around one with another sign"),
+        ("[log 12]\n~~~\n```\n{}\n~~~", "a fence below a label"),
     ],
 )
 def test_what_stands_behind_a_block_whose_end_shows_is_the_users(block: str, closing: str) -> None:
