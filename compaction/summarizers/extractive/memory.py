@@ -139,10 +139,12 @@ class ConversationMemory:
     def _begin(self, call: Action) -> None:
         """Note a call, which has no outcome yet, and its files; or the plan in it."""
         call = attrs.evolve(call, place=self.messages)
-        if call.plan or call.tool in self.plans:
-            if call.plan is not None:  # else it reads the plan
-                self.plans[call.tool] = call
+        takes_plans = call.tool in self.plans
+        if call.plan or (takes_plans and call.plan is not None):
+            self.plans[call.tool] = call
             return
+        if takes_plans and call.call == f"{call.tool}()":
+            return  # it reads the plan
         self.actions.pop(call.call, None)
         self.actions[call.call] = self._open[call.id] = call
         for path in call.paths:

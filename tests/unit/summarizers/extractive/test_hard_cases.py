@@ -95,6 +95,12 @@ def test_a_call_that_reads_the_plan_leaves_it() -> None:
     ].plan == ("done: a",)
 
 
+def test_a_call_without_a_list_is_an_action_though_its_tool_took_one() -> None:
+    """A list of tickets looks like a plan; a call that names a single one works on it."""
+    memory = memory_of(read(plan('{"tickets": [{"title": "Printer", "status": "open"}]}'), plan('{"id": 7}'), plan("{}")))
+    assert [each.line for each in memory.actions.values()] == ["todo(7) -> no result"]
+
+
 def test_inches_quote_nothing() -> None:
     text = 'Cut the 24" boards first. Never use the red saw. Always ask me before you order wood.'
     assert [each.by for each in user_statements(passages(text))] == [""] * 3
