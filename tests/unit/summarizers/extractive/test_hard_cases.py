@@ -76,6 +76,13 @@ def test_of_very_many_facts_half_are_forgotten() -> None:
     assert len(table.best()) < 10_000
 
 
+def test_of_facts_seen_alike_the_one_seen_last_comes_first() -> None:
+    table = FactTable()
+    for fact in ("box-a", "box-b", "box-a", "box-b"):
+        table.add({fact: 1})
+    assert table.best() == ["box-b", "box-a"]
+
+
 def test_calls_without_a_result_are_forgotten_some_day() -> None:
     memory = memory_of([message for place in range(MOST + 2) for message in ran(f"ls {place}", "")[:1]])
     assert len(memory._open) <= MOST

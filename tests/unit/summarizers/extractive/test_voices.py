@@ -213,6 +213,12 @@ def test_a_list_is_the_users_and_stays_with_its_heading(mark: str, lead: str) ->
     assert all(item.endswith(rule) for (_, item), rule in zip(found, RULES, strict=True))
 
 
+def test_a_list_behind_a_blank_line_stands_under_no_heading_that_has_prose() -> None:
+    """Behind a list, it continues that one."""
+    assert own("Please keep to this:\nUse tabs.\n\n- never skip one")[-1] == ("", "never skip one")
+    assert own("Please keep to this:\n- use tabs\n\n- never skip one")[-1] == ("Please keep to this:", "never skip one")
+
+
 def test_a_nested_list_keeps_the_item_above() -> None:
     """An item below another one stands under that one; further lines of an item belong to it."""
     text = "Rules:\n- Tests:\n  - run ruff\n    and mypy\n  - never skip one\n- use tabs"
