@@ -203,12 +203,15 @@ class SummaryWriter:
     def statements(self, least: Kind) -> Iterator[Item | None]:
         """Yield the lines of statements of a kind, and of those that weigh more, the heaviest first.
 
-        It ends at the first statement that is lighter than ``least`` both in kind and in weight. One that is lighter in kind
-        only is skipped. A rule that a later statement may replace weighs less than ``Kind.RULE``, and is written with a later,
-        lighter kind. So if `_ranked` is this, ``statements(Kind.TASK)`` yields the lines of the first and the third::
+        A statement that is lighter than ``least``
 
-            Never touch prod.db.      RULE   5.0
+        - only in kind is skipped: ``statements(Kind.TASK)`` skips the first one below, and yields the next two;
+        - in kind and in weight ends it: the last one does.
+
+        A rule that a later statement may replace comes late in `_ranked`, so only a call with a lighter ``least`` reaches it::
+
             The port is 8080.         VALUE  3.9 + 2.0 in the earlier summary
+            Never touch prod.db.      RULE   5.0
             Port the parser.          TASK   4.0
             My sister is a glazier.   PLAIN  3.0
         """
