@@ -109,8 +109,11 @@ _FIELD: Final = re.compile(r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0
 _LABEL_CHARS: Final = 40
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _LEAST_LETTERS: Final = 3  # of a word by which one line answers another
-_CLOSING: Final = re.compile(  # "*** END ***", "end of log]", "End of log: 3 pages"; not "});"
-    r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})"
+_CLOSING: Final = re.compile(
+    r"(?=[^\w\s]*[^\s})\];,])"  # not "});", which only closes code
+    r"(?:[^\w\s].*"  # "*** END ***"
+    r"|.*[$>\])}]"  # "end of log]"
+    r"|[^:：]{1,60}[:：](?:\s*\S+){0,3})"  # "End of log: 3 pages"
 )
 _OF_USER: Final = re.compile(
     r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
@@ -171,8 +174,8 @@ def _end_below(lines: Sequence[str], start: int, label: str) -> int:
 def _answers(label: str, line: str) -> bool:
     """Return whether a line closes what a label opened.
 
-    It is set apart by a sign or a colon, and begins with the same sign as the label, or names the same thing. The sign alone is
-    not enough for a label that continues behind its bracket: what was handed over may hold lines with one, too.
+    It is set apart by a sign or a colon, and begins with the same sign as the label, or names the same thing. ``[done]`` does
+    not answer ``[log] of today``, which continues behind its bracket: what was handed over may hold such lines, too.
 
     >>> [line for line in ("[done]", "end of log:", "The log is long.", "- [log]") if _answers("[log]", line)]
     ['[done]', 'end of log:']
