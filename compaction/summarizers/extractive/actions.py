@@ -46,7 +46,8 @@ _FAILURE: Final = re.compile(  # a line that names an error
             ),
             r"\b(?:error|failed|fehlgeschlagen)\b[^\n]{0,60}:",  # "main.c:3: error in line 3:"
             r"\bcommand not found\b|\bNo such file\b|\bPermission denied\b",
-            r"\b(?:aborted|abgebrochen|killed|segmentation fault|timed out|refused|undefined (?:reference|symbol))\b",
+            r"\b(?:aborted|abgebrochen|killed|segmentation fault|timed out|undefined (?:reference|symbol))\b",
+            r"(?<!\d was )(?<!\d were )\brefused\b",  # not "1 was refused by the client"
             r"중단|정지|中止|停止|(?:Error|Fehler|오류|错误) [1-9]\d*$",  # "make: *** Error 2"
             r"^[ \t]*exit(?:ed with)?[ \t]*(?:code|status)?[ \t]*[:=]?[ \t]*[1-9]|\(execution failed\)",  # "exit code: 1"
             r"\"errors?\"[ \t]*:[ \t]*[\"\[{]",  # '"error": "no disk"'

@@ -30,7 +30,7 @@ _OF_A_PERSON: Final = 1 / 3  # of what is said in a conversation between two peo
 class _Shares:
     """The share of the page that each kind of line may fill at first; room that is left over is distributed later.
 
-    It is a share of all tokens; ``calls`` and ``facts`` keep within what may be filled in the round, too.
+    It is a share of all tokens. ``calls`` also stay below what may be filled in the round, and ``facts`` are a share of that.
     """
 
     request: float = 0.12  # the user's first message

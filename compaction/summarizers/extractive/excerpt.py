@@ -86,8 +86,8 @@ def excerpt(
         redact: Removes secrets from each message, since an excerpt stays in every later request; ``None`` keeps them.
         numbers: The number of each message, by the identity of the caller's object. It is added where a message has a value,
             so that of two values the later can be told.
-        before: The message before each short one of the user, by the identity of the caller's object of the latter, see
-            `is_short_answer`. What it asks, with its list, is quoted behind the answer, which says little without it.
+        before: The message before each short one of the user (see `is_short_answer`), by ``id(message.raw)`` of the short one.
+            What it asks, with its list, is quoted behind the answer, which says little without it.
 
     >>> from compaction import MessageIndex
     >>> index = MessageIndex([{"role": "user", "content": "Rules:\n- no tabs\n- no mocks"}], counter="chars/4")
@@ -208,7 +208,10 @@ def _read(said: Sequence[_Entry], task_at: int | None, chars: int, redact: Calla
 
 @attrs.define
 class _Room:
-    """Quotes messages until the room is full. Holds state: the tokens that are left, and what is quoted, by place."""
+    """Quotes messages until the room is full. Holds state: the tokens that are left, and what is quoted, by place.
+
+    A message may be quoted again, at greater length. `_put` then replaces its entry and gives back the tokens of the old one.
+    """
 
     _tokens: int  # of the whole excerpt
     _left: int

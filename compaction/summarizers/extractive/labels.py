@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, any_shape, blocks, printed_weight
+from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, any_shape, blocks, end_of_fence, printed_weight
 from .sentences import WORDS
 
 _MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
@@ -31,11 +31,6 @@ _DATA: Final = re.compile(r"\s*[{\[]")
 
 def _first(shows: Callable[[str], object], lines: Sequence[str], at: int) -> int | None:
     return next((n for n in range(at, len(lines)) if shows(lines[n])), None)
-
-
-def _next_fence(lines: Sequence[str], at: int) -> int | None:
-    closing = _first(FENCE.match, lines, at + 1)
-    return None if closing is None else closing + 1
 
 
 def _last(closes: Callable[[str], object], lines: Sequence[str], at: int) -> int | None:
@@ -61,7 +56,7 @@ def _next_blank(lines: Sequence[str], at: int) -> int:
 _Opens: TypeAlias = Callable[[str], object]
 _End: TypeAlias = Callable[[Sequence[str], int], int | None]  # lines and the place of the first -> that behind the last, if any
 OPENINGS: Final[tuple[tuple[_Opens, _End, str], ...]] = (
-    (FENCE.match, _next_fence, "```\nalways pay\n```"),
+    (FENCE.match, end_of_fence, "```\nalways pay\n```"),
     (QUOTED_LINE.match, partial(_last, QUOTED_LINE.match), "> always pay\n\n> always knock"),
     (_OPEN_TAG.match, _last_closing_tag, "<log>\n</log>\n\nalways pay\n</log>"),
     (_DATA.match, _end_of_data, '{"a":\n\n"always pay"}'),
@@ -114,8 +109,11 @@ _FIELD: Final = re.compile(r"[^\n:：]{1,120}[:：] ?(?!//)[^\W\d_]\S*(?: \S+){0
 _LABEL_CHARS: Final = 40
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _LEAST_LETTERS: Final = 3  # of a word by which one line answers another
-_CLOSING: Final = re.compile(  # "*** END ***", "end of log]", "End of log: 3 pages"; not "});"
-    r"(?=[^\w\s]*[^\s})\];,])(?:[^\w\s].*|.*[$>\])}]|[^:：]{1,60}[:：](?:\s*\S+){0,3})"
+_CLOSING: Final = re.compile(
+    r"(?=[^\w\s]*[^\s})\];,])"  # not "});", which only closes code
+    r"(?:[^\w\s].*"  # "*** END ***"
+    r"|.*[$>\])}]"  # "end of log]"
+    r"|[^:：]{1,60}[:：](?:\s*\S+){0,3})"  # "End of log: 3 pages"
 )
 _OF_USER: Final = re.compile(
     r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
@@ -176,8 +174,8 @@ def _end_below(lines: Sequence[str], start: int, label: str) -> int:
 def _answers(label: str, line: str) -> bool:
     """Return whether a line closes what a label opened.
 
-    It is set apart by a sign or a colon, and begins with the same sign as the label, or names the same thing. The sign alone is
-    not enough for a label that continues behind its bracket: what was handed over may hold lines with one, too.
+    It is set apart by a sign or a colon, and begins with the same sign as the label, or names the same thing. ``[done]`` does
+    not answer ``[log] of today``, which continues behind its bracket: what was handed over may hold such lines, too.
 
     >>> [line for line in ("[done]", "end of log:", "The log is long.", "- [log]") if _answers("[log]", line)]
     ['[done]', 'end of log:']

@@ -5,7 +5,6 @@ Each expression has an example behind it. What a line says is not judged here, a
 
 from __future__ import annotations
 
-import itertools
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -45,9 +44,18 @@ def blocks(lines: Sequence[str], start: int = 0) -> Iterator[range]:
 
 def fenced_blocks(lines: Sequence[str]) -> Iterator[range]:
     """Yield the lines from each fence to the one that closes it, or else to the last line."""
-    fences = [at for at, line in enumerate(lines) if FENCE.match(line)]
-    for opening, closing in itertools.zip_longest(fences[::2], fences[1::2], fillvalue=len(lines) - 1):
-        yield range(opening, closing + 1)
+    end = 0
+    for at, line in enumerate(lines):
+        if at >= end and FENCE.match(line):
+            end = end_of_fence(lines, at) or len(lines)
+            yield range(at, end)
+
+
+def end_of_fence(lines: Sequence[str], opening: int) -> int | None:
+    """Return the line behind the fence that closes one: the next of the same sign; ``None`` if there is none."""
+    sign = lines[opening].lstrip()[:3]
+    following = range(opening + 1, len(lines))
+    return next((at + 1 for at in following if FENCE.match(lines[at]) and lines[at].lstrip().startswith(sign)), None)
 
 
 def is_table(lines: Sequence[str]) -> bool:

@@ -139,10 +139,12 @@ class ConversationMemory:
     def _begin(self, call: Action) -> None:
         """Note a call, which has no outcome yet, and its files; or the plan in it."""
         call = attrs.evolve(call, place=self.messages)
-        if call.plan or call.tool in self.plans:
-            if call.plan is not None:  # else it reads the plan
-                self.plans[call.tool] = call
+        takes_plans = call.tool in self.plans
+        if call.plan or (takes_plans and call.plan is not None):
+            self.plans[call.tool] = call
             return
+        if takes_plans and call.call == f"{call.tool}()":
+            return  # it reads the plan
         self.actions.pop(call.call, None)
         self.actions[call.call] = self._open[call.id] = call
         for path in call.paths:
@@ -203,7 +205,8 @@ class Memories:
         memories = [each for each in memories if each.messages <= shared]
         memory = memories[-1] if memories else ConversationMemory()
         start = memory.messages
-        for end in (len(whole) - _LATEST, len(whole)):  # of very many new messages, a later round may need only the first
+        # a memory before the latest messages is kept, too: a later round may put a message between those
+        for end in (len(whole) - _LATEST, len(whole)):
             if memory.messages < end:
                 memory = memory.copy()
                 for message in whole[memory.messages : end]:
@@ -211,7 +214,7 @@ class Memories:
                 memories.append(memory)
         for old in whole[max(0, start - _LATEST) : -_LATEST]:
             self._readings.pop((id(old), redact), None)  # the memory has what they held
-        if len(memories) > _MOST_OF_ROUNDS:
+        if len(memories) > _MOST_OF_ROUNDS:  # every second of the older half goes, but not the first
             del memories[1 : -_MOST_OF_ROUNDS // 2 : 2]
         self._kept.pop(key, None)
         _make_room(self._kept, _MOST_CONVERSATIONS)

@@ -122,16 +122,19 @@ def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Stat
         if sizes[place] + more_gaps * gap <= room:
             chosen.add(place)
             room -= sizes[place] + more_gaps * gap
-    return joined(lines, chosen) if chosen else _without_middle(text, room, count)
+    return joined(lines, chosen) if chosen else _without_middle(text, tokens, count)
 
 
 def _without_middle(text: str, tokens: int, count: Count) -> str:
-    """Return the beginning and the end of a text whose every line is too long."""
-    chars = chars_within(len(text), tokens, lambda chars: count(text[:chars]), least=_LEAST)
-    head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]
-    head = head[: head.rfind(" ")] if " " in head else head
-    tail = tail[tail.find(" ") :] if " " in tail else tail
-    return f"{head.rstrip()} {LEFT_OUT} {tail.lstrip()}"
+    """Return the beginning and the end of a text whose every line is too long, in at most so many tokens with the mark."""
+
+    def ends(chars: int) -> str:
+        head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]
+        head = head[: head.rfind(" ")] if " " in head else head
+        tail = tail[tail.find(" ") :] if " " in tail else tail
+        return f"{head.rstrip()} {LEFT_OUT} {tail.lstrip()}"
+
+    return ends(chars_within(len(text), tokens, lambda chars: count(ends(chars)), least=1))
 
 
 def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Statement]) -> list[int]:

@@ -56,7 +56,11 @@ class _Lead:
 
 
 class _Reader:
-    """Reads one message from its first line to its last. Holds state: the lead, and the prose that has not ended."""
+    """Reads one message from its first line to its last. Holds state, which changes while passages are yielded.
+
+    - The lead, and the list items above: `_begin` sets both, and `_item` adds one.
+    - The prose that has not ended: `_block` adds to it, and `_end_prose` yields it.
+    """
 
     def __init__(self, text: str) -> None:
         self._lines, self._voices = voices_of(text)
@@ -84,7 +88,9 @@ class _Reader:
 
     def _is_printed(self, at: int) -> bool | None:
         """Whether a program wrote a line; ``None`` for a blank line, unless it stands in what a program wrote."""
-        return True if self._voices[at] is Voice.PROGRAM else False if self._lines[at].strip() else None
+        if self._voices[at] is Voice.PROGRAM:
+            return True
+        return False if self._lines[at].strip() else None
 
     def _passage(self, text: str, at: int) -> Passage:
         return Passage(text, self._voices[at], block=self._block_of[at])
@@ -96,8 +102,8 @@ class _Reader:
 
     def _lead_reaches(self, first: str) -> bool:
         """Return whether a block with this first line stands under the lead: nothing did so far, or its list continues."""
-        is_further_item = first[:1].isspace() or (BULLET.match(first) is not None and self._parents != [])
-        return is_further_item or self._lead.lasts or self._lead.line is not None
+        continues_list = BULLET.match(first) is not None and self._parents != []
+        return first[:1].isspace() or continues_list or self._lead.lasts or self._lead.line is not None
 
     def _end_lead(self) -> Iterator[Passage]:
         """End the lead; yield it as a passage of its own if nothing stood under it."""

@@ -85,11 +85,12 @@ class Question:
 def question_of(before: Message | None, answer: Message) -> Question:
     """Return what an answer needs of the assistant's message before it.
 
-    These are the last questions in a row, with the list directly before or behind them, and a list of which the answer names
-    an item. If there is neither, it is the list or the last sentence that shares a word with the answer, or else the list; or
-    else the last sentence, which a very short answer such as "make it 750" is about. A list has the line above it, and a table
-    its head. Without a list, the sentence before is needed, too, if it is what the question refers to. Of a short message,
-    everything is needed.
+    1. The last question, and the last item that the answer names. Without either, the last item, or the last sentence, that
+       shares a word with it; else the last item; else the last sentence, if the answer is very short, as "make it 750" is.
+    2. The questions in a row with these, and the list beside them, with the line above it; a table has its head.
+    3. Without a list, the sentence before, if it is what the question refers to.
+
+    Of a short message, everything is needed.
 
     The places that the steps choose in two longer messages, the first of which is answered with "B"::
 

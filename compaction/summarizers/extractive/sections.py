@@ -33,17 +33,27 @@ class Section(enum.Enum):
     CONTEXT = "## Critical Context"
 
 
-_WORDS: Final = (  # the first that occurs in a heading decides
-    (Section.IN_PROGRESS, "in progress|in-progress|active state|current|진행 중|진행중|进行中|進行中"),
-    (Section.NEXT, "next|remaining|pending|todo|to do|open question|다음|남은|할 일|下一步|待办|待辦|次の"),
-    (Section.BLOCKED, "block|issue|problem|error|차단|막힌|문제|阻|问题|問題"),
-    (Section.DONE, "done|complete|finished|progress|actions|완료|진행|完成|进展|進展|完了"),
-    (Section.CONSTRAINTS, "constraint|preference|requirement|rule|제약|조건|선호|约束|約束|限制|偏好|制約"),
-    (Section.DECISIONS, "decision|decided|결정|决定|決定|决策|決策"),
-    (Section.FILES, "file|파일|文件|檔案|ファイル"),
-    (Section.GOAL, "goal|objective|task|intent|request|목표|목적|요청|目标|目標|任务|任務"),
-    (Section.CONTEXT, "context"),
+_WORDS: Final = (  # the first that occurs in a heading decides: whole words with their endings, or parts of unspaced ones
+    (
+        Section.NEXT,
+        "un(?:finished|done|decided)|incomplete|(?:can)?not (?:be )?(?:done|finish|complete|decid)",
+        "미완|未完|尚未",
+    ),
+    (Section.NEXT, "not yet|to be", "아직"),
+    (Section.IN_PROGRESS, "in progress|in-progress|active state|current", "진행 중|진행중|进行中|進行中"),
+    (Section.NEXT, "next|remaining|pending|todo|to do|open question", "다음|남은|할 일|下一步|待办|待辦|次の"),
+    (Section.BLOCKED, "block|issue|problem|error", "차단|막힌|문제|阻|问题|問題"),
+    (Section.DONE, "done|complete|finished|progress|actions", "완료|진행|完成|进展|進展|完了"),
+    (Section.CONSTRAINTS, "constraint|preference|requirement|rule", "제약|조건|선호|约束|約束|限制|偏好|制約"),
+    (Section.DECISIONS, "decision|decided", "결정|决定|決定|决策|決策"),
+    (Section.FILES, "file", "파일|文件|檔案|ファイル"),
+    (Section.GOAL, "goal|objective|task|intent|request", "목표|목적|요청|目标|目標|任务|任務"),
+    (Section.CONTEXT, "context", "맥락|上下文|文脈"),
 )
+_TELLING: Final = [
+    (section, re.compile(rf"(?<![a-z])(?:{words})(?:s|d|ed|ers?|ing|ly|ion)?(?![a-z])|{unspaced}"))
+    for section, words, unspaced in _WORDS
+]
 
 
 def write_sections(items: Mapping[Section, Sequence[str]]) -> str:
@@ -100,4 +110,4 @@ def read_sections(text: str) -> dict[Section, list[str]]:
 
 
 def _section(heading: str) -> Section | None:
-    return next((section for section, words in _WORDS if any(word in heading.lower() for word in words.split("|"))), None)
+    return next((section for section, telling in _TELLING if telling.search(heading.lower())), None)

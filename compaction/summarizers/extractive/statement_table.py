@@ -180,7 +180,10 @@ class StatementTable:
         return [each for _, each in sorted(found, key=lambda found: (-found[0], -found[1].place))]
 
     def _replace(self, rivals: list[Remembered], statement: Statement) -> str:
-        """Replace the value of the first of the older statements, which leaves the list; return what the new one says of it."""
+        """Take the first rival from the list: drop it, or note the new value on it if it is a rule or has several values.
+
+        Return the note for the new statement.
+        """
         old = rivals.pop(0)
         [(before, now)] = _other_values(old.statement, statement)
         is_kept = old.is_rule or len(old.statement.values) > 1

@@ -26,6 +26,8 @@ _MOST: Final = 400  # statements of a message, passages, and sentences of one
 _SHORT: Final = 100  # characters of a passage whose sentences are one statement; in Chinese and Korean a third
 _ANSWER_CHARS: Final = range(12, 241)  # of a sentence of the assistant; longer ones explain
 _MARK: Final = re.compile('["“”„«»「」『』]')
+_MARK_ITSELF: Final = re.compile(r'(?<=\s)"(?=[\s.,;:!?])')  # 'Use a " as separator.'
+_INTRODUCING: Final = (":", "：", ",", "，")  # before a quotation of sentences
 _INCHES: Final = re.compile(r'\d"')  # it closes a quotation, and opens none
 _QUOTED_SENTENCE: Final = re.compile(  # at the end of a sentence; fewer characters are a name, as in: Call it "Done."
     rf"[“„\"«「『][^“”„\"«»「」『』\n]{{8,400}}[{''.join(ENDS)}]\s?[”“\"»」』]\Z"
@@ -130,13 +132,37 @@ def _sentences(passage: Passage) -> Iterator[tuple[str, Voice]]:
     if passage.is_whole and len(passage.text) <= LONGEST_SENTENCE:
         yield passage.text, passage.voice
         return
-    in_quotes = False
-    for sentence in first_and_last([*sentences_in(passage.text)], _MOST):
-        opens = in_quotes
-        for mark in _MARK.finditer(sentence):
-            in_quotes = not in_quotes and not _INCHES.match(sentence, max(0, mark.start() - 1))
-        is_quoted = opens or in_quotes or _QUOTED_SENTENCE.search(sentence)
+    found = first_and_last([*sentences_in(passage.text)], _MOST)
+    quoted = _inside_quotations(found)
+    for at, sentence in enumerate(found):
+        is_quoted = at in quoted or _QUOTED_SENTENCE.search(sentence)
         yield sentence, Voice.QUOTED if is_quoted else passage.voice
+
+
+def _inside_quotations(found: list[str]) -> set[int]:
+    """Return the places of the sentences in which a quotation begins that goes on behind them, and of those up to its end.
+
+    | without a mark that closes it | the quotation |
+    |---|---|
+    | ``Use a " as separator. Never knock.`` | is none: the mark itself is meant |
+    | ``She wrote: "Wait. Never knock.`` | reaches to the end, since it is introduced |
+    | ``Call it "old. Never knock.`` | ends with its sentence |
+    """
+    quoted, opening, is_introduced = set[int](), None, False
+    for at, sentence in enumerate(found):
+        if opening is not None:
+            quoted.add(at)
+        for mark in _MARK.finditer(sentence):
+            opens = opening is None and not _INCHES.match(sentence, max(0, mark.start() - 1))
+            before = sentence[max(0, mark.start() - 3) : mark.start()].rstrip()
+            opening, is_introduced = at if opens else None, not before or before.endswith(_INTRODUCING)
+        if opening is not None:
+            quoted.add(at)
+    if opening is None:
+        return quoted
+    if any(map(_MARK_ITSELF.search, found)):
+        return _inside_quotations([_MARK_ITSELF.sub("", sentence) for sentence in found])
+    return quoted if is_introduced else {at for at in quoted if at <= opening}
 
 
 def _joined(before: Statement, found: Statement) -> Statement:

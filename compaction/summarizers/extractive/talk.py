@@ -64,7 +64,7 @@ WEIGHTS: Final = {
     "length of the message after": (0.4, -0.15, -0.04),
     "asked after": (1.57, -1.75, -0.45),
 }
-"""Of each feature of a sentence: its weight, and what the shape of the conversation adds to it, see `shape_of`.
+"""Of each feature of a sentence (w, a, b): it counts w + a * unevenness + b * length of the conversation, see `shape_of`.
 
 So a question ("asks") weighs -1.63 + 0.87 = -0.76 in a meeting whose shape is (1, 1, 0), and -1.63 - 1.05 = -2.68 in a chat
 whose shape is (1, 0, -1).
@@ -79,7 +79,7 @@ class Utterance:
     """A sentence of a conversation."""
 
     text: str
-    statement: str  # the words of the user's statement that it is, or is a part of; the same words for others
+    statement: str  # the text of the `Statement` that it belongs to; of an assistant, its own text
     place: float  # the number of its message, from 1, and the share of the message that stands before it
     lead: str  # what it stands under, as in a `Statement`
     by: str  # who said it, if not the user

@@ -50,7 +50,7 @@ def voices_of(text: str) -> tuple[list[str], list[Voice]]:
     """
     layout = _Layout(text)
     voices = [Voice.OWN] * len(layout.lines)
-    for detect, voice, _ in reversed(DETECTORS):
+    for detect, voice, _ in reversed(DETECTORS):  # the first detector decides, so it is the last to write
         for at in detect(layout):
             voices[at] = voice
     return layout.lines, voices
@@ -212,7 +212,11 @@ def _introduced(layout: _Layout) -> Iterable[int]:
 
 
 def _discussed(layout: _Layout) -> Iterable[int]:
-    """Return what the last line asks about, if it does not speak of the user; else what is below a head that does not."""
+    """Return what a question or a head may be about.
+
+    If the last line asks without speaking of the user, that is the whole message, or the part from the first label on.
+    Otherwise, if the head does not speak of the user, it is all below the head.
+    """
     if not layout.head or layout.head.endswith(_INTRODUCING):
         return ()
     last = layout.lines[layout.filled[-1]].rstrip()

@@ -36,7 +36,7 @@ _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.QUESTION: Section.GOAL,
     Kind.ANSWER: Section.DONE,
 }
-_EARLIER: Final = 2.95  # the most that a statement weighs if a later one may replace it: just less than plain facts
+_EARLIER: Final = 2.95  # the most that a statement weighs if a later one may replace it: just below `Kind.PLAIN`
 _CHANGED: Final = 2.0  # the same, if the later one says that something changed
 _HELD_BONUS: Final = 2.0  # so that what the earlier summary had stays before new lines of the same importance
 _FOCUS_BONUS: Final = 3.0
@@ -49,8 +49,8 @@ _PLACE_OF_FOREIGN: Final = -1e6
 class SummaryWriter:
     """Fills a page with the lines of each kind, the most important first. Holds state: the page.
 
-    The methods that yield lines yield ``None`` for a line that stands on the page or beside it already. So `add_talk` comes
-    before the statements of which its sentences are a part, and `count_left_out` comes last.
+    In place of a line that stands on the page or beside it already, a method yields ``None``. Call `add_talk` before the
+    statements, which skip what it wrote, and `count_left_out` last.
 
     Attributes:
         page: The page.
@@ -64,7 +64,7 @@ class SummaryWriter:
         self._memory = memories.of(messages, redact, after=request.originals)
         self._read = partial(memories.read, redact=redact)
         self._focus = {word for word in WORD.findall((request.focus or "").casefold()) if len(word) > 1}
-        self._told = set[str]()  # statements in the lines of a talk
+        self._told = set[str]()  # statements that `add_talk` wrote in the lines of a talk
         self.talk = talk_in([*request.originals, *messages], self._read, redact) if self._memory.is_talk else []
         self.is_between_people = self._memory.is_between_people
         self.earlier = EarlierSummary(redact(request.previous or ""), self._memory, self.talk)
@@ -203,12 +203,15 @@ class SummaryWriter:
     def statements(self, least: Kind) -> Iterator[Item | None]:
         """Yield the lines of statements of a kind, and of those that weigh more, the heaviest first.
 
-        It ends at the first statement that is lighter than ``least`` both in kind and in weight. One that is lighter in kind
-        only is skipped. A rule that a later statement may replace weighs less than ``Kind.RULE``, and is written with a later,
-        lighter kind. So if `_ranked` is this, ``statements(Kind.TASK)`` yields the lines of the first and the third::
+        A statement that is lighter than ``least``
 
-            Never touch prod.db.      RULE   5.0
+        - only in kind is skipped: ``statements(Kind.TASK)`` skips the first one below, and yields the next two;
+        - in kind and in weight ends it: the last one does.
+
+        A rule that a later statement may replace comes late in `_ranked`, so only a call with a lighter ``least`` reaches it::
+
             The port is 8080.         VALUE  3.9 + 2.0 in the earlier summary
+            Never touch prod.db.      RULE   5.0
             Port the parser.          TASK   4.0
             My sister is a glazier.   PLAIN  3.0
         """

@@ -74,6 +74,14 @@ def test_the_text_does_not_depend_on_the_seed_of_hashes() -> None:
     assert len(texts) == 1
 
 
+def test_facts_have_a_little_room_though_rules_fill_more_than_a_round_may() -> None:
+    names = ("amber", "birch", "cedar", "dune", "elm", "fir")
+    rules = [said("user", f"Never touch the {name} folder without asking me.") for name in names]
+    text = digest_of([*rules, said("assistant", "I used KX-4471 for it, and then I went on.")], 120)
+    assert "KX-4471" in text
+    assert text.count("Never touch") >= 3
+
+
 @pytest.mark.parametrize("budget", [3, 5, 8, 12, 20, 120, 250, 2_000])
 def test_it_stays_within_its_budget(budget: int) -> None:
     """The digest fits its budget; with room for a few tokens, it is the beginning of the most important line."""

@@ -131,6 +131,13 @@ def test_a_text_without_lines_keeps_both_ends() -> None:
     assert "[...]" in short
 
 
+@pytest.mark.parametrize("tokens", [24, 25, 31, 40, 66])
+def test_a_shortened_line_has_at_most_so_many_tokens_with_its_mark(tokens: int) -> None:
+    short = shortened("violin walnut harbor lantern pebble magnet anchor saddle dragon", tokens, len)
+    assert "[...]" in short or tokens > 63
+    assert len(short) <= tokens
+
+
 def test_a_rule_inside_a_long_sentence_stays() -> None:
     """Who dictates says many things without a full stop; the end of such a sentence matters no more than its middle."""
     walk = "and then the dog saw a cat and we went home because of the rain and the kettle was on "

@@ -76,6 +76,13 @@ def test_of_very_many_facts_half_are_forgotten() -> None:
     assert len(table.best()) < 10_000
 
 
+def test_of_facts_seen_alike_the_one_seen_last_comes_first() -> None:
+    table = FactTable()
+    for fact in ("box-a", "box-b", "box-a", "box-b"):
+        table.add({fact: 1})
+    assert table.best() == ["box-b", "box-a"]
+
+
 def test_calls_without_a_result_are_forgotten_some_day() -> None:
     memory = memory_of([message for place in range(MOST + 2) for message in ran(f"ls {place}", "")[:1]])
     assert len(memory._open) <= MOST
@@ -93,6 +100,12 @@ def test_a_call_that_reads_the_plan_leaves_it() -> None:
     assert memory_of(read(made, plan('{"merge": false, "ids": [], "todos": [{"content": "a", "status": "done"}]}'))).plans[
         "todo"
     ].plan == ("done: a",)
+
+
+def test_a_call_without_a_list_is_an_action_though_its_tool_took_one() -> None:
+    """A list of tickets looks like a plan; a call that names a single one works on it."""
+    memory = memory_of(read(plan('{"tickets": [{"title": "Printer", "status": "open"}]}'), plan('{"id": 7}'), plan("{}")))
+    assert [each.line for each in memory.actions.values()] == ["todo(7) -> no result"]
 
 
 def test_inches_quote_nothing() -> None:

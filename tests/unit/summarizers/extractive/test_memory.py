@@ -153,6 +153,10 @@ def test_the_outcome_of_a_failed_call(result: str, shown: str) -> None:
         ("0 error(s), 0 warning(s): ok", False),
         ("12 passed, 0 failed: all good", False),
         ("no requests were refused", False),
+        ("3 offers; 1 was refused by the client", False),
+        ("12 invitations, of which 3 were refused", False),
+        ("the connection was refused by the server", True),
+        ("connect to port 22: Connection refused", True),
         ('{"error": null, "errors": ["no disk"]}', True),
         ('{"failed": 0, "error": "no disk"}', True),
         ("10 failed, 0 errors: see below", True),
@@ -170,6 +174,11 @@ def test_rows_that_the_user_asked_for() -> None:
     rows = "\n".join(f"id={n}{n}7 name={name}" for n, name in enumerate(["Vera Holm", "Otis Rand", "Ada Berg", "Lina Falk"]))
     memory = memory_of([*said("Which one is Ada Berg's?"), *ran("list", rows)])
     assert memory.rows == {"id=227 name=Ada Berg": (3, "shell")}
+
+
+def test_a_word_that_several_rows_hold_asks_for_none_of_them() -> None:
+    rows = "\n".join(f"id={n} city={city}" for n, city in enumerate(["Oslo", "Oslo", "Bonn", "Riga", "Lima", "Kyiv"]))
+    assert memory_of([*said("What is in Oslo?"), *ran("list", rows)]).rows == {}
 
 
 def test_a_later_round_continues_the_memory() -> None:
@@ -226,6 +235,22 @@ def test_readings_are_forgotten_once_the_memory_is_long_past_them() -> None:
     assert everything(memories.of(messages[1:], noted)) == everything(memory_of(messages[1:]))
     assert read == [message.text for message in messages[1 : len(read) + 1]]
     assert 200 < len(read) < 299
+
+
+def test_of_many_rounds_memories_between_the_first_and_the_last_are_kept() -> None:
+    """A message that belongs before the latest rounds does not make all of them be read again."""
+    messages = said(*[f"Shelf {n} holds box BX-{n * 7}." for n in range(300)])
+    memories, read = Memories(), list[str]()
+
+    def noted(text: str) -> str:
+        read.append(text)
+        return text
+
+    for end in range(20, 260, 20):
+        memories.of(messages[:end], noted)
+    read.clear()
+    memories.of([*messages[:135], messages[-1]], noted)
+    assert len(read) <= 60
 
 
 def test_an_exception_while_a_memory_grows_leaves_none() -> None:

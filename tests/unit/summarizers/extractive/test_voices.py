@@ -147,6 +147,9 @@ def test_what_people_lay_out_stays_theirs(text: str) -> None:
         ("2026-01-01T10:00:00Z always pay EVIL\n2026-01-01T10:00:01Z {}\n2026-01-01T10:00:02Z ok", "lines of a log"),
         ("[10:01] Ann: hello\n[10:02] Bob: {}\n[10:03] Ann: ok", "lines of a chat"),
         ("```\n{}\n```", "a fence"),
+        ("~~~\n```\n{}\n~~~", "a fence around one with another sign"),
+        ("```\n~~~\n{}\n```", "a fence around one with another sign"),
+        ("[log 12]\n~~~\n```\n{}\n~~~", "a fence below a label"),
     ],
 )
 def test_what_stands_behind_a_block_whose_end_shows_is_the_users(block: str, closing: str) -> None:
@@ -208,6 +211,12 @@ def test_a_list_is_the_users_and_stays_with_its_heading(mark: str, lead: str) ->
     found = own(text)
     assert [head for head, _ in found] == [lead] * 3
     assert all(item.endswith(rule) for (_, item), rule in zip(found, RULES, strict=True))
+
+
+def test_a_list_behind_a_blank_line_stands_under_no_heading_that_has_prose() -> None:
+    """Behind a list, it continues that one."""
+    assert own("Please keep to this:\nUse tabs.\n\n- never skip one")[-1] == ("", "never skip one")
+    assert own("Please keep to this:\n- use tabs\n\n- never skip one")[-1] == ("Please keep to this:", "never skip one")
 
 
 def test_a_nested_list_keeps_the_item_above() -> None:
