@@ -136,11 +136,13 @@ class SummaryStrategy(CompactionStrategy):
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
 
-        Each text counts once. O(characters of the user's messages).
+        Each text counts once, and none that a summary in the view quotes. O(characters of the user's messages).
         """
         count, redact = index.counter.count_text, self.text.redact or str
         inherited = chain.from_iterable(map(summarizers.extractive.quoted_words, self._inherited(index, replaced)))
-        spoken = {*inherited, *(message.said for message in own_words(index, replaced))}
+        before = self._quoted_before(index, replaced)
+        own = [message.said for message in own_words(index, replaced) if id(message.raw) not in before]
+        spoken = {*inherited, *own}
         entries = {*summarizers.extractive.quoted_words(said)}
         quoted, wanted = sum(map(count, entries)), sum(map(count, spoken))
         text = _spaced("\n".join(entries))
@@ -230,9 +232,14 @@ def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Mess
 def _answers_beside(index: MessageIndex, replaced: Iterable[MessageGroup]) -> tuple[Message, ...]:
     """Return the user's short answers that stay in the view, to questions in the messages that these groups stand for."""
     gone, kind = {*chain.from_iterable(map(index.ordinals, replaced))}, index.columns.kind
-    ordinals = (id for id in index.included_ids if kind(id) is GroupKind.USER and id not in gone)  # of the user's messages
-    answers = [index.format.read(index.source[ordinal]) for ordinal in ordinals if answered_ordinal(index, ordinal) in gone]
-    return tuple(filter(summarizers.extractive.is_short_answer, answers))
+    found: list[Message] = []
+    for id in index.included_ids:
+        asked = answered_ordinal(index, id) if kind(id) is GroupKind.USER and id not in gone else None
+        if asked in gone:
+            before, answer = (index.format.read(index.source[ordinal]) for ordinal in (asked, id))
+            if summarizers.extractive.asked_in(before, answer):
+                found.append(answer)
+    return tuple(found)
 
 
 def _before_answers(index: MessageIndex, replaced: Sequence[MessageGroup], said: Iterable[Message]) -> dict[int, Message]:

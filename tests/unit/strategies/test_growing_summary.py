@@ -92,10 +92,16 @@ def test_a_short_answer_is_quoted_once() -> None:
         return [message for id in ids for message in (call(id), result(id, f"Row {id} is there. " * 12))]
 
     talk = [user("Order furniture."), *looks("a", 12), assistant("Is the next one fine?"), user("one more lamp")]
-    found = views(growing(), [*talk, *looks("b", 30), user("Now send it."), *looks("c", 40)])
+    chat = [*talk, *looks("b", 30), user("Now send it."), *looks("c", 40)]
+    found = views(growing(), chat)
     left = [view for view in found[len(talk) :] if all(message["content"] != "one more lamp" for message in view)]
     assert len(left) > 20
     assert {str(view).count("one more lamp") for view in left} == {1}
+    session = CompactionSession(growing(), counter="chars/4")
+    for at in range(1, len(chat), 2):
+        session.view_sync(chat[:at])
+        assert session.last_result is not None
+        assert not [edit for edit in session.last_result.edits if "quotes" in getattr(edit, "reason", "")]
 
 
 def test_all_that_was_said_is_at_hand() -> None:
