@@ -109,17 +109,11 @@ class SummaryStrategy(CompactionStrategy):
         """
         ids, found = {group.id for group in replaced}, set[int]()
         for summary in index.included_groups:
-            if summary.id in ids or not is_own(self, summary):
-                continue
-            words = {*summarizers.extractive.quoted_words(self.text.read(summary.messages[0]) or "")}
-            asked = {*index.ordinals(summary)} if words else set[int]()
-            for group in replaced:
-                if (
-                    group.kind is GroupKind.USER
-                    and group.messages[0].said in words
-                    and answered_ordinal(index, group.id) in asked
-                ):
-                    found.add(id(group.messages[0].raw))
+            if summary.id not in ids and is_own(self, summary):
+                words = summarizers.extractive.quoted_words(self.text.read(summary.messages[0]) or "")
+                spoken = [group for group in replaced if group.kind is GroupKind.USER and group.messages[0].said in words]
+                asked = {*index.ordinals(summary)} if spoken else set[int]()
+                found |= {id(group.messages[0].raw) for group in spoken if answered_ordinal(index, group.id) in asked}
         return found
 
     def _said_earlier(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:

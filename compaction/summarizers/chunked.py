@@ -134,7 +134,7 @@ class _Reading:
         return summary or ""
 
     def _set_limit(self) -> None:
-        """Let the summary be no longer than what it is of; fail if that is no longer than the headings of a summary."""
+        """Limit the summary to the length of its source; fail if the source is not longer than the headings of a summary."""
         source = max(
             sum(self._count(entry.text) for entry in self._entries), sum(group.tokens for group in self._request.groups)
         )

@@ -186,7 +186,7 @@ class TestSavedSessions:
             index.sync([ASKED, call("1")])
             assert (index.format, index.included.tool_calls) == (anthropic, 0)
         named = indexed([ASKED], format=openai_chat).to_dict()
-        with pytest.raises(StateError, match="openai-chat.*not .anthropic"):
+        with pytest.raises(StateError, match=r"openai-chat.*not .anthropic"):
             MessageIndex.from_dict(named, counter="chars/4", format=anthropic)
 
 

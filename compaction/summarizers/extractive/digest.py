@@ -45,9 +45,9 @@ class _Shares:
 
 _OF_DIGEST: Final = _Shares()
 _OF_LIST: Final = _Shares(request=0.05, said=0.3, failed=0.01, calls=0.03)
-# of a talk between people: there are no calls, and room that facts would have goes to whole sentences
+# for a talk between people: there are no calls, and whole sentences get the room of the facts
 _OF_TALK: Final = _Shares(request=0.04, said=0.1, facts=0.0)
-# of a talk with an assistant: rules and other statements of the user come before other sentences
+# for a talk with an assistant: rules and other statements of the user come before other sentences
 _OF_CHAT: Final = _Shares(request=0.04, facts=0.0)
 
 

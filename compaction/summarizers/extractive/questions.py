@@ -108,7 +108,7 @@ def question_of(before: Message | None, answer: Message) -> Question:
     meant = [*_meant(items, answer.said)]
     is_sure = bool(meant)
     if not meant and items and len(answer.said) <= _REPLY and not asks(answer.said):
-        # 1b: a reply such as "make it 750" or "undo that"
+        # 1, the last case: a reply such as "make it 750" or "undo that"
         is_remark = judge(answer.said).kind is Kind.REMARK and not points_back(answer.said)
         meant = [] if is_remark else [len(items) - 1]
     chosen = {near for place in meant for near in _with_list(items, place)}
