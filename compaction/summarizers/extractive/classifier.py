@@ -36,6 +36,7 @@ _SIGNS: Final = (
 )
 _STOPS: Final = " .。।"  # at the end: whether somebody sets one says nothing
 _WORD: Final = re.compile(rf"[^{_SIGNS}]+(?:'[^{_SIGNS}]+)*|\d+|[^\s\w]")
+_NUMBER: Final = re.compile(r"\d+")
 _NO_BLANKS: Final = re.compile(r"([\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+)")
 _SYLLABLES: Final = "\u10ff"  # scripts above have syllables or ideas for characters, so one says much
 _PIECE: Final = 3
@@ -84,9 +85,22 @@ def features_of_word(word: str) -> list[int]:
             feature = crc32(character.encode("utf-8", "surrogatepass"), feature)
             found.append(feature)
         return found
-    lengths = range(1 if word[0] > _SYLLABLES else 2, min(_LONGEST_AFFIX + 1, len(word)))
-    parts = [f"<{word}>", *[f"<{word[:length]}" for length in lengths], *[f"{word[-length:]}>" for length in lengths]]
-    return [*map(crc32, " ".join(parts).encode("utf-8", "surrogatepass").split(b" "))]  # quicker than one by one
+    whole = f"<{word}>"
+    parts = (_PARTS_OF_SYLLABLES if word[0] > _SYLLABLES else _PARTS)[min(len(word), _LONGEST_AFFIX + 1)]
+    if word.isascii():
+        encoded = whole.encode()  # once: most words take this way
+        return [crc32(encoded[part]) for part in parts]
+    return [crc32(whole[part].encode("utf-8", "surrogatepass")) for part in parts]
+
+
+def _parts(letters: int, shortest: int) -> tuple[slice, ...]:
+    """Return where the features of a word of so many letters stand in ``<word>``."""
+    lengths = range(shortest + 1, min(_LONGEST_AFFIX + 2, letters + 1))
+    return slice(None), *[slice(length) for length in lengths], *[slice(-length, None) for length in lengths]
+
+
+_PARTS: Final = [_parts(letters, shortest=2) for letters in range(_LONGEST_AFFIX + 2)]
+_PARTS_OF_SYLLABLES: Final = [_parts(letters, shortest=1) for letters in range(_LONGEST_AFFIX + 2)]
 
 
 _LETTER: Final[dict[str, str]] = {
@@ -169,7 +183,7 @@ class Classifier:
 
     def scores(self, sentence: str) -> list[int]:
         """Return the score of each of `KINDS`: the logarithm of its probability, in `STEPS` a power of two, plus a constant."""
-        words = words_of(sentence)
+        words = words_of(_NUMBER.sub("0", sentence))  # all numbers are one word, so their sum is kept
         of_words = [*map(self._word_sum, words)]
         features = [START, *[feature for feature, _ in of_words], END]
         total = self._sum([*map(feature_of_pair, features, features[1:])]) + sum([weights for _, weights in of_words])
