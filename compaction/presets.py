@@ -100,7 +100,7 @@ def context_window(
         Pipeline(
             Truncation(target=enough, keep=last(groups=keep_groups) | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True),
             strategies.Excerpt(
-                tokens=max(1, int(budget * target / 2)),
+                tokens=max(1, int(budget * target * 0.8)),  # the newest groups have the rest
                 trigger=tokens_exceed(int(budget * still_too_much)),
                 target=enough,
                 keep=last(groups=keep_groups),
@@ -194,7 +194,6 @@ def adaptive(
     calls = Clip(tokens=call_tokens, keep=~kinds(GroupKind.TOOL_CALL) | spoken())
     answers = Clip(tokens=answer_tokens, keep=kinds(GroupKind.USER) | spoken())
     earlier_words = Clip(tokens=user_tokens, keep=last(groups=1, of=kinds(GroupKind.USER)))
-    last_words = Clip(tokens=user_tokens, trigger=tokens_exceed(part(_FULL)))
 
     cut = strategies.GrowingSummary(
         summarizers.FactSummarizer() if summarizer is None else summarizer,
@@ -203,14 +202,15 @@ def adaptive(
         initial_tokens=part(0.16),  # of the first part of the summary
         added_tokens=part(0.065),  # of each later part
         max_tokens=part(0.36),  # of all parts; above it, they are written again as one
-        user_tokens=part(0.12),  # of the user's own words in a part
+        user_tokens=part(0.18),  # of the user's own words
+        extra_tokens=part(0.12),  # of them, in addition to the target
         keep_tokens=part(0.13),  # of the newest messages, which stay
-        target=~tokens_exceed(part(target)),
+        target=~tokens_exceed(part(target + 0.12)),
         keep=before_task,
     )
     results = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))
     shorten = [results] if summarizer is None else []  # a model is to read whole results
-    rehearsal = Truncation(target=cut.target, keep=last(groups=1))
+    rehearsal = Truncation(target=~tokens_exceed(part(target)), keep=last(groups=1))
     # not before it is nearly full: each cut loses something, also one that saves money
     early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
     return Pipeline(
@@ -218,10 +218,8 @@ def adaptive(
         attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),
         calls,
         answers,
-        earlier_words,
-        Pipeline(examples, *shorten, cut, trigger=tokens_exceed(part(threshold)) | early),
-        last_words,
-        strategies.LastResort(tokens=part(_FULL), clips=(largest, 0.10, 0.05)),
+        Pipeline(examples, earlier_words, *shorten, cut, trigger=tokens_exceed(part(threshold)) | early),
+        strategies.LastResort(tokens=part(_FULL)),
     )
 
 
@@ -260,7 +258,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
     huge = Clip(tokens=room, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
     gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail(values=2_000)), huge]
     return attrs.evolve(
-        empty, strategies=[*gentle, digest, strategies.LastResort(tokens=budget, clips=(0.9, 0.5, 0.2, 0.10, 0.05))]
+        empty, strategies=[*gentle, digest, strategies.LastResort(tokens=budget)]
     )
 
 
@@ -344,7 +342,7 @@ def hermes(
             keep=keep,
             target=tokens_below(part(1 - _LEAST_FREED)) if trigger is None else never,
             budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=ceiling),
-            user_tokens=max(ceiling, min(int(context_length * 0.10), 2_000)),
+            user_tokens=max(ceiling, min(int(context_length * 0.15), 6_000)),
             on_failure=on_failure,
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),

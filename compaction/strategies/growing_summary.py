@@ -22,7 +22,7 @@ from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
 from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
-_SIZES: Final = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "keep_tokens")
+_SIZES: Final = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "extra_tokens", "keep_tokens")
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _MOST_REPEATS: Final = 3  # times that a summarizer without a model is asked again, until its part uses the room
@@ -58,9 +58,11 @@ class GrowingSummary(SummaryStrategy):
         initial_tokens: Most tokens of the first part, and of the single part that replaces all parts in a rewrite, > 0.
         added_tokens: Most tokens of each later part, > 0.
         max_tokens: Most tokens of all parts together, > 0. If they would have more, they are rewritten as one part.
-        user_tokens: Most tokens of the user's own words in a rewritten summary, beside the answer of the summarizer, >= 0;
-            by default a quarter of ``tokens``. A part may always add a tenth of them; when the parts have twice as many, they
-            are rewritten as one.
+        user_tokens: Most tokens of the user's own words in the first part and in a rewritten summary, beside the answer of the
+            summarizer, >= 0; by default a quarter of ``tokens``. All parts together have a third more; if a part would have
+            less than that third for new words, they are rewritten as one.
+        extra_tokens: Tokens by which the view may exceed ``tokens`` if the user's words need them, >= 0. Set ``target`` so that
+            it holds then.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
         slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. With it, the sizes above only decide which
             groups leave: a part fills the room beside those that stay. One written without a model that leaves more unused is
@@ -95,6 +97,7 @@ class GrowingSummary(SummaryStrategy):
     added_tokens: int = attrs.field(kw_only=True, validator=count(1))
     max_tokens: int = attrs.field(kw_only=True, validator=count(1))
     user_tokens: int = attrs.field(default=_A_QUARTER, kw_only=True, validator=count())
+    extra_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     keep_tokens: int = attrs.field(default=0, kw_only=True, validator=count())
     slack: float | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(share))
     focus: str | None = attrs.field(default=None, kw_only=True)
@@ -272,6 +275,7 @@ class _PartPlan:
 
 _OVERHEAD: Final = 8  # tokens of the room that stay free, for differences in the text around a part
 _HEADING: Final = 20  # tokens of the heading of an excerpt
+_MOST_GROWTHS: Final = 4  # of a part, since a larger one replaces more of the user's words
 
 
 @attrs.frozen(kw_only=True)
@@ -328,11 +332,11 @@ class _PartPlanner:
 
         Of what they say, it is to hold at most ``words`` tokens.
         """
-        return min(words, _quoted_size(replaced)) <= self.strategy.excerpt_room(self.index, replaced, most)
+        return min(words, _quoted_size(self.index, replaced)) <= self.strategy.excerpt_room(self.index, replaced, most)
 
     def _most(self) -> int:
         """Return the most tokens of a part of the strategy's sizes."""
-        return self.facts + min(self.words, group_tokens(group for group in self.content if group.is_spoken))
+        return self.facts + min(self.words, _spoken_tokens(self.index, self.content))
 
     def _filled(self, replaced: Sequence[MessageGroup]) -> _PartPlan:
         gone = {group.id for group in replaced}
@@ -340,13 +344,15 @@ class _PartPlanner:
         return _PartPlan(replaced, unused, unused)
 
     def _with_room_for_words(self, replaced: Sequence[MessageGroup], tokens: int) -> tuple[Sequence[MessageGroup], int]:
-        """Return what a part replaces and its tokens; both grow if the user's words would not stand whole in it."""
-        if self.can_quote(replaced, self.words, tokens):
-            return replaced, tokens
-        needed = self.strategy.tokens_around(self.index, min(self.words, _quoted_size(replaced)))
-        stay = min(self.room - tokens, group_tokens(self.content) - int(needed / _LARGEST_PART))
-        replaced = self._leaving(max(0, stay))
-        return replaced, max(tokens, min(needed, _largest_part(replaced)))
+        """Return what a part replaces and its tokens; both grow until the user's words stand whole in it, as far as they can."""
+        for _ in range(_MOST_GROWTHS):
+            if self.can_quote(replaced, self.words, tokens):
+                break
+            needed = self.strategy.tokens_around(self.index, min(self.words, _quoted_size(self.index, replaced)))
+            stay = min(self.room - tokens, group_tokens(self.content) - int(needed / _LARGEST_PART))
+            replaced = self._leaving(max(0, stay))  # and with them more of the user's words
+            tokens = max(tokens, min(needed, _largest_part(replaced)))
+        return replaced, tokens
 
     def _leaving_for(self, tokens: int) -> Sequence[MessageGroup]:
         """Return what a part of so many tokens replaces."""
@@ -386,14 +392,21 @@ def _largest_part(replaced: Sequence[MessageGroup]) -> int:
     return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
 
 
-def _quoted_size(groups: Iterable[MessageGroup]) -> int:
+def _quoted_size(index: MessageIndex, groups: Iterable[MessageGroup]) -> int:
     """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
-    said = group_tokens(group for group in groups if group.is_spoken)
+    said = _spoken_tokens(index, groups)
     return int(1.1 * said) + _HEADING if said else 0
 
 
-_ADDED_WORDS: Final = 0.10  # of the user's words that a part may always add
-_MOST_WORDS: Final = 2.0  # of them, in all parts together
+def _spoken_tokens(index: MessageIndex, groups: Iterable[MessageGroup]) -> int:
+    """Return the tokens of what the user says in these groups, beside results or alone."""
+    spoken = [group for group in groups if group.is_spoken]
+    alone = group_tokens(group for group in spoken if group.kind is GroupKind.USER)
+    beside = [message.said for group in spoken if group.kind is not GroupKind.USER for message in group.messages]
+    return alone + sum(index.counter.count_text(said) for said in beside if said)
+
+
+_ADDED_WORDS: Final = 1 / 3  # of `user_tokens`: what later parts may add together
 
 
 def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
@@ -406,12 +419,15 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     texts = [growing.text.read(group.messages[0]) or "" for group in earlier]
     entries = [entry for text in texts for entry in summarizers.extractive.split_excerpt(text)[0]]
     quoted = sum(map(index.counter.count_text, entries))  # of the user's words
+    new = _spoken_tokens(index, content)
+    most_added = int(_ADDED_WORDS * growing.user_tokens)
+    most_words = growing.user_tokens + most_added
     too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
-    rewrites = not earlier or too_long or quoted > _MOST_WORDS * growing.user_tokens
-    if rewrites:
-        facts, words = growing.initial_tokens, growing.user_tokens
-    else:
-        facts, words = growing.added_tokens, max(growing.user_tokens - quoted, int(_ADDED_WORDS * growing.user_tokens))
+    rewrites = not earlier or too_long or quoted + min(new, most_added) > most_words
+    facts = int(scale * (growing.initial_tokens if rewrites else growing.added_tokens))
+    words = growing.user_tokens if rewrites else most_words - quoted
+    after = min(quoted + new, growing.user_tokens if rewrites else most_words)  # of the user's words, in all parts
+    extra = max(0, after - most_words + growing.extra_tokens)
     leaving = group_tokens(content) + (written if rewrites else 0)  # if all that can leave does
     return _PartPlanner(
         strategy=growing,
@@ -419,9 +435,9 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
         earlier=earlier,
         content=content,
         rewrites=rewrites,
-        facts=int(scale * facts),
+        facts=facts,
         words=words,
-        room=growing.tokens - (index.tokens - leaving),
+        room=growing.tokens + extra - (index.tokens - leaving),
         newest=int(scale * growing.keep_tokens),
     )
 

@@ -21,9 +21,8 @@ from .tool_styles import HeadTail
 from .truncation import Truncation
 
 _USER_SHARE: Final = 0.25  # of the limit, for an excerpt of what the user said
-_CLIPS: Final = (0.20, 0.10, 0.05)
+_CLIPS: Final = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)  # in small steps, so that little more goes than has to
 _TARGET: Final = 80  # hundredths of a window to cut to, so that not every call cuts again; chosen, not measured
-_WITHIN_CLIPS: Final = (0.25, 0.10, 0.05)  # of that
 _OVER: Final = attrs.Factory(lambda resort: tokens_exceed(resort.tokens), takes_self=True)
 
 
@@ -131,7 +130,7 @@ def within(strategy: Strategy, tokens: int) -> Strategy:
     over, most = tokens_exceed(tokens), max(1, tokens * _TARGET // 100)
     last_means = Pipeline(
         ToolResult(HeadTail(), target=tokens_below(most), keep=last(groups=1)),
-        LastResort(tokens=most, clips=_WITHIN_CLIPS, trigger=over),
+        LastResort(tokens=most, trigger=over),
         trigger=over,
     )
     return Pipeline(strategy, Pipeline(strategy.forced(), trigger=over), last_means)

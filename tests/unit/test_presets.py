@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from compaction import GroupKind, Pipeline, RunContext, Step, compact_sync, kind
 from compaction.errors import ConfigurationError
 from compaction.selectors import spoken
 from compaction.session import CompactionSession
-from compaction.strategies import Excerpt, LastResort, ToolResult, Truncation
+from compaction.strategies import Excerpt, LastResort, Strategy, ToolResult, Truncation
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import assistant, call, indexed, result, system, tool_turns, user
 from tests.support.conversion import convert
@@ -31,7 +32,7 @@ class TestContextWindow:
                     target=tokens_below(4_001), keep=last(groups=2) | spoken() | kinds(GroupKind.SUMMARY), keep_questions=True
                 ),
                 Excerpt(
-                    tokens=2_000, trigger=tokens_exceed(4_800), target=tokens_below(4_001), keep=last(groups=2), at_least=1_200
+                    tokens=3_200, trigger=tokens_exceed(4_800), target=tokens_below(4_001), keep=last(groups=2), at_least=1_200
                 ),
                 trigger=tokens_exceed(6_400),
             ),
@@ -116,10 +117,23 @@ class TestContextWindow:
         context = RunContext(overhead_tokens=100)
         assert compact_sync(messages, pipeline, counter="chars/4", context=context).outcome == "compacted"
 
-    def test_what_cannot_fit_is_clipped(self) -> None:
-        done = compact_sync([user("word " * 900), assistant("a")], presets.context_window(400), counter="chars/4")
-        assert (done.outcome, len(done.messages)) == ("compacted", 2)
-        assert done.after.tokens <= 400
+    @pytest.mark.parametrize("make", [presets.adaptive, presets.context_window, presets.hermes, presets.token_budget])
+    def test_a_long_message_of_the_user_stays_whole_while_all_fits(self, make: Callable[[int], Strategy]) -> None:
+        session = CompactionSession(make(4_000), counter="chars/4")
+        chat = [user("\n\n".join(f"Clause {n} says that party {n} pays." for n in range(180)))]
+        for text in ("I have read it.", "What does clause 90 say?"):
+            chat.append((assistant if len(chat) % 2 else user)(text))
+            assert session.view_sync(chat) == chat
+        assert session.status().tokens > 1_600
+
+    @pytest.mark.parametrize("make", [presets.adaptive, presets.context_window, presets.hermes, presets.token_budget])
+    @pytest.mark.parametrize("ratio", [1.03, 1.3, 4])
+    def test_of_what_cannot_fit_as_much_stays_as_can(self, make: Callable[[int], Strategy], ratio: float) -> None:
+        said = user(" ".join(f"w{n}" for n in range(5_000)))
+        window = int(indexed([said]).tokens / ratio)
+        done = compact_sync([said, assistant("a")], make(window), counter="chars/4")
+        assert 0.7 * window <= done.after.tokens <= window
+        assert len(done.messages) == 2
 
     def test_what_cannot_be_removed_is_said(self) -> None:
         done = compact_sync([system("word " * 900), user("q")], presets.context_window(100), counter="chars/4")

@@ -114,18 +114,18 @@ class TestShares:
     @pytest.mark.parametrize(
         ("strategy", "kind", "tokens"),
         [
-            (presets.adaptive(10_000), GrowingSummary, 1_200),
+            (presets.adaptive(10_000), GrowingSummary, 1_800),
             (presets.token_budget(10_000), GrowingSummary, 2_000),
-            (presets.context_window(10_000), Excerpt, 2_500),
-            (presets.hermes(8_000), Summarization, 800),
-            (presets.hermes(30_000), Summarization, 2_000),
-            (presets.hermes(100_000), Summarization, 5_000),
+            (presets.context_window(10_000), Excerpt, 4_000),
+            (presets.hermes(8_000), Summarization, 1_200),
+            (presets.hermes(30_000), Summarization, 4_500),
+            (presets.hermes(100_000), Summarization, 6_000),
             (presets.hermes(1_000_000), Summarization, 12_000),
         ],
         ids=["adaptive", "token_budget", "context_window", *["hermes"] * 4],
     )
     def test_of_presets(self, strategy: Strategy, kind: type[Any], tokens: int) -> None:
-        """`adaptive` 12 %, `token_budget` 20 %, `context_window` 25 %, in a message of its own; `hermes` 10 %, at most 2,000.
+        """`adaptive` 18 %, `token_budget` 20 %, `context_window` 40 %, in a message of its own; `hermes` 15 %, at most 6,000.
 
         In large windows, `hermes` gives it as much as the rest of the summary: 5 %, at most 12,000.
         """
@@ -153,6 +153,25 @@ class TestShares:
         cut(said, Summarization(model, keep=last(messages=1), user_tokens=9_999))
         request = model.requests[0]
         assert request.counter.count_text(request.said) <= sum(group.tokens for group in request.groups) * 0.75
+
+
+    @pytest.mark.parametrize(
+        ("make", "share"), [(presets.adaptive, 0.18), (presets.context_window, 0.3), (presets.hermes, 0.1)]
+    )
+    @pytest.mark.parametrize("format", ["openai-chat", "anthropic"])
+    def test_all_that_fits(self, make: Callable[[int], Strategy], share: float, format: str) -> None:
+        """In every view stands each message of the user, as long as all of them have at most this share of the window."""
+        rules = ("Keep the door of hall {} closed.", "The customer of order {} wants green.", "Spend at most {} euros.")
+        chat: list[dict[str, Any]] = []
+        said: list[str] = []
+        session = CompactionSession(make(4_000), counter="chars/4")
+        while sum(len(each) // 4 + 8 for each in said) < share * 4_000:
+            said.append(rules[len(said) % 3].format(f"{len(said)}-{len(said) * 7919 % 997}a"))
+            calls = [each for each in tool_turns(3, words=60) if each["role"] != "user"]
+            chat += [user(said[-1]), *calls, assistant("I see. " * 20)]
+            view = json.dumps(session.view_sync(convert(chat, to=format)))
+            assert [each for each in said if each not in view] == []
+        assert session.status().compactions > 3
 
 
 class TestFailures:
