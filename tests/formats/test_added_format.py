@@ -130,7 +130,7 @@ def test_every_strategy_keeps_the_laws_in_it(strategy: Strategy) -> None:
 
 
 class Minutes(MessageFormat):
-    """The format of the example in CONTRIBUTING, as far as a rewrite needs it."""
+    """Minutes of a meeting, ``{"by": ..., "said": ...}``: a format of one's own, as far as a rewrite needs it."""
 
     name = "minutes"
 
