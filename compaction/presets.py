@@ -141,15 +141,14 @@ def adaptive(
 ) -> Pipeline:
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
-    The middle of a message that takes a large part of the window (see ``largest``) is cut out when the message arrives, before
-    it is part of a cached prefix. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a
-    summary replaces them; later parts are appended to it. Each part begins with what the user said in these groups, word for
-    word, in at most 0.12 of the input budget; exact facts and past calls, chosen from the whole conversation, follow. Unless a
-    ``summarizer`` is given, all tool results except the newest group's are shortened first, so that more calls stay verbatim.
-    Between these cuts, requests only grow at their end. The last user message stays whole unless the request would exceed 0.97
-    of the input budget. From nine tenths of the threshold on, it cuts early if that saves more than the broken prompt cache
-    costs. ``docs/explanation/adaptive.md`` has the measurements. As a last resort, above 0.97 of the input budget, the middle
-    of the last user message is cut out, and then `LastResort` runs.
+    The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached prefix. If
+    the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces them; later parts
+    are appended to it. Each part begins with what the user said in these groups, word for word; exact facts and past calls,
+    chosen from the whole conversation, follow. All parts may quote 0.24 of the input budget, and what exceeds 0.12 is added to
+    ``target``. Unless a ``summarizer`` is given, all tool results except the newest group's are shortened first, so that more
+    calls stay verbatim. Between these cuts, requests only grow at their end. From nine tenths of the threshold on, it cuts early
+    if that saves more than the broken prompt cache costs. As a last resort, above 0.97 of the input budget, `LastResort` runs.
+    ``docs/explanation/adaptive.md`` has the measurements.
 
     On coding sessions in windows of 8,000 tokens, it costs more than dropping the oldest groups: 0.30 of the cost of sending
     everything, instead of 0.25.
@@ -164,8 +163,8 @@ def adaptive(
         threshold: Share above which the oldest groups are removed, at most 0.97. Choose a lower one if tokens are estimated.
         target: Share down to which they are removed, at least 0.2 and below ``threshold``.
         largest: Share that one answer may have, above 0 and below ``target``; longer ones are cut. A tool call with its results
-            may have 0.5 times this share; a user message that is not the last one, 1.5 times; a user message before the task,
-            such as an example, 0.5 times, and it stays in the view until the last resort.
+            may have 0.5 times this share; a user message before the task, such as an example, too, and it stays in the view
+            until the last resort; other user messages except the last one may have 1.5 times, after the next large cut.
         cached: Price of a cached input token as a share of the price of one written to the cache, above 0 and at most 1.
         cache_seconds: Seconds for which the provider keeps a cached prefix.
 
@@ -289,7 +288,7 @@ def hermes(
     messages are summarized, too. As a last resort, if a request still exceeds the window, `LastResort` runs.
 
     Unlike Hermes Agent's, each summary begins with what the user said in the messages that it replaces, word for word. This
-    excerpt may have a tenth of the window, at most 2,000 tokens; or as many tokens as the rest of the summary, if that is more.
+    excerpt may have 0.15 of the window, at most 6,000 tokens; or as many tokens as the rest of the summary, if that is more.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:

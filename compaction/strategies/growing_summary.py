@@ -59,10 +59,9 @@ class GrowingSummary(SummaryStrategy):
         added_tokens: Most tokens of each later part, > 0.
         max_tokens: Most tokens of all parts together, > 0. If they would have more, they are rewritten as one part.
         user_tokens: Most tokens of the user's own words in the first part and in a rewritten summary, beside the answer of the
-            summarizer, >= 0; by default a quarter of ``tokens``. All parts together have a third more; if a part would have
-            less than that third for new words, they are rewritten as one.
-        extra_tokens: Tokens by which the view may exceed ``tokens`` if the user's words need them, >= 0. Set ``target`` so that
-            it holds then.
+            summarizer, >= 0; by default a quarter of ``tokens``. All parts together may have a third more. If new words would
+            exceed even that, the parts are rewritten as one.
+        extra_tokens: How many of all these tokens may exceed ``tokens``, >= 0. Choose a ``target`` that also holds then.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
         slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. With it, the sizes above only decide which
             groups leave: a part fills the room beside those that stay. One written without a model that leaves more unused is
