@@ -14,7 +14,7 @@ from .values import is_strong, looks_random
 
 # the head of a column of secrets; if it ends in ``key``, `name_kind` decides
 _NAME_ALONE: Final = re.compile(expression(r"""(?i)[*`"' ]{0,4}[\w. -]{0,40}?(?P<name><name>)<ending>[*`"' ]{0,4}"""))
-# the expression for the cells of a line, by what stands between them: | a \| b |, and "Doe, Ann",b; the first that occurs counts
+# the cells of a line, by what stands between them: | a \| b |, and "Doe, Ann",b; the first that occurs decides
 _CELLS: Final = {
     **{bar: re.compile(rf"(?:^|[{bar}])((?:\\{{1,3}}[{bar}]|[^{bar}])*)") for bar in "|│║┃"},
     **{sign: re.compile(rf"""(?:^|{sign})(\\{{0,3}}"(?:[^"]|"")*+"[ ]{{0,2}}(?={sign}|$)|[^{sign}]*)""") for sign in "\t;,"},
