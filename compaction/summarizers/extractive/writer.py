@@ -49,8 +49,8 @@ _PLACE_OF_FOREIGN: Final = -1e6
 class SummaryWriter:
     """Fills a page with the lines of each kind, the most important first. Holds state: the page.
 
-    In place of a line that stands on the page or beside it already, a method yields ``None``. Call `add_talk` before the
-    statements, which skip what it wrote, and `count_left_out` last.
+    In place of a line that stands on the page or beside it already, a method yields ``None``. Statements that `add_talk` wrote
+    are skipped from then on. Call `count_left_out` last.
 
     Attributes:
         page: The page.
@@ -64,7 +64,7 @@ class SummaryWriter:
         self._memory = memories.of(messages, redact, after=request.originals)
         self._read = partial(memories.read, redact=redact)
         self._focus = {word for word in WORD.findall((request.focus or "").casefold()) if len(word) > 1}
-        self._told = set[str]()  # statements that `add_talk` wrote in the lines of a talk
+        self._skipped = self._said_again()  # the words of statements that get no line of their own
         self.talk = talk_in([*request.originals, *messages], self._read, redact) if self._memory.is_talk else []
         self.is_between_people = self._memory.is_between_people
         self.earlier = EarlierSummary(redact(request.previous or ""), self._memory, self.talk)
@@ -72,9 +72,8 @@ class SummaryWriter:
 
     # ---------------------------------------------------------------- candidates, in order
 
-    @cached_property
-    def _repeated(self) -> set[str]:
-        """The statements of instructions that one in the view says again, perhaps with other numbers."""
+    def _said_again(self) -> set[str]:
+        """Return the statements of instructions that one in the view says again, perhaps with other numbers."""
         told = [each.statement for each in self._memory.statements.current.values() if each.statement.by == SYSTEM]
         instructions = (group.messages[0] for group in self._request.kept if told and group.kind is GroupKind.SYSTEM)
         repeated = {each.stems for message in instructions for each in self._read(message).statements}
@@ -139,8 +138,12 @@ class SummaryWriter:
                 first = self.page.shortened(whole, max(tokens, min(_FIRST_TOKENS, self.page.limit / 4)))
                 self.page.add(Item(Section.GOAL, first, place=-1, by=FIRST), upto=self.page.limit)
 
+    def more(self, share: float) -> float:
+        """Return the tokens that the page has with so much of it more than now."""
+        return self.page.used + share * self.page.limit
+
     def fill(self, items: Iterable[Item | None], upto: float) -> None:
-        """Add lines, as long as the text has at most ``upto`` tokens, until a dozen in a row did not fit."""
+        """Add lines, as long as the page has at most ``upto`` tokens, until a dozen in a row did not fit."""
         misses = 0
         for item in items:
             misses = 0 if item is None or self.page.add(item, upto=upto) else misses + 1
@@ -227,14 +230,13 @@ class SummaryWriter:
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
-        known = self._repeated | self._told
-        rules = (each for each in self._ranked if each.is_rule and each.statement.text not in known)
+        rules = (each for each in self._valid if each.is_rule and each.statement.text not in self._skipped)
         self.page.left_out = sum(not self.page.stands(each.text) for each in rules)
 
     def _line(self, said: Remembered) -> Item | None:
         """Return the line of a statement, with its message if another one may be about the same thing."""
         statement, text = said.statement, said.text
-        if statement.text in self._repeated or statement.text in self._told or self.page.stands(text):
+        if statement.text in self._skipped or self.page.stands(text):
             return None
         if not said.note and statement.text in self._newer:
             text += f" (earlier, message {said.place})"
@@ -261,18 +263,18 @@ class SummaryWriter:
 
         Rules among them stand under the rules, all others in the order of the talk.
         """
-        page, some = self.page, self._valid_talk()
-        ranked = sorted(range(len(some)), key=lambda each: (some[each].text not in self.earlier, -some[each].score))
-        order = (each for each in ranked if not page.stands(some[each].text))
-        ranks = chosen(some, order, max(0, min(upto, page.limit) - page.used), page.tokens)
+        page, talk = self.page, self._valid_talk()
+        ranked = sorted(range(len(talk)), key=lambda place: (talk[place].text not in self.earlier, -talk[place].score))
+        order = (place for place in ranked if not page.stands(talk[place].text))
+        ranks = chosen(talk, order, max(0, min(upto, page.limit) - page.used), page.tokens)
         for place in [*ranks]:
-            said = self._memory.statements.current.get(some[place].statement)
+            said = self._memory.statements.current.get(talk[place].statement)
             if said is not None and said.is_rule:
                 rule = self._line(said)
                 if rule is None or page.add(rule, upto=upto):
                     del ranks[place]
-        self._told = {some[place].statement for place in ranks}
-        for line in lines_of(some, ranks):
+        self._skipped |= {talk[place].statement for place in ranks}
+        for line in lines_of(talk, ranks):
             page.add(Item(Section.CONTEXT, line.text, place=line.place, under=line.lead, by=line.by), upto=upto)
 
     def _valid_talk(self) -> list[Utterance]:
