@@ -150,8 +150,8 @@ class FactSummarizer:
         limit, shares = writer.page.limit, _shares_of(writer, _OF_LIST)
         writer.add_first(shares.request * limit)
         _add_lines(writer, shares, limit, foreign=not request.originals)
-        if request.previous and not request.originals:
-            writer.add_earlier_facts()
+        if not request.originals:
+            writer.add_held((writer.page.used + limit) / 2)
         writer.add_facts(limit)
         writer.fill(writer.statements(Kind.REQUEST), limit)
         writer.fill(writer.found, limit)

@@ -47,7 +47,6 @@ _FRAME: Final = 8  # tokens that are left free for what stands around the excerp
 _ENTRY: Final = 4  # tokens of the mark and the indents of an entry
 _LEAST_QUESTION: Final = 60  # characters below which a shortened question says too little
 _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
-_WORTH_OF_VALUE: Final = 500  # per mille: less is small talk with a number in it
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
 _TIERS: Final = (Kind.TASK, Kind.VALUE, Kind.PLAIN, Kind.SMALL_TALK)
 _LEAST_OF_SHORT: Final = {Kind.PLAIN: Kind.PLAIN, Kind.SMALL_TALK: Kind.QUESTION}  # in a tier, short messages come first
@@ -247,7 +246,8 @@ class _Room:
             self._shorten(entry, entry.own_words())
         # 3
         self._put_questions(once)
-        self._put_prose([*newest, *others])
+        for entry in (*newest, *others):
+            self._shorten(entry, entry.own_words(prose=True))
         self._put_pasted(once)
         # 4
         for entry in self._without_words(once):
@@ -313,17 +313,6 @@ class _Room:
                 question = in_chars(entry.question, chars)
                 chars = 0 if self._put(entry, entry.text, question) else len(question) // 2
 
-    def _put_prose(self, entries: Sequence[_Entry]) -> None:
-        """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
-        found = [entry for entry in entries if any(line.is_prose and line.is_own for line in entry.lines)]
-        for entry in found:
-            if self._left < _LEAST_ROOM:
-                return
-            heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
-            self._put(entry, entry.words(heavy | entry.own()))
-        for entry in found:
-            self._shorten(entry, entry.own_words(prose=True))
-
     def _put_pasted(self, entries: Sequence[_Entry]) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
         more = int(_PASTED_SHARE * self._tokens)
@@ -375,9 +364,7 @@ def _each_once(entries: Sequence[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
 
 
 def _weight(said: Statement) -> float:
-    """Return the weight of a line's kind; less for a plain word, such as "shorter", and for small talk with a number."""
-    if said.kind is Kind.VALUE and said.worth < _WORTH_OF_VALUE:
-        return Kind.PLAIN
+    """Return the weight of a line's kind; less for a plain word, such as "shorter"."""
     is_more = said.kind > Kind.PLAIN or len(said.stems) > 1 or is_eastern(said.text)
     return said.kind if is_more else min(said.kind, Kind.REMARK)
 

@@ -17,7 +17,6 @@ from ...messages import Message
 from ..base import SummaryRequest
 from .actions import argument_values, is_open
 from .earlier import EarlierSummary
-from .facts import facts_in
 from .kinds import Kind
 from .memory import Memories
 from .page import CHANGED, FIRST, READ, UNREAD, Item, SummaryPage
@@ -292,11 +291,6 @@ class SummaryWriter:
         return [*found.values()]
 
     # ---------------------------------------------------------------- facts
-
-    def add_earlier_facts(self) -> None:
-        """Add what the earlier summary names exactly, in half of the room that is left."""
-        page = self.page
-        page.add_facts(facts_in(self.earlier.text), upto=page.used + 0.5 * (page.limit - page.used), held=True)
 
     def add_facts(self, upto: float) -> None:
         """Add facts, those most likely to be needed first; O(known facts) if there is room for one."""
