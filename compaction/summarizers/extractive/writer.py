@@ -37,7 +37,6 @@ _SECTIONS: Final[Mapping[Kind, Section]] = {
 }
 _EARLIER: Final = 2.95  # the most that a statement weighs if a later one may replace it: just below `Kind.PLAIN`
 _CHANGED: Final = 2.0  # the same, if the later one says that something changed
-_HELD_BONUS: Final = 2.0  # so that what the earlier summary had stays before new lines of the same importance
 _FOCUS_BONUS: Final = 3.0
 _FIRST_TOKENS: Final = 60
 _FIRST_CHARS: Final = 80  # of the user's first message: if so many are visible, an earlier part of the summary quotes it
@@ -93,14 +92,14 @@ class SummaryWriter:
     def _ranked(self) -> list[Remembered]:
         """The statements that may be written, the heaviest first.
 
-        Of equal weight, new ones come first: those with the rarest words, and most worth keeping; the newest, if that is equal.
-        Those of the earlier summary follow in the order in which they were said.
+        Of equal weight, those of the earlier summary come first, in the order in which they were said. Of new ones, those with
+        the rarest words, and most worth keeping, come first; or the newest, if that is equal.
         """
 
-        def key(said: Remembered) -> tuple[float, float, int]:
+        def key(said: Remembered) -> tuple[float, bool, float, int]:
             if said.statement.text in self.earlier.statements:
-                return -self._weight(said), 0.0, said.place
-            return -self._weight(said), -self._memory.statements.rarity(said) * said.statement.worth, -said.place
+                return -self._weight(said), False, 0.0, said.place
+            return -self._weight(said), True, -self._memory.statements.rarity(said) * said.statement.worth, -said.place
 
         return sorted(self._valid, key=key)
 
@@ -203,25 +202,11 @@ class SummaryWriter:
     # ---------------------------------------------------------------- statements
 
     def statements(self, least: Kind) -> Iterator[Item | None]:
-        """Yield the lines of statements of a kind, and of those that weigh more, the heaviest first.
+        """Yield the lines of statements of a kind, and of heavier ones, the heaviest first.
 
-        A statement that is lighter than ``least``
-
-        - only in kind is skipped: ``statements(Kind.TASK)`` skips the first one below, and yields the next two;
-        - in kind and in weight ends it: the last one does.
-
-        A rule that a later statement may replace comes late in `_ranked`, so only a call with a lighter ``least`` reaches it::
-
-            The port is 8080.         VALUE  3.9 + 2.0 in the earlier summary
-            Never touch prod.db.      RULE   5.0
-            Port the parser.          TASK   4.0
-            My sister is a glazier.   PLAIN  3.0
+        A statement that a later one may replace comes late, though its kind is heavy.
         """
-        for each in self._ranked:
-            if each.statement.kind >= least:
-                yield self._line(each)
-            elif self._weight(each) < least:
-                return
+        return (self._line(each) for each in self._ranked if each.statement.kind >= least)
 
     def findings(self) -> Iterator[Item | None]:
         """Yield the sentences in which the assistant tells a value."""
@@ -245,15 +230,11 @@ class SummaryWriter:
         return Item(section, text, place=said.place, under=statement.lead, by=statement.by)
 
     def _weight(self, said: Remembered) -> float:
-        """Return the weight of a statement: that of its kind, or less if a newer one may be about the same thing; and bonuses.
-
-        A rule of the earlier summary weighs 5 + 2 = 7, a plain statement 3 + 2 = 5; a new rule weighs 5, and follows both.
-        """
-        text = said.statement.text
+        """Return the weight of a statement: that of its kind, or less if a newer one may be about the same thing."""
         weight: float = said.statement.kind
-        if newer := self._newer.get(text):
+        if newer := self._newer.get(said.statement.text):
             weight = min(weight, _CHANGED if newer.statement.changes else _EARLIER)
-        return weight + _HELD_BONUS * (text in self.earlier.statements) + self._focus_bonus(text)
+        return weight + self._focus_bonus(said.statement.text)
 
     # ---------------------------------------------------------------- talk
 
