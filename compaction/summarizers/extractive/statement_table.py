@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from typing import Final
 
 import attrs
@@ -17,7 +18,7 @@ MOST: Final = 1_500  # statements, actions, files or rows that a memory holds
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
 _MOST_HOLDERS: Final = 40  # statements that have a word; more frequent ones say nothing
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
-_NEAR: Final = 12  # messages, and statements, after which a correction without a subject refers to no earlier value
+_NEAR: Final = 12  # messages after which a correction without a subject refers to no earlier value
 _MOST_OLDER: Final = 4  # statements that one may replace
 
 _AROUND_HEADING: Final = "#*_=:：[]【】<> "
@@ -92,7 +93,6 @@ class StatementTable:
         self.place = 0  # the number of the latest message
         self._with_stem: dict[str, dict[str, None]] = {}  # the statements that have a stem
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
-        self._recent: list[str] = []
 
     def copy(self) -> StatementTable:
         """Return a table of the same statements, which grows by itself. O(what it holds) in C."""
@@ -145,8 +145,6 @@ class StatementTable:
         if rivals and _surely_replaces(statement, rivals[0].statement):
             old, *rivals = rivals
             was = self._replace(old, rivals, statement)
-        if statement.values:
-            self._recent = [*self._recent[1 - _NEAR :], statement.text]
         older = tuple([each.statement.text for each in rivals[:_MOST_OLDER]])
         self.current[statement.text] = Remembered(statement, self.place, self.place, older, was)
 
@@ -170,8 +168,7 @@ class StatementTable:
         found = self._sharing_words(statement)
         if found or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
             return found
-        recent = [self.current[text] for text in reversed(self._recent) if text in self.current]
-        near = [each for each in recent if self.place - each.place <= _NEAR]
+        near = takewhile(lambda each: self.place - each.place <= _NEAR, reversed(self.current.values()))
         return [each for each in near if _other_values(each.statement, statement)][:1]
 
     def _sharing_words(self, statement: Statement) -> list[Remembered]:
