@@ -49,7 +49,6 @@ _LEAST_QUESTION: Final = 60  # characters below which a shortened question says 
 _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
 _TIERS: Final = (Kind.TASK, Kind.VALUE, Kind.PLAIN, Kind.SMALL_TALK)
-_LEAST_OF_SHORT: Final = {Kind.PLAIN: Kind.PLAIN, Kind.SMALL_TALK: Kind.QUESTION}  # in a tier, short messages come first
 _FEW: Final = 25  # tokens of a message that is quoted before longer ones which weigh the same
 _LEAST_REPEATED: Final = 24  # characters of a line that is quoted once, in whatever long messages it stands
 
@@ -229,7 +228,9 @@ class _Room:
             return whole
         once, repeated = _each_once(entries)
         tasks = once[:has_task]
-        newest, others = once[len(tasks) :][:1], once[len(tasks) + 1 :]
+        newest = once[len(tasks) :][:1]
+        # a short message, such as "make her age ten", comes before longer ones: many have room in place of one of these
+        others = sorted(once[len(tasks) + 1 :], key=lambda entry: not self._is_short(entry))
         # 1: the task has its share, or more, if the newest message leaves more
         of_newest = min(self._size(newest[0].text) + _ENTRY if newest else 0, int((1 - _TASK_SHARE) * self._tokens))
         most_of_task = max(self._left - of_newest, min(self._left, int(_TASK_SHARE * self._tokens)))
@@ -246,8 +247,7 @@ class _Room:
             self._shorten(entry, entry.own_words())
         # 3
         self._put_questions(once)
-        for entry in (*newest, *others):
-            self._shorten(entry, entry.own_words(prose=True))
+        self._put_prose([*newest, *others])
         self._put_pasted(once)
         # 4
         for entry in self._without_words(once):
@@ -263,15 +263,10 @@ class _Room:
     def _put_weightiest(self, tasks: Sequence[_Entry], newest: Sequence[_Entry], others: Sequence[_Entry]) -> None:
         """Quote the user's lines, those that matter most first, and the questions that short answers need.
 
-        A short message, such as "make her age ten", comes before longer plain ones: many have room in place of one of these.
         What was pasted into the task follows the rules, unless it is long: the task is about it.
         """
         weights = self._weights(others)
         for least in _TIERS:
-            for entry in others if least in _LEAST_OF_SHORT else ():
-                heaviest = max((weights[entry.place, at] for at in entry.own()), default=Kind.REMARK)
-                if heaviest >= _LEAST_OF_SHORT[least] and self._is_short(entry):
-                    self._put(entry, entry.text)
             for entry in others:
                 self._put(entry, entry.words({at for at in entry.own() if weights[entry.place, at] >= least}))
             for task in tasks if least is Kind.TASK else ():
@@ -312,6 +307,12 @@ class _Room:
             while chars >= _LEAST_QUESTION and self._left >= _LEAST_ROOM:
                 question = in_chars(entry.question, chars)
                 chars = 0 if self._put(entry, entry.text, question) else len(question) // 2
+
+    def _put_prose(self, entries: Iterable[_Entry]) -> None:
+        """Quote the sentences inside long prose."""
+        for entry in entries:
+            if entry.own() != entry.own(prose=True):
+                self._shorten(entry, entry.own_words(prose=True))
 
     def _put_pasted(self, entries: Sequence[_Entry]) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""

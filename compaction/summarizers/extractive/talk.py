@@ -169,7 +169,8 @@ def chosen(talk: Sequence[Utterance], order: Iterable[int], tokens: float, count
     """Return the places of the sentences that fit into lines of so many tokens, each with its rank in ``order``.
 
     A sentence costs its text and the beginning of its line, unless there is one already; if it divides a line, the second half
-    needs a beginning, too. Here "Bring soup." costs 19, "OK." 10, and the first one only its text of 16:
+    needs a beginning, too. Here "Bring soup." costs 13 + 6 for "- Ann:", "OK." 5 + 5 for "- Bo:", and "We leave at 9." 16: the
+    line of "Bring soup." begins with it then, and has its beginning already.
 
     >>> said = [("Ann", "We leave at 9."), ("Ann", "Bring soup."), ("Bo", "OK.")]
     >>> talk = [Utterance(text, text, place, "", by) for place, (by, text) in enumerate(said, 1)]

@@ -204,9 +204,9 @@ class SummaryWriter:
     def statements(self, least: Kind) -> Iterator[Item | None]:
         """Yield the lines of statements of a kind, and of heavier ones, the heaviest first.
 
-        A statement that a later one may replace comes late, though its kind is heavy.
+        A rule that a later statement may replace is only among those of a light kind.
         """
-        return (self._line(each) for each in self._ranked if each.statement.kind >= least)
+        return (self._line(each) for each in self._ranked if min(each.statement.kind, self._weight(each)) >= least)
 
     def findings(self) -> Iterator[Item | None]:
         """Yield the sentences in which the assistant tells a value."""
