@@ -28,10 +28,7 @@ _OF_A_PERSON: Final = 1 / 3  # of what is said in a conversation between two peo
 
 @attrs.frozen(kw_only=True)
 class _Shares:
-    """The share of the page that each kind of line may fill at first; room that is left over is distributed later.
-
-    It is a share of all tokens. ``calls`` also stay below what may be filled in the round, and ``facts`` are a share of that.
-    """
+    """The share of the page that each kind of line may fill at first; room that is left over is distributed later."""
 
     request: float = 0.12  # the user's first message
     said: float = 0.5  # rules and other statements
@@ -40,7 +37,7 @@ class _Shares:
     foreign: float = 0.3  # lines of an earlier summary that another summarizer wrote
     failed: float = 0.2  # failed calls, and rows of results that the user asked for
     calls: float = 0.04  # other calls, and files
-    facts: float = 0.15  # reserved for facts when left-over room is distributed
+    facts: float = 0.15  # reserved for facts, of what may be filled in the round, when left-over room is distributed
 
 
 _OF_DIGEST: Final = _Shares()
@@ -96,19 +93,18 @@ class DigestSummarizer:
             raise SummaryFailed("there are no new messages to make a digest of")
         writer = SummaryWriter(whole, messages, self.redact or str)
         page, limit, shares = writer.page, writer.page.limit, _shares_of(writer, _OF_DIGEST)
-        turnover = _TURNOVER * limit
         before = page.tokens(writer.earlier.text)
-        # the size up to which lines other than rules, tasks and errors may be added in this round
+        # like ``limit`` a size of the page: in this round, only rules, tasks and errors may go beyond it
         filled = before + self.growth * (limit - before)
 
         # 1: the task, the rules and what the earlier summary held, which new lines do not push out
-        writer.add_first(shares.request * (limit - turnover))
-        writer.fill(writer.statements(Kind.DUTY), page.used + shares.said * limit)
-        writer.add_held(limit - turnover)
+        writer.add_first(shares.request * (1 - _TURNOVER) * limit)
+        writer.fill(writer.statements(Kind.DUTY), writer.more(shares.said))
+        writer.add_held((1 - _TURNOVER) * limit)
         # 2: new lines, each kind up to its share, then those that had no room in it, and facts
         _add_lines(writer, shares, filled)
         writer.fill(writer.statements(Kind.REQUEST), (1 - shares.facts) * filled)
-        writer.add_facts(max(filled, page.used + turnover))
+        writer.add_facts(max(filled, writer.more(_TURNOVER)))
         # 3: failures, and what weighs as much as a task, may fill the page; other words only what may be filled in this round
         writer.fill(writer.found, limit)
         writer.fill(writer.statements(Kind.TASK), limit)
@@ -154,8 +150,8 @@ class FactSummarizer:
         limit, shares = writer.page.limit, _shares_of(writer, _OF_LIST)
         writer.add_first(shares.request * limit)
         _add_lines(writer, shares, limit, foreign=not request.originals)
-        if request.previous and not request.originals:
-            writer.add_earlier_facts()
+        if not request.originals:
+            writer.add_held((writer.page.used + limit) / 2)
         writer.add_facts(limit)
         writer.fill(writer.statements(Kind.REQUEST), limit)
         writer.fill(writer.found, limit)
@@ -182,17 +178,16 @@ def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign
 
     With ``foreign``, they include lines of an earlier summary that somebody else wrote.
     """
-    page, limit = writer.page, writer.page.limit
-    start = page.used
-    writer.fill(writer.statements(Kind.TASK), start + shares.said * limit)
+    limit, start = writer.page.limit, writer.page.used
+    writer.fill(writer.statements(Kind.TASK), writer.more(shares.said))
     writer.fill(writer.statements(Kind.SMALL_TALK), start + shares.said * filled)
     if foreign:
         writer.fill(writer.foreign_lines(), start + (shares.said + shares.foreign) * limit)
-    writer.fill(writer.plans(), page.used + shares.plan * limit)
+    writer.fill(writer.plans(), writer.more(shares.plan))
     if not writer.talk:  # in which they are chosen as all other sentences are
-        writer.fill(writer.findings(), page.used + max(_LEAST_FINDINGS, shares.findings * limit))
-    writer.fill(writer.found, page.used + shares.failed * limit)
-    writer.fill(writer.calls, min(filled, page.used + shares.calls * limit))
+        writer.fill(writer.findings(), max(writer.page.used + _LEAST_FINDINGS, writer.more(shares.findings)))
+    writer.fill(writer.found, writer.more(shares.failed))
+    writer.fill(writer.calls, min(filled, writer.more(shares.calls)))
     writer.add_talk(filled)
 
 

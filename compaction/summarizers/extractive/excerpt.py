@@ -47,10 +47,8 @@ _FRAME: Final = 8  # tokens that are left free for what stands around the excerp
 _ENTRY: Final = 4  # tokens of the mark and the indents of an entry
 _LEAST_QUESTION: Final = 60  # characters below which a shortened question says too little
 _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
-_WORTH_OF_VALUE: Final = 500  # per mille: less is small talk with a number in it
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
 _TIERS: Final = (Kind.TASK, Kind.VALUE, Kind.PLAIN, Kind.SMALL_TALK)
-_LEAST_OF_SHORT: Final = {Kind.PLAIN: Kind.PLAIN, Kind.SMALL_TALK: Kind.QUESTION}  # in a tier, short messages come first
 _FEW: Final = 25  # tokens of a message that is quoted before longer ones which weigh the same
 _LEAST_REPEATED: Final = 24  # characters of a line that is quoted once, in whatever long messages it stands
 
@@ -230,7 +228,9 @@ class _Room:
             return whole
         once, repeated = _each_once(entries)
         tasks = once[:has_task]
-        newest, others = once[len(tasks) :][:1], once[len(tasks) + 1 :]
+        newest = once[len(tasks) :][:1]
+        # a short message, such as "make her age ten", comes before longer ones: many have room in place of one of these
+        others = sorted(once[len(tasks) + 1 :], key=lambda entry: not self._is_short(entry))
         # 1: the task has its share, or more, if the newest message leaves more
         of_newest = min(self._size(newest[0].text) + _ENTRY if newest else 0, int((1 - _TASK_SHARE) * self._tokens))
         most_of_task = max(self._left - of_newest, min(self._left, int(_TASK_SHARE * self._tokens)))
@@ -263,15 +263,10 @@ class _Room:
     def _put_weightiest(self, tasks: Sequence[_Entry], newest: Sequence[_Entry], others: Sequence[_Entry]) -> None:
         """Quote the user's lines, those that matter most first, and the questions that short answers need.
 
-        A short message, such as "make her age ten", comes before longer plain ones: many have room in place of one of these.
         What was pasted into the task follows the rules, unless it is long: the task is about it.
         """
         weights = self._weights(others)
         for least in _TIERS:
-            for entry in others if least in _LEAST_OF_SHORT else ():
-                heaviest = max((weights[entry.place, at] for at in entry.own()), default=Kind.REMARK)
-                if heaviest >= _LEAST_OF_SHORT[least] and self._is_short(entry):
-                    self._put(entry, entry.text)
             for entry in others:
                 self._put(entry, entry.words({at for at in entry.own() if weights[entry.place, at] >= least}))
             for task in tasks if least is Kind.TASK else ():
@@ -313,16 +308,11 @@ class _Room:
                 question = in_chars(entry.question, chars)
                 chars = 0 if self._put(entry, entry.text, question) else len(question) // 2
 
-    def _put_prose(self, entries: Sequence[_Entry]) -> None:
-        """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
-        found = [entry for entry in entries if any(line.is_prose and line.is_own for line in entry.lines)]
-        for entry in found:
-            if self._left < _LEAST_ROOM:
-                return
-            heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
-            self._put(entry, entry.words(heavy | entry.own()))
-        for entry in found:
-            self._shorten(entry, entry.own_words(prose=True))
+    def _put_prose(self, entries: Iterable[_Entry]) -> None:
+        """Quote the sentences inside long prose."""
+        for entry in entries:
+            if entry.own() != entry.own(prose=True):
+                self._shorten(entry, entry.own_words(prose=True))
 
     def _put_pasted(self, entries: Sequence[_Entry]) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
@@ -375,9 +365,7 @@ def _each_once(entries: Sequence[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
 
 
 def _weight(said: Statement) -> float:
-    """Return the weight of a line's kind; less for a plain word, such as "shorter", and for small talk with a number."""
-    if said.kind is Kind.VALUE and said.worth < _WORTH_OF_VALUE:
-        return Kind.PLAIN
+    """Return the weight of a line's kind; less for a plain word, such as "shorter"."""
     is_more = said.kind > Kind.PLAIN or len(said.stems) > 1 or is_eastern(said.text)
     return said.kind if is_more else min(said.kind, Kind.REMARK)
 

@@ -202,16 +202,14 @@ class Memories:
         key = id(whole[0]), redact
         before, memories = self._kept.get(key, ([], []))
         shared = [*map(is_, before, whole), False].index(False)
-        memories = [each for each in memories if each.messages <= shared]
-        memory = memories[-1] if memories else ConversationMemory()
-        start = memory.messages
+        memories = [each for each in memories if each.messages <= shared] or [ConversationMemory()]
+        start = memories[-1].messages
         # a memory before the latest messages is kept, too: a later round may put a message between those
         for end in (len(whole) - _LATEST, len(whole)):
-            if memory.messages < end:
-                memory = memory.copy()
-                for message in whole[memory.messages : end]:
-                    memory.add(self.read(message, redact))
-                memories.append(memory)
+            if memories[-1].messages < end:
+                memories.append(memories[-1].copy())
+                for message in whole[memories[-1].messages : end]:
+                    memories[-1].add(self.read(message, redact))
         for old in whole[max(0, start - _LATEST) : -_LATEST]:
             self._readings.pop((id(old), redact), None)  # the memory has what they held
         if len(memories) > _MOST_OF_ROUNDS:  # every second of the older half goes, but not the first
@@ -219,7 +217,7 @@ class Memories:
         self._kept.pop(key, None)
         _make_room(self._kept, _MOST_CONVERSATIONS)
         self._kept[key] = whole, memories
-        return memory
+        return memories[-1]
 
 
 def _make_room(kept: dict[Any, Any], most: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from typing import Final
 
 import attrs
@@ -17,7 +18,7 @@ MOST: Final = 1_500  # statements, actions, files or rows that a memory holds
 _LEAST_SHARED: Final = 0.2  # one word that five statements have, or several more frequent ones
 _MOST_HOLDERS: Final = 40  # statements that have a word; more frequent ones say nothing
 _LEAST_COVERED: Final = 0.04  # of the words of the older statement, by the same weights
-_NEAR: Final = 12  # messages, and statements, after which a correction without a subject refers to no earlier value
+_NEAR: Final = 12  # messages after which a correction without a subject refers to no earlier value
 _MOST_OLDER: Final = 4  # statements that one may replace
 
 _AROUND_HEADING: Final = "#*_=:：[]【】<> "
@@ -31,13 +32,22 @@ class Remembered:
     statement: Statement
     place: int  # the number of its message
     first: int  # the number of the first message that said it
-    older: tuple[str, ...] = ()  # the words of older statements that may be about the same thing, the newest first
-    note: str = ""  # a later value, "(now 9090, since message 2)", or the one before, "(was 8080 until message 2)"
+    older: tuple[str, ...] = ()  # the words of older statements that may be about the same thing, the likeliest first
+    was: str = ""  # the value that it replaced
+    now: str = ""  # the value that replaced its own, if it stays nevertheless
+    since: int = 0  # the number of the message with that
+
+    @property
+    def note(self) -> str:
+        """A later value, or else the one before."""
+        if self.now:
+            return f"(now {self.now}, since message {self.since})"
+        return f"(was {self.was} until message {self.first})" if self.was else ""
 
     @property
     def text(self) -> str:
         """Its words, with the note."""
-        return f"{self.statement.text} {self.note}" if self.note else self.statement.text
+        return f"{self.statement.text} {self.note}".rstrip()
 
     @property
     def is_rule(self) -> bool:
@@ -83,7 +93,6 @@ class StatementTable:
         self.place = 0  # the number of the latest message
         self._with_stem: dict[str, dict[str, None]] = {}  # the statements that have a stem
         self._instructed: dict[frozenset[str], str] = {}  # the latest statement of a reminder, by its words without numbers
-        self._recent: list[str] = []
 
     def copy(self) -> StatementTable:
         """Return a table of the same statements, which grows by itself. O(what it holds) in C."""
@@ -117,15 +126,11 @@ class StatementTable:
 
     def say(self, statement: Statement) -> None:
         """Add a statement; it may replace the value of an older one, or say the same again."""
+        statement = self._told_apart(statement)
         known = self.current.get(statement.text)
-        if known is not None and known.is_rule and statement.kind >= Kind.DUTY:
-            before, heading = known.statement.lead, statement.lead
-            if before and heading not in ("", before):  # "Production: never restart it", beside one below "Staging"
-                text = f"{heading.strip(_AROUND_HEADING)}: {statement.text}"
-                statement = attrs.evolve(statement, text=text, lead="")
-                known = self.current.get(text)
-        if known is not None and not known.note.startswith("(now "):
-            self.current[statement.text] = attrs.evolve(self.current.pop(statement.text), place=self.place)
+        if known is not None and not known.now:
+            del self.current[statement.text]
+            self.current[statement.text] = attrs.evolve(known, place=self.place)
             return
         if known is not None:  # its value holds again
             self._drop(statement.text)
@@ -136,13 +141,21 @@ class StatementTable:
             self._instructed[statement.stems] = statement.text
         for stem in statement.stems:
             self._with_stem.setdefault(stem, {})[statement.text] = None
-        rivals, note = self._rivals(statement) if statement.values else [], ""
+        rivals, was = self._rivals(statement), ""
         if rivals and _surely_replaces(statement, rivals[0].statement):
-            note = self._replace(rivals, statement)
-        if statement.values:
-            self._recent = [*self._recent[1 - _NEAR :], statement.text]
-        older = tuple([old.statement.text for old in rivals[:_MOST_OLDER]])
-        self.current[statement.text] = Remembered(statement, self.place, self.place, older, note)
+            old, *rivals = rivals
+            was = self._replace(old, rivals, statement)
+        older = tuple([each.statement.text for each in rivals[:_MOST_OLDER]])
+        self.current[statement.text] = Remembered(statement, self.place, self.place, older, was)
+
+    def _told_apart(self, statement: Statement) -> Statement:
+        """Return a rule behind its heading, if the same words are known below another one: "Production: never restart it"."""
+        known, heading = self.current.get(statement.text), statement.lead
+        if known is None or not known.is_rule or statement.kind < Kind.DUTY:
+            return statement
+        if "" in (heading, known.statement.lead) or heading == known.statement.lead:
+            return statement
+        return attrs.evolve(statement, text=f"{heading.strip(_AROUND_HEADING)}: {statement.text}", lead="")
 
     def _rivals(self, statement: Statement) -> list[Remembered]:
         """Return the statements with another value of the same shape that may be about the same thing, the likeliest first.
@@ -150,13 +163,12 @@ class StatementTable:
         A request has none unless it says that something changed: "Draw page 13." leaves "Draw page 12." as it is. A correction
         that shares no word, such as "Make that 15:20.", may refer to the latest value of that shape; a rule does not.
         """
-        if statement.kind is Kind.SUPPOSED or (statement.is_request and not statement.changes):
+        if not statement.values or statement.kind is Kind.SUPPOSED or (statement.is_request and not statement.changes):
             return []
         found = self._sharing_words(statement)
         if found or not statement.changes or statement.kind in (Kind.RULE, Kind.DUTY):
             return found
-        recent = [self.current[text] for text in reversed(self._recent) if text in self.current]
-        near = [each for each in recent if self.place - each.place <= _NEAR]
+        near = takewhile(lambda each: self.place - each.place <= _NEAR, reversed(self.current.values()))
         return [each for each in near if _other_values(each.statement, statement)][:1]
 
     def _sharing_words(self, statement: Statement) -> list[Remembered]:
@@ -179,23 +191,21 @@ class StatementTable:
                 found.append((covered, each))
         return [each for _, each in sorted(found, key=lambda found: (-found[0], -found[1].place))]
 
-    def _replace(self, rivals: list[Remembered], statement: Statement) -> str:
-        """Take the first rival from the list: drop it, or note the new value on it if it is a rule or has several values.
+    def _replace(self, old: Remembered, rivals: list[Remembered], statement: Statement) -> str:
+        """Drop a statement, and return its value; if it is a rule or has several values, it stays, and says the new one.
 
-        Return the note for the new statement.
+        So do rivals that are rules and said its value: all rules about one thing say its last value.
         """
-        old = rivals.pop(0)
         [(before, now)] = _other_values(old.statement, statement)
-        is_kept = old.is_rule or len(old.statement.values) > 1
-        outdated = [each for each in rivals if each.note.startswith(f"(now {before}, ")]  # rules with the value of ``old``
-        for each in [*outdated, old] if is_kept else outdated:
-            self.current[each.statement.text] = attrs.evolve(each, note=f"(now {now}, since message {self.place})")
-        if is_kept:
+        stays = old.is_rule or len(old.statement.values) > 1
+        for each in [*(each for each in rivals if each.now == before), *([old] if stays else [])]:
+            self.current[each.statement.text] = attrs.evolve(each, now=now, since=self.place)
+        if stays:
             return ""
         self._drop(old.statement.text)
         self.replaced[old.statement.text] = self.replaced_values[before] = None
         self.replaced_values.pop(now, None)
-        return f"(was {before} until message {self.place})"
+        return before
 
     def _drop(self, text: str) -> None:
         said = self.current.pop(text).statement

@@ -4,7 +4,7 @@ Where few messages are calls and results, what was said is all there is, and mos
 makes a sentence worth its room:
 
 - it has many words that few other sentences have, a number, or somebody's name;
-- so has its whole message;
+- so has its whole message, which also may state a fact;
 - it answers a question;
 - it is short, but has more than a few words.
 
@@ -45,33 +45,25 @@ _WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+"
 _DIGIT: Final = re.compile(r"\d")
 
 WEIGHTS: Final = {
-    "density": (13.68, -43.12, -7.76),
-    "names": (2.17, -3.02, -1.36),
-    "number": (8.27, -2.83, -5.36),
-    "asks": (-1.63, 0.87, 1.05),
-    "brief": (-5.01, -5.93, -3.14),
-    "length": (-3.03, -1.57, -0.48),
-    "answers": (2.94, -2.45, 0.08),
-    "follows": (1.18, -2.26, 0.96),
-    "its message: density": (60.61, -36.8, 29.93),
-    "its message: names": (2.34, -2.06, -0.09),
-    "its message: number": (6.18, -10.08, -3.66),
-    "its message: fact": (0.8, -0.53, 0.36),
-    "its message: request": (-0.15, -0.32, -0.08),
-    "its message: question": (-0.11, 0.32, -0.1),
-    "its message: sentences": (-0.22, -0.43, 0.04),
-    "length of the message before": (-0.61, 0.88, 0.01),
-    "length of the message after": (0.4, -0.15, -0.04),
-    "asked after": (1.57, -1.75, -0.45),
+    "density": (18.05, -48.01, -5.87),
+    "names": (2.1, -2.93, -1.35),
+    "number": (7.97, -3.39, -5.23),
+    "brief": (-4.88, -5.67, -2.9),
+    "length": (-2.95, -1.55, -0.47),
+    "answers": (3.11, -2.22, -0.13),
+    "follows": (1.55, -2.64, 0.71),
+    "its message: density": (67.44, -46.95, 38.83),
+    "its message: names": (2.55, -2.53, -0.09),
+    "its message: number": (6.15, -10.8, -3.54),
+    "its message: fact": (0.64, -0.38, 0.32),
+    "its message: request": (0.02, -0.39, -0.15),
+    "its message: question": (-0.48, 0.64, -0.05),
 }
 """Of each feature of a sentence (w, a, b): it counts w + a * unevenness + b * length of the conversation, see `shape_of`.
 
-So a question ("asks") weighs -1.63 + 0.87 = -0.76 in a meeting whose shape is (1, 1, 0), and -1.63 - 1.05 = -2.68 in a chat
-whose shape is (1, 0, -1).
+So a number weighs 7.97 - 3.39 = 4.58 in a meeting whose shape is (1, 1, 0), and 7.97 + 5.23 = 13.2 in a chat whose shape is
+(1, 0, -1). Those of "its message" are means over all its sentences.
 """
-
-_OF_MESSAGE: Final = ("density", "names", "number", "fact", "request", "question")
-"""The features of sentences whose mean over a message counts."""
 
 
 @attrs.frozen
@@ -93,11 +85,17 @@ def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], red
     frequency = Counter(word for turn in said for each in turn for word in _words_in(each))
     total = sum(map(len, said))
     rarity = {word: math.log(total / count) / math.log(1 + total) for word, count in frequency.items()}
-    turns = [_Turn(each, [_own_features(said, rarity) for said in each], sum(len(said.text) for said in each)) for each in said]
-    shape = shape_of([turn.chars for turn in turns])
+    shape = shape_of([_chars(turn) for turn in said])
     weights = {name: sum(map(mul, shape, weights)) for name, weights in WEIGHTS.items()}
-    beside = zip([_NOTHING, *turns], turns, [*turns[1:], _NOTHING], strict=False)
-    return [sentence for before, turn, after in beside for sentence in turn.weighed(before, after, weights)]
+    found: list[Utterance] = []
+    is_asked = False  # whether the message before ends with a question
+    for turn in said:
+        for number, (each, features) in enumerate(zip(turn, _features(turn, rarity, is_asked=is_asked), strict=True)):
+            values = tuple([features[name] for name in weights])
+            score = round(sum(map(mul, weights.values(), values)), 9)
+            found.append(attrs.evolve(each, place=each.place + number / len(turn), score=score, features=values))
+        is_asked = ends_in(turn[-1].text, ASKING)
+    return found
 
 
 def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
@@ -135,6 +133,19 @@ def _words_in(sentence: Utterance) -> set[str]:
     return {word for word in words_of(sentence.text) if word[0].isalnum()}
 
 
+def _chars(turn: Iterable[Utterance]) -> int:
+    return sum(len(each.text) for each in turn)
+
+
+def _features(turn: Sequence[Utterance], rarity: Mapping[str, float], *, is_asked: bool) -> Iterator[dict[str, float]]:
+    """Yield the features of each sentence of a message by their names in `WEIGHTS`."""
+    every = [_own_features(each, rarity) for each in turn]
+    weights = [len(each.text) / _chars(turn) for each in turn]
+    means = {f"its message: {name}": sum(map(mul, weights, [own[name] for own in every])) for name in every[0]}
+    for number, own in enumerate(every):
+        yield {**own, **means, "answers": is_asked and number == 0, "follows": is_asked and number > 0}
+
+
 def _own_features(sentence: Utterance, rarity: Mapping[str, float]) -> dict[str, float]:
     """Return the features of a sentence itself, and the logarithms of the probabilities of three kinds, by name."""
     text = sentence.text
@@ -145,41 +156,10 @@ def _own_features(sentence: Utterance, rarity: Mapping[str, float]) -> dict[str,
         "density": math.fsum(rarity[word] for word in _words_in(sentence)) / (_LEAST_CHARS + len(text)),  # in whatever order
         "names": min(names, _MOST_NAMES),
         "number": _DIGIT.search(text) is not None,
-        "asks": ends_in(text, ASKING),
         "brief": len(said) < _LEAST_WORDS,
         "length": math.log(_FRAME_CHARS + len(text) + len(sentence.by)),
         **{kind: math.log((shares[kind] + 2) / PER_MILLE) for kind in ("fact", "request", "question")},
     }
-
-
-@attrs.frozen
-class _Turn:
-    """The sentences of one message, each with its own features."""
-
-    sentences: list[Utterance]
-    features: list[dict[str, float]]
-    chars: int
-
-    def weighed(self, before: _Turn, after: _Turn, weights: Mapping[str, float]) -> Iterator[Utterance]:
-        """Yield the sentences with their score, by what they are, by their message and by the ones beside it."""
-        sizes = [len(each.text) for each in self.sentences]
-        asked = bool(before.features) and before.features[-1]["asks"]
-        means = {name: sum(map(mul, sizes, [each[name] for each in self.features])) / self.chars for name in _OF_MESSAGE}
-        around = {
-            **{f"its message: {name}": mean for name, mean in means.items()},
-            "its message: sentences": math.log(len(sizes)),
-            "length of the message before": math.log(1 + before.chars),
-            "length of the message after": math.log(1 + after.chars),
-            "asked after": any(each["asks"] for each in after.features),
-        }
-        for number, (each, own) in enumerate(zip(self.sentences, self.features, strict=True)):
-            every = {**own, **around, "answers": asked and number == 0, "follows": asked and number > 0}
-            values = tuple([every[name] for name in weights])
-            score = round(sum(map(mul, weights.values(), values)), 9)
-            yield attrs.evolve(each, place=each.place + number / len(sizes), score=score, features=values)
-
-
-_NOTHING: Final = _Turn([], [], 0)
 
 
 # ---------------------------------------------------------------- lines
@@ -189,7 +169,8 @@ def chosen(talk: Sequence[Utterance], order: Iterable[int], tokens: float, count
     """Return the places of the sentences that fit into lines of so many tokens, each with its rank in ``order``.
 
     A sentence costs its text and the beginning of its line, unless there is one already; if it divides a line, the second half
-    needs a beginning, too. Here "Bring soup." costs 19, "OK." 10, and the first one only its text of 16:
+    needs a beginning, too. Here "Bring soup." costs 13 + 6 for "- Ann:", "OK." 5 + 5 for "- Bo:", and "We leave at 9." 16: the
+    line of "Bring soup." begins with it then, and has its beginning already.
 
     >>> said = [("Ann", "We leave at 9."), ("Ann", "Bring soup."), ("Bo", "OK.")]
     >>> talk = [Utterance(text, text, place, "", by) for place, (by, text) in enumerate(said, 1)]

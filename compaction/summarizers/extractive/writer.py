@@ -17,7 +17,6 @@ from ...messages import Message
 from ..base import SummaryRequest
 from .actions import argument_values, is_open
 from .earlier import EarlierSummary
-from .facts import facts_in
 from .kinds import Kind
 from .memory import Memories
 from .page import CHANGED, FIRST, READ, UNREAD, Item, SummaryPage
@@ -38,7 +37,6 @@ _SECTIONS: Final[Mapping[Kind, Section]] = {
 }
 _EARLIER: Final = 2.95  # the most that a statement weighs if a later one may replace it: just below `Kind.PLAIN`
 _CHANGED: Final = 2.0  # the same, if the later one says that something changed
-_HELD_BONUS: Final = 2.0  # so that what the earlier summary had stays before new lines of the same importance
 _FOCUS_BONUS: Final = 3.0
 _FIRST_TOKENS: Final = 60
 _FIRST_CHARS: Final = 80  # of the user's first message: if so many are visible, an earlier part of the summary quotes it
@@ -49,8 +47,8 @@ _PLACE_OF_FOREIGN: Final = -1e6
 class SummaryWriter:
     """Fills a page with the lines of each kind, the most important first. Holds state: the page.
 
-    In place of a line that stands on the page or beside it already, a method yields ``None``. Call `add_talk` before the
-    statements, which skip what it wrote, and `count_left_out` last.
+    In place of a line that stands on the page or beside it already, a method yields ``None``. Statements that `add_talk` wrote
+    are skipped from then on. Call `count_left_out` last.
 
     Attributes:
         page: The page.
@@ -64,7 +62,7 @@ class SummaryWriter:
         self._memory = memories.of(messages, redact, after=request.originals)
         self._read = partial(memories.read, redact=redact)
         self._focus = {word for word in WORD.findall((request.focus or "").casefold()) if len(word) > 1}
-        self._told = set[str]()  # statements that `add_talk` wrote in the lines of a talk
+        self._skipped = self._said_again()  # the words of statements that get no line of their own
         self.talk = talk_in([*request.originals, *messages], self._read, redact) if self._memory.is_talk else []
         self.is_between_people = self._memory.is_between_people
         self.earlier = EarlierSummary(redact(request.previous or ""), self._memory, self.talk)
@@ -72,9 +70,8 @@ class SummaryWriter:
 
     # ---------------------------------------------------------------- candidates, in order
 
-    @cached_property
-    def _repeated(self) -> set[str]:
-        """The statements of instructions that one in the view says again, perhaps with other numbers."""
+    def _said_again(self) -> set[str]:
+        """Return the statements of instructions that one in the view says again, perhaps with other numbers."""
         told = [each.statement for each in self._memory.statements.current.values() if each.statement.by == SYSTEM]
         instructions = (group.messages[0] for group in self._request.kept if told and group.kind is GroupKind.SYSTEM)
         repeated = {each.stems for message in instructions for each in self._read(message).statements}
@@ -95,14 +92,14 @@ class SummaryWriter:
     def _ranked(self) -> list[Remembered]:
         """The statements that may be written, the heaviest first.
 
-        Of equal weight, new ones come first: those with the rarest words, and most worth keeping; the newest, if that is equal.
-        Those of the earlier summary follow in the order in which they were said.
+        Of equal weight, those of the earlier summary come first, in the order in which they were said. Of new ones, those with
+        the rarest words, and most worth keeping, come first; or the newest, if that is equal.
         """
 
-        def key(said: Remembered) -> tuple[float, float, int]:
+        def key(said: Remembered) -> tuple[float, bool, float, int]:
             if said.statement.text in self.earlier.statements:
-                return -self._weight(said), 0.0, said.place
-            return -self._weight(said), -self._memory.statements.rarity(said) * said.statement.worth, -said.place
+                return -self._weight(said), False, 0.0, said.place
+            return -self._weight(said), True, -self._memory.statements.rarity(said) * said.statement.worth, -said.place
 
         return sorted(self._valid, key=key)
 
@@ -139,8 +136,12 @@ class SummaryWriter:
                 first = self.page.shortened(whole, max(tokens, min(_FIRST_TOKENS, self.page.limit / 4)))
                 self.page.add(Item(Section.GOAL, first, place=-1, by=FIRST), upto=self.page.limit)
 
+    def more(self, share: float) -> float:
+        """Return the tokens that the page has with so much of it more than now."""
+        return self.page.used + share * self.page.limit
+
     def fill(self, items: Iterable[Item | None], upto: float) -> None:
-        """Add lines, as long as the text has at most ``upto`` tokens, until a dozen in a row did not fit."""
+        """Add lines, as long as the page has at most ``upto`` tokens, until a dozen in a row did not fit."""
         misses = 0
         for item in items:
             misses = 0 if item is None or self.page.add(item, upto=upto) else misses + 1
@@ -201,25 +202,11 @@ class SummaryWriter:
     # ---------------------------------------------------------------- statements
 
     def statements(self, least: Kind) -> Iterator[Item | None]:
-        """Yield the lines of statements of a kind, and of those that weigh more, the heaviest first.
+        """Yield the lines of statements of a kind, and of heavier ones, the heaviest first.
 
-        A statement that is lighter than ``least``
-
-        - only in kind is skipped: ``statements(Kind.TASK)`` skips the first one below, and yields the next two;
-        - in kind and in weight ends it: the last one does.
-
-        A rule that a later statement may replace comes late in `_ranked`, so only a call with a lighter ``least`` reaches it::
-
-            The port is 8080.         VALUE  3.9 + 2.0 in the earlier summary
-            Never touch prod.db.      RULE   5.0
-            Port the parser.          TASK   4.0
-            My sister is a glazier.   PLAIN  3.0
+        A rule that a later statement may replace is only among those of a light kind.
         """
-        for each in self._ranked:
-            if each.statement.kind >= least:
-                yield self._line(each)
-            elif self._weight(each) < least:
-                return
+        return (self._line(each) for each in self._ranked if min(each.statement.kind, self._weight(each)) >= least)
 
     def findings(self) -> Iterator[Item | None]:
         """Yield the sentences in which the assistant tells a value."""
@@ -227,14 +214,13 @@ class SummaryWriter:
 
     def count_left_out(self) -> None:
         """Say how many rules had no room."""
-        known = self._repeated | self._told
-        rules = (each for each in self._ranked if each.is_rule and each.statement.text not in known)
+        rules = (each for each in self._valid if each.is_rule and each.statement.text not in self._skipped)
         self.page.left_out = sum(not self.page.stands(each.text) for each in rules)
 
     def _line(self, said: Remembered) -> Item | None:
         """Return the line of a statement, with its message if another one may be about the same thing."""
         statement, text = said.statement, said.text
-        if statement.text in self._repeated or statement.text in self._told or self.page.stands(text):
+        if statement.text in self._skipped or self.page.stands(text):
             return None
         if not said.note and statement.text in self._newer:
             text += f" (earlier, message {said.place})"
@@ -244,15 +230,11 @@ class SummaryWriter:
         return Item(section, text, place=said.place, under=statement.lead, by=statement.by)
 
     def _weight(self, said: Remembered) -> float:
-        """Return the weight of a statement: that of its kind, or less if a newer one may be about the same thing; and bonuses.
-
-        A rule of the earlier summary weighs 5 + 2 = 7, a plain statement 3 + 2 = 5; a new rule weighs 5, and follows both.
-        """
-        text = said.statement.text
+        """Return the weight of a statement: that of its kind, or less if a newer one may be about the same thing."""
         weight: float = said.statement.kind
-        if newer := self._newer.get(text):
+        if newer := self._newer.get(said.statement.text):
             weight = min(weight, _CHANGED if newer.statement.changes else _EARLIER)
-        return weight + _HELD_BONUS * (text in self.earlier.statements) + self._focus_bonus(text)
+        return weight + self._focus_bonus(said.statement.text)
 
     # ---------------------------------------------------------------- talk
 
@@ -261,18 +243,18 @@ class SummaryWriter:
 
         Rules among them stand under the rules, all others in the order of the talk.
         """
-        page, some = self.page, self._valid_talk()
-        ranked = sorted(range(len(some)), key=lambda each: (some[each].text not in self.earlier, -some[each].score))
-        order = (each for each in ranked if not page.stands(some[each].text))
-        ranks = chosen(some, order, max(0, min(upto, page.limit) - page.used), page.tokens)
+        page, talk = self.page, self._valid_talk()
+        ranked = sorted(range(len(talk)), key=lambda place: (talk[place].text not in self.earlier, -talk[place].score))
+        order = (place for place in ranked if not page.stands(talk[place].text))
+        ranks = chosen(talk, order, max(0, min(upto, page.limit) - page.used), page.tokens)
         for place in [*ranks]:
-            said = self._memory.statements.current.get(some[place].statement)
+            said = self._memory.statements.current.get(talk[place].statement)
             if said is not None and said.is_rule:
                 rule = self._line(said)
                 if rule is None or page.add(rule, upto=upto):
                     del ranks[place]
-        self._told = {some[place].statement for place in ranks}
-        for line in lines_of(some, ranks):
+        self._skipped |= {talk[place].statement for place in ranks}
+        for line in lines_of(talk, ranks):
             page.add(Item(Section.CONTEXT, line.text, place=line.place, under=line.lead, by=line.by), upto=upto)
 
     def _valid_talk(self) -> list[Utterance]:
@@ -290,11 +272,6 @@ class SummaryWriter:
         return [*found.values()]
 
     # ---------------------------------------------------------------- facts
-
-    def add_earlier_facts(self) -> None:
-        """Add what the earlier summary names exactly, in half of the room that is left."""
-        page = self.page
-        page.add_facts(facts_in(self.earlier.text), upto=page.used + 0.5 * (page.limit - page.used), held=True)
 
     def add_facts(self, upto: float) -> None:
         """Add facts, those most likely to be needed first; O(known facts) if there is room for one."""

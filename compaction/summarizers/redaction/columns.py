@@ -14,7 +14,7 @@ from .values import is_strong, looks_random
 
 # the head of a column of secrets; if it ends in ``key``, `name_kind` decides
 _NAME_ALONE: Final = re.compile(expression(r"""(?i)[*`"' ]{0,4}[\w. -]{0,40}?(?P<name><name>)<ending>[*`"' ]{0,4}"""))
-# the expression for the cells of a line, by what stands between them: | a \| b |, and "Doe, Ann",b
+# the cells of a line, by what stands between them: | a \| b |, and "Doe, Ann",b; the first that occurs decides
 _CELLS: Final = {
     **{bar: re.compile(rf"(?:^|[{bar}])((?:\\{{1,3}}[{bar}]|[^{bar}])*)") for bar in "|│║┃"},
     **{sign: re.compile(rf"""(?:^|{sign})(\\{{0,3}}"(?:[^"]|"")*+"[ ]{{0,2}}(?={sign}|$)|[^{sign}]*)""") for sign in "\t;,"},
@@ -32,17 +32,15 @@ def secrets_in_columns(text: str, places: list[int]) -> Iterator[SecretSpan]:
     A table is a head, perhaps a line of dashes, and rows with as many cells. Between the cells stand ``|``, tabs, semicolons,
     commas, or two spaces and more. Cost: linear in the text.
     """
-    read = 0
+    read = 0  # where the last head or table ends: a name in it begins no other one
     for place in places:
-        if place < read:
-            continue
-        start = text.rfind("\n", max(0, place - _HEAD_CHARS), place) + 1
+        start = text.rfind("\n", max(0, place - _HEAD_CHARS), place) + 1  # 0 in a line that is too long for a head
         end = text.find("\n", place, place + _HEAD_CHARS)
-        if end < 0 or start < read:
+        if place < read or start < read or end < 0:
             continue
         read = end
         head = text[start:end]
-        separator = next(each for each in _CELLS if each in head or each == "  ")
+        separator = next((each for each in _CELLS if each in head), "  ")
         if separator == "," and ", " in head.rstrip():  # a sentence, or arguments
             continue
         cells = _CELLS[separator].findall(head)

@@ -56,6 +56,15 @@ def _before(found: re.Match[str], start: int) -> str:
 
 # ---------------------------------------------------------------- when the value is a secret
 
+# behind a value: of "a\"b", which is one value, \"b; behind the last cell of a table
+_BEHIND_ESCAPE: Final = re.compile(r"""(?:\\["'][^\s"'\\]{1,512}){1,8}""")
+_CELL_END: Final = re.compile(r"[`*]{0,3}[ \t]{0,40}(?:[|│┃║]|\n|\Z)")
+# before a name: a mark of ours, whose kind names no value; the dash of an option; the bracket or comma of an argument
+_IN_MARK: Final = re.compile(rf"{re.escape(REDACTED)}[a-z-]{{0,40}}\Z")
+_OPTION: Final = re.compile(r"--?[\w-]*$")
+_ARGUMENT: Final = re.compile(r"""[(,]\s?\\?["'][\w.-]*$""")
+_COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")  # before a short name: storepass, dbpw
+
 
 def named_secrets(text: str, places: list[int]) -> Iterator[SecretSpan]:
     """Yield the values beside the names at these places; a value may be a name that has one itself."""
@@ -124,21 +133,30 @@ class _NamedValue:
         return self._found["password"] is not None and self._found["short"] is None  # password("x")
 
     def _fits_short_name(self) -> bool:
-        """Return whether ``pass``, ``pw`` or ``psk`` is a name of its own, and not part of a word or a verdict of a test."""
+        """Return whether ``pass``, ``pw`` or ``psk`` is a name of its own, and not part of a word or a verdict of a test.
+
+        | fits | does not |
+        |---|---|
+        | ``smtpPass: b2``, ``storepass: b2`` | ``compass: b2`` |
+        | ``pass=b2`` | ``pass=3``, ``the pass is b2`` |
+        | a cell: ``db_pass``, then ``b2c3d4`` | ``pass``, then ``b2c3d4`` |
+        | ``db_pass: b2``, ``pass: "b2"``, ``<pass>b2`` | ``PASS: test-b2`` |
+        | ``pass: b2c3d4`` | ``pass: report-2024.v2`` |
+        """
         name, last = self._found["short"], self._before[-1:]
-        begins_word = not last.isalpha() or (last.islower() and name[0].isupper())  # pass, db_pass, smtpPass
-        if not begins_word and not self._before.lower().endswith(_COMPOUND):  # compass, but storepass fits
+        begins_word = not last.isalpha() or (last.islower() and name[0].isupper())
+        if not begins_word and not self._before.lower().endswith(_COMPOUND):
             return False
-        if self._value.isdecimal() or self._operator in ("says", "foreign", "gap"):  # pass=3, the pass is b2
+        if self._value.isdecimal() or self._operator in ("says", "foreign", "gap"):
             return False
-        if self._operator == "cell":  # | pass | b2c3d4 |, but | db_pass | b2c3d4 | fits
+        if self._operator == "cell":
             return last in ("_", ".", "-") and is_strong(self._value)
-        if name.isupper() and not last.strip() and ":" in self._sign:  # PASS: test_b2
+        if name.isupper() and not last.strip() and ":" in self._sign:
             return False
         is_joined = last in ("_", "-", ".") or last.isalpha()
-        if is_joined or self.is_quoted or "=" in self._sign or ">" in self._sign:  # db_pass: b2, pass: "b2", pass=b2, <pass>b2
+        if is_joined or self.is_quoted or "=" in self._sign or ">" in self._sign:
             return True
-        return is_strong(self._value) and "." not in self._value  # pass: b2c3d4, but not pass: report-2024.v2
+        return is_strong(self._value) and "." not in self._value
 
     def _is_variable(self) -> bool:
         """Return whether the name is in capitals, and ``=`` behind it, as in an ``.env`` file."""
@@ -147,13 +165,7 @@ class _NamedValue:
         return self._operator == "assign" and "=" in self._sign and name.isupper()
 
 
-_BEHIND_ESCAPE: Final = re.compile(r"""(?:\\["'][^\s"'\\]{1,512}){1,8}""")  # of "a\"b", which is one value: \"b
 _FOREIGN: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_IN_MARK: Final = re.compile(rf"{re.escape(REDACTED)}[a-z-]{{0,40}}\Z")  # the word in a mark does not name a value
-_OPTION: Final = re.compile(r"--?[\w-]*$")
-_ARGUMENT: Final = re.compile(r"""[(,]\s?\\?["'][\w.-]*$""")
-_CELL_END: Final = re.compile(r"[`*]{0,3}[ \t]{0,40}(?:[|│┃║]|\n|\Z)")
-_COMPOUND: Final = ("store", "key", "user", "db", "root", "admin")  # words before a short name: storepass, dbpw
 
 
 def _code_like(value: str) -> bool:
@@ -196,16 +208,16 @@ class _Looks(NamedTuple):
     quoted_key: _Look
 
 
-# How a value must look behind each operator; the tests have examples. ``variable`` is ``=`` behind a name in capitals.
+# How a value must look behind each operator, with a password, or a token, that does.
 _LOOKS: Final = {
-    "variable": _Looks(_any, _any, _digit_or_not_word, _digit_or_not_word),
-    "assign": _Looks(is_not_word, _any, _has_digit, _has_digit),
-    "says": _Looks(_told, _any, _has_digit, _has_digit),
-    "foreign": _Looks(_told_foreign, _any, _has_digit, _has_digit),
-    "field": _Looks(is_strong, _any, _strong_or_long, _strong_or_long),
-    "cell": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),
-    "argument": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # always quoted
-    "gap": _Looks(is_strong, _code_like, is_mixed, _has_digit),
+    "variable": _Looks(_any, _any, _digit_or_not_word, _digit_or_not_word),  # DB_PASSWORD=hunter
+    "assign": _Looks(is_not_word, _any, _has_digit, _has_digit),  # password = hunter2, password: "let me in"
+    "says": _Looks(_told, _any, _has_digit, _has_digit),  # the password for the server is hunter2
+    "foreign": _Looks(_told_foreign, _any, _has_digit, _has_digit),  # 비밀번호는 hunter2
+    "field": _Looks(is_strong, _any, _strong_or_long, _strong_or_long),  # <td>password</td><td>german12</td>
+    "cell": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # | password | german12 |
+    "argument": _Looks(is_strong, _code_like, _strong_or_long, _strong_or_long),  # ("password", "let-me!in")
+    "gap": _Looks(is_strong, _code_like, is_mixed, _has_digit),  # password hunter22, token aB3dE5fG7hI9jK1lM
 }
 
 # ---------------------------------------------------------------- variables in capitals, whose names say less

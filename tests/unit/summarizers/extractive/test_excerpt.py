@@ -115,6 +115,14 @@ def test_what_matters_more_outlasts_newer_words(old: list[str], new: list[str], 
     assert entries[-1] == "Go on."
 
 
+@pytest.mark.parametrize("short", ["make her age ten", "My cat is grey."], ids=["request", "fact"])
+@pytest.mark.parametrize("tokens", range(200, 600, 20))
+def test_a_short_message_comes_before_longer_ones_of_its_weight(short: str, tokens: int) -> None:
+    kin = [f"My {who} lives in the old mill behind the church with three cats and a dog." for who in ("aunt", "niece", "uncle")]
+    long = [each for text in kin for each in (assistant("a"), user(text))]
+    assert short in quoted(user("Write it."), assistant("a"), user(short), *long, assistant("a"), user("Go on."), tokens=tokens)
+
+
 @pytest.mark.parametrize("before", [[], [user("Plan it."), assistant("a")]], ids=["the task", "a later message"])
 def test_of_many_lines_those_that_fit_are_quoted(before: list[dict[str, object]]) -> None:
     lines = "\n".join(f"Write chapter {n} of the book about box {n}." for n in range(60))

@@ -20,12 +20,15 @@ def written(*texts: str, least: Kind = Kind.SMALL_TALK, **options: Any) -> list[
     return [item.text for item in SummaryWriter(request, messages, str).statements(least) if item]
 
 
-def test_a_statement_that_is_lighter_in_kind_only_is_skipped() -> None:
+def test_heavier_kinds_come_first_and_lighter_ones_are_skipped() -> None:
     said = ("My sister is a glazier.", "Never touch prod.db.", "The hinges still have to be oiled.", "The port is 8080.")
-    task, rule, value = said[2], said[1], "The port is 8080. (message 4)"
-    previous = "## Critical Context\n- The port is 8080. (message 4)"
-    assert written(*said, least=Kind.TASK, previous=previous) == [rule, task]
-    assert written(*said, previous=previous)[:3] == [value, rule, task]
+    assert written(*said, least=Kind.TASK) == [said[1], said[2]]
+    assert written(*said) == [said[1], said[2], "The port is 8080. (message 4)", said[0]]
+
+
+def test_of_equal_statements_those_of_the_earlier_summary_come_first() -> None:
+    said = [f"Never touch the {color} box." for color in ("red", "blue", "green")]
+    assert written(*said, previous=f"- {said[1]}\n- {said[0]}") == said
 
 
 def test_a_value_that_a_later_one_may_replace_comes_after_plain_statements() -> None:
