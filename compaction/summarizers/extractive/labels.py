@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from .lines import BULLET, CERTAIN, FENCE, QUOTED_LINE, any_shape, blocks, end_of_fence, printed_weight
+from .lines import BULLET, CERTAIN, FENCE, OF_USER, QUOTED_LINE, any_shape, blocks, end_of_fence, printed_weight
 from .sentences import WORDS
 
 _MOST_BLOCKS: Final = 64  # that are read one by one; so many labels, or blocks without a blank line between, are a program's
@@ -115,9 +115,6 @@ _CLOSING: Final = re.compile(
     r"|.*[$>\])}]"  # "end of log]"
     r"|[^:：]{1,60}[:：](?:\s*\S+){0,3})"  # "End of log: 3 pages"
 )
-_OF_USER: Final = re.compile(
-    r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?)?>", re.IGNORECASE
-)
 
 
 def blocks_below_labels(lines: Sequence[str]) -> Iterator[range]:
@@ -148,7 +145,7 @@ def label_of(line: str, following: str) -> str:
     ('Output:', '')
     """
     text = line.strip()
-    if _OF_USER.match(text) or BULLET.match(text):
+    if OF_USER.match(text) or BULLET.match(text):
         return ""
     if not _SIGN.fullmatch(text) and (BULLET.match(following) or not (_WORDS.fullmatch(text) or _FIELD.fullmatch(text))):
         return ""

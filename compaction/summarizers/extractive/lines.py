@@ -24,6 +24,14 @@ HEADING: Final = re.compile(  # "## Rules", "**Rules**:", "【Rules】", "[Rules
 )
 UNDERLINE: Final = re.compile(r"\s{0,3}(?:=|-){3,}\s*")  # "-----"
 TAG: Final = re.compile(r"\s*<(/?)([\w][\w:.-]{0,40})>\s*")  # "<rules>", "</rules>"
+OF_USER: Final = re.compile(  # "<rules>", "</user_query>"
+    r"</?(?:user[_-]?)?(?:task|query|question|feedback|instructions?|requests?|message|prompt|input|rules?|role|goals?|constraints?"
+    r"|requirements?|guidelines?|preferences?|objectives?|todo)?(?:\s[^<>]*)?>",
+    re.IGNORECASE,
+)
+_ELEMENT: Final = re.compile(  # "<rule>No tabs, please.</rule>"
+    r"(\s*)(<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>)\s*(\S.*?)\s*</\3>\s*"
+)
 ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
 RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"
 SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")  # "Ann: We leave at 9."
@@ -31,6 +39,7 @@ QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")  # "> never park here"
 CERTAIN: Final = 2  # the `printed_weight` of a line that only a program writes
 DASH: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")  # "- tabs", not "2) tabs"
 _READ: Final = 400  # characters of a line by which it is judged
+_LEAST_WORDS: Final = 3  # of a sentence
 
 
 def blocks(lines: Sequence[str], start: int = 0) -> Iterator[range]:
@@ -58,6 +67,25 @@ def end_of_fence(lines: Sequence[str], opening: int) -> int | None:
     return next((at + 1 for at in following if FENCE.match(lines[at]) and lines[at].lstrip().startswith(sign)), None)
 
 
+def as_item(line: str) -> str:
+    """Return a sentence between tags of a user as an item of a list; any other line as it is.
+
+    >>> as_item('<rule id="1">No tabs, please.</rule>'), as_item("<name>Ann Lee</name>")
+    ('- No tabs, please.', '<name>Ann Lee</name>')
+    """
+    found = _ELEMENT.fullmatch(line)
+    return f"{found[1]}- {found[4]}" if found and OF_USER.match(found[2]) else line
+
+
+def _enclosed(line: str) -> str:
+    """Return a sentence between tags that are not those of HTML; any other line as it is."""
+    found = _ELEMENT.fullmatch(line)
+    if found is None or found[3].lower() in _HTML:
+        return line
+    words = sum(_PLAIN.fullmatch(piece) is not None for piece in found[4].split())
+    return found[4] if words >= _LEAST_WORDS or UNSPACED.search(found[4]) else line
+
+
 def is_table(lines: Sequence[str]) -> bool:
     """Return whether one of these lines rules off the header of a table."""
     return len(lines) > 1 and any(RULED.fullmatch(line) and "|" in line and "-" in line for line in lines)
@@ -79,6 +107,7 @@ def any_shape(name: str) -> str:
     return f"(?:{'|'.join([row['shape'] for row in SHAPES[name]])})".replace("<given>", SHAPES["given"])
 
 
+_HTML: Final = frozenset(SHAPES["html"].split())
 _PRINTED: Final = re.compile(any_shape("printed"))
 CODE: Final = re.compile(any_shape("code"))
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
@@ -94,10 +123,12 @@ def is_printed(line: str) -> bool:
 
     >>> is_printed("-rw-r--r-- 1 app app 31213 assets/mail.json"), is_printed("booking=AX-1 guest=Ines nights=3")
     (True, True)
+    >>> is_printed("<note>No tabs, please.</note>"), is_printed("<li>No tabs, please.</li>")
+    (False, True)
     >>> is_printed("The port is 8080."), is_printed("Rather 15:20."), is_printed("tabs, two wide"), is_printed("端口是8080")
     (False, False, False, False)
     """
-    return printed_weight(line) > 0
+    return printed_weight(_enclosed(line)) > 0
 
 
 def printed_weight(line: str) -> int:

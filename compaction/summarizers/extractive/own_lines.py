@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from .kinds import Kind, Statement, judge
-from .lines import FENCE, fenced_blocks, is_printed
+from .lines import BULLET, FENCE, HEADING, ROW, TAG, as_item, blocks, fenced_blocks, is_printed
 from .sentences import chars_within, sentences_in
 
 Count: TypeAlias = Callable[[str], int]  # counts the tokens of a text
@@ -23,6 +23,8 @@ LONG_LINE: Final = 300  # characters above which the sentences of a line are jud
 LONG_MESSAGE: Final = 1_500  # characters above which the long lines of a message may be pasted prose, such as a chapter
 LEFT_OUT: Final = "[...]"  # stands in place of lines that are left out
 
+_LEAST_WRAPPED: Final = 3  # lines of a paragraph
+_FULL_LINE: Final = 50  # characters
 _DICTATED: Final = range(600, 12_000)  # characters; people who dictate use no full stops
 _DICTATED_WORDS: Final = 16  # of a part of it
 _STEP_WORDS: Final = 4
@@ -33,8 +35,8 @@ _LEAST: Final = 24  # tokens below which a shortened message says too little
 class WrittenLine:
     """A line of a message, a sentence of a long one, or a part of a very long sentence.
 
-    Prose stands inside a long line of a long message, and may be pasted. What people say about a text that they paste stands
-    at an end of the message, or in short lines of its own.
+    Prose stands inside a long line or a wrapped paragraph of a long message, and may be pasted. What people say about a text
+    that they paste stands at an end of the message, or in short lines of its own.
     """
 
     text: str
@@ -43,15 +45,19 @@ class WrittenLine:
     is_prose: bool = False
 
 
-def lines_by_writer(text: str) -> list[WrittenLine]:
-    """Return the lines of a text, long ones by sentences, and very long sentences by parts; each with who probably wrote it."""
+def lines_by_writer(text: str, longest: int = LONG_LINE) -> list[WrittenLine]:
+    """Return the lines of a text, each with who probably wrote it.
+
+    Lines of more than ``longest`` characters are split into sentences, and very long sentences into parts.
+    """
     text_is_long = len(text) > LONG_MESSAGE
     found: list[WrittenLine] = []
     lines = text.split("\n")
     code = {number for span in fenced_blocks(lines) for number in span}
+    wrapped = _wrapped(lines) if text_is_long else set[int]()
     for number, line in enumerate(lines):
-        if number in code or len(line) <= LONG_LINE:
-            found.append(WrittenLine(line, number not in code and not is_printed(line), number))
+        if number in code or len(line) <= longest:
+            found.append(WrittenLine(line, number not in code and not is_printed(line), number, number in wrapped))
         else:
             for sentence in sentences_in(line):
                 is_own = not is_printed(sentence)
@@ -60,6 +66,21 @@ def lines_by_writer(text: str) -> list[WrittenLine]:
     said = [place for place, line in enumerate(found) if line.text.strip()]
     for place in {*said[:1], *said[-1:]}:
         found[place] = attrs.evolve(found[place], is_prose=False)
+    return found
+
+
+def _wrapped(lines: Sequence[str]) -> set[int]:
+    """Return the numbers of the lines in paragraphs that are wrapped: several full lines, and none of a list or a heading.
+
+    >>> _wrapped(["- no tabs", "- no mocks", "", *["a chapter of a book, in lines that are all of about the same length"] * 3])
+    {3, 4, 5}
+    """
+    found = set[int]()
+    for block in blocks(lines):
+        said = [lines[at] for at in block]
+        is_layout = any(shape(line) for line in said for shape in (BULLET.match, HEADING.fullmatch, ROW.fullmatch))
+        if len(said) >= _LEAST_WRAPPED and min(map(len, said[:-1])) >= _FULL_LINE and not is_layout:
+            found.update(block)
     return found
 
 
@@ -111,7 +132,13 @@ def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Stat
         return text
     if tokens < _LEAST:
         return ""
-    lines = lines_by_writer(text)
+    return _chosen(lines_by_writer(text), tokens, count, judged) or (
+        _chosen(lines_by_writer(text, longest=0), tokens, count, judged) or _beginning(text, tokens, count)
+    )
+
+
+def _chosen(lines: Sequence[WrittenLine], tokens: int, count: Count, judged: Callable[[str], Statement]) -> str:
+    """Return the most important lines in at most so many tokens, in order; empty if none of the user's own fits."""
     sizes = [count(line.text) + 1 for line in lines]
     gap = count(LEFT_OUT) + 1
     ends = {-1, len(lines)}  # no mark is needed there
@@ -122,34 +149,40 @@ def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Stat
         if sizes[place] + more_gaps * gap <= room:
             chosen.add(place)
             room -= sizes[place] + more_gaps * gap
-    return joined(lines, chosen) if chosen else _without_middle(text, tokens, count)
+    return joined(lines, chosen)
 
 
-def _without_middle(text: str, tokens: int, count: Count) -> str:
-    """Return the beginning and the end of a text whose every line is too long, in at most so many tokens with the mark."""
+def _beginning(text: str, tokens: int, count: Count) -> str:
+    """Return the beginning of a text whose every sentence is too long, in at most so many tokens with the mark.
 
-    def ends(chars: int) -> str:
-        head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]
-        head = head[: head.rfind(" ")] if " " in head else head
-        tail = tail[tail.find(" ") :] if " " in tail else tail
-        return f"{head.rstrip()} {LEFT_OUT} {tail.lstrip()}"
+    Its end is left out. Joined with the beginning, it would say something else: "no heating, but [...] a small heater".
+    """
 
-    return ends(chars_within(len(text), tokens, lambda chars: count(ends(chars)), least=1))
+    def beginning(chars: int) -> str:
+        head = text[:chars]
+        return f"{(head[: head.rfind(' ')] if ' ' in head else head).rstrip()} {LEFT_OUT}"
+
+    return beginning(chars_within(len(text), tokens, lambda chars: count(beginning(chars)), least=1))
 
 
 def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Statement]) -> list[int]:
     """Return the places of the lines: the user's own, those that matter most first, and then the others.
 
-    The first line says what the message is about. Rules, preferences, decisions and open tasks follow, and then the other
-    lines; both from the ends inwards, since people write before and behind what they paste. Long prose comes after that.
+    The first line says what the message is about, or else the last. Rules, preferences, decisions and open tasks follow, and
+    then the other lines; both from the ends inwards, since people write before and behind what they paste. Long prose comes
+    after that. A tag alone says nothing.
     """
     found: list[int] = []
     for is_prose in (False, True):
-        own = [place for place, line in enumerate(lines) if line.is_own and line.is_prose is is_prose and line.text.strip()]
-        heavy = [place for place in own if judged(lines[place].text).kind >= Kind.TASK]
-        found += [*own[:1], *_ends_first(heavy), *_ends_first(own)]
-    others = [place for place, line in enumerate(lines) if not line.is_own and not FENCE.match(line.text)]
+        own = [place for place, line in enumerate(lines) if line.is_own and line.is_prose is is_prose and _says(line.text)]
+        heavy = [place for place in own if judged(as_item(lines[place].text)).kind >= Kind.TASK]
+        found += [*own[:1], *own[-1:], *_ends_first(heavy), *_ends_first(own)]
+    others = [place for place, line in enumerate(lines) if _says(line.text) and not FENCE.match(line.text)]
     return list(dict.fromkeys([*found, *others]))
+
+
+def _says(line: str) -> bool:
+    return bool(line.strip()) and TAG.fullmatch(line) is None
 
 
 def _ends_first(places: Sequence[int]) -> list[int]:

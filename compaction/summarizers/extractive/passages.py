@@ -118,8 +118,8 @@ class _Reader:
             line, behind = self._lines[at], at + 1
             found: Iterable[Passage] | None = None  # nothing if the line is prose
             if bullet := BULLET.match(line):
-                while behind < end and self._lines[behind][:1].isspace() and not BULLET.match(self._lines[behind]):
-                    behind += 1  # an indented line without a mark continues the item
+                while behind < end and self._continues_item(self._lines[behind]):
+                    behind += 1
                 found = self._item(at, behind, len(bullet[1].expandtabs(4)))
             elif self._is_lead(at):
                 found = self._new_lead(at)
@@ -137,6 +137,11 @@ class _Reader:
                 self._prose.append(line.strip())
             at = behind
         yield from self._end_prose(end - 1)
+
+    @staticmethod
+    def _continues_item(line: str) -> bool:
+        """Return whether a line continues the item of a list above it: it is indented, and has no mark."""
+        return line[:1].isspace() and not BULLET.match(line) and not TAG.fullmatch(line)
 
     def _end_prose(self, at: int) -> Iterator[Passage]:
         """Yield the lines of prose so far, of which this is the last."""

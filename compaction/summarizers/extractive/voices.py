@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 
 from .kinds import concerns_user, demands
 from .labels import blocks_below_labels, end_of, end_of_json
-from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, TAG, any_shape, blocks, fenced_blocks, is_table, printed_weight
+from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, TAG, any_shape, as_item, blocks, fenced_blocks, is_table, printed_weight
 from .sentences import ASKING, ENDS, first_and_last
 
 _MOST_LINES: Final = 4_000
@@ -61,7 +61,7 @@ class _Layout:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = first_and_last(text.splitlines(), _MOST_LINES)
+        self.lines = [*map(as_item, first_and_last(text.splitlines(), _MOST_LINES))]
         self.filled = [at for at, line in enumerate(self.lines) if line.strip()]  # the numbers of lines that are not blank
         self.fenced = [at for block in fenced_blocks(self.lines) for at in block]  # from each fence to the one that closes it
         self.printed: list[int] = []  # outside of them, runs of lines that programs wrote, and single ones that only they do
