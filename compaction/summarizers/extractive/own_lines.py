@@ -15,7 +15,7 @@ import attrs
 
 from .kinds import Kind, Statement, judge
 from .lines import BULLET, FENCE, HEADING, ROW, TAG, as_item, blocks, fenced_blocks, is_printed
-from .sentences import chars_within, sentences_in
+from .sentences import LONGEST_SENTENCE, chars_within, sentences_in
 
 Count: TypeAlias = Callable[[str], int]  # counts the tokens of a text
 
@@ -122,23 +122,27 @@ def joined(lines: Sequence[WrittenLine], chosen: Collection[int]) -> str:
 def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Statement] = judge) -> str:
     r"""Return a text in at most so many tokens: whole if it fits, or else its own lines before those that look pasted.
 
-    Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept. ``judged`` is
-    `judge`, or remembers its results.
+    Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept. If no line fits,
+    sentences are. None of them is cut, since a part may mean something else; the text is empty if none fits, unless one is so
+    long that hardly a person wrote it. ``judged`` is `judge`, or remembers its results.
 
     >>> shortened("Fix this:\n```\n" + "0xff " * 99 + "\n```\nNever touch Y.", 30, len)
     'Fix this:\n[...]\nNever touch Y.'
+    >>> shortened("The budget is 4200 euros. My wife does not want grey tiles, on any account.", 40, len)
+    'The budget is 4200 euros. [...]'
     """
     if count(text) <= tokens:
         return text
     if tokens < _LEAST:
         return ""
-    return _chosen(lines_by_writer(text), tokens, count, judged) or (
-        _chosen(lines_by_writer(text, longest=0), tokens, count, judged) or _beginning(text, tokens, count)
-    )
+    lines = lines_by_writer(text)
+    short = _those_that_fit(lines, tokens, count, judged) or _those_that_fit(lines_by_writer(text, 0), tokens, count, judged)
+    is_cut = not short and any(len(line.text) > LONGEST_SENTENCE for line in lines)
+    return _without_middle(text, tokens, count) if is_cut else short
 
 
-def _chosen(lines: Sequence[WrittenLine], tokens: int, count: Count, judged: Callable[[str], Statement]) -> str:
-    """Return the most important lines in at most so many tokens, in order; empty if none of the user's own fits."""
+def _those_that_fit(lines: Sequence[WrittenLine], tokens: int, count: Count, judged: Callable[[str], Statement]) -> str:
+    """Return the most important lines that fit, with marks where others are left out; empty if none does."""
     sizes = [count(line.text) + 1 for line in lines]
     gap = count(LEFT_OUT) + 1
     ends = {-1, len(lines)}  # no mark is needed there
@@ -152,17 +156,16 @@ def _chosen(lines: Sequence[WrittenLine], tokens: int, count: Count, judged: Cal
     return joined(lines, chosen)
 
 
-def _beginning(text: str, tokens: int, count: Count) -> str:
-    """Return the beginning of a text whose every sentence is too long, in at most so many tokens with the mark.
+def _without_middle(text: str, tokens: int, count: Count) -> str:
+    """Return the beginning and the end of a text whose every sentence is too long, in at most so many tokens with the mark."""
 
-    Its end is left out. Joined with the beginning, it would say something else: "no heating, but [...] a small heater".
-    """
+    def ends(chars: int) -> str:
+        head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]
+        head = head[: head.rfind(" ")] if " " in head else head
+        tail = tail[tail.find(" ") :] if " " in tail else tail
+        return f"{head.rstrip()} {LEFT_OUT} {tail.lstrip()}"
 
-    def beginning(chars: int) -> str:
-        head = text[:chars]
-        return f"{(head[: head.rfind(' ')] if ' ' in head else head).rstrip()} {LEFT_OUT}"
-
-    return beginning(chars_within(len(text), tokens, lambda chars: count(beginning(chars)), least=1))
+    return ends(chars_within(len(text), tokens, lambda chars: count(ends(chars)), least=1))
 
 
 def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Statement]) -> list[int]:
