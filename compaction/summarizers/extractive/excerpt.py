@@ -48,7 +48,6 @@ _ENTRY: Final = 4  # tokens of the mark and the indents of an entry
 _LEAST_QUESTION: Final = 60  # characters below which a shortened question says too little
 _LEAST_ROOM: Final = 12  # tokens below which no question and no sentence fits
 _MOST_SHARING: Final = 3  # messages that have a word by which two of them are about one thing
-_TIERS: Final = (Kind.TASK, Kind.VALUE, Kind.PLAIN, Kind.SMALL_TALK)
 _FEW: Final = 25  # tokens of a message that is quoted before longer ones which weigh the same
 _LEAST_REPEATED: Final = 24  # characters of a line that is quoted once, in whatever long messages it stands
 
@@ -228,9 +227,7 @@ class _Room:
             return whole
         once, repeated = _each_once(entries)
         tasks = once[:has_task]
-        newest = once[len(tasks) :][:1]
-        # a short message, such as "make her age ten", comes before longer ones: many have room in place of one of these
-        others = sorted(once[len(tasks) + 1 :], key=lambda entry: not self._is_short(entry))
+        newest, others = once[len(tasks) :][:1], once[len(tasks) + 1 :]
         # 1: the task has its share, or more, if the newest message leaves more
         of_newest = min(self._size(newest[0].text) + _ENTRY if newest else 0, int((1 - _TASK_SHARE) * self._tokens))
         most_of_task = max(self._left - of_newest, min(self._left, int(_TASK_SHARE * self._tokens)))
@@ -263,17 +260,24 @@ class _Room:
     def _put_weightiest(self, tasks: Sequence[_Entry], newest: Sequence[_Entry], others: Sequence[_Entry]) -> None:
         """Quote the user's lines, those that matter most first, and the questions that short answers need.
 
-        What was pasted into the task follows the rules, unless it is long: the task is about it.
+        What was pasted into the task follows the rules, unless it is long: the task is about it. A short message, such as
+        "make her age ten", comes before longer plain ones: many have room in place of one of these.
         """
         weights = self._weights(others)
-        for least in _TIERS:
-            for entry in others:
+
+        def put_lines(least: Kind, entries: Sequence[_Entry]) -> None:
+            for entry in entries:
                 self._put(entry, entry.words({at for at in entry.own() if weights[entry.place, at] >= least}))
-            for task in tasks if least is Kind.TASK else ():
-                if len(task.text) <= LONG_MESSAGE:
-                    self._put(task, task.text)
-            if least is Kind.VALUE:
-                self._put_questions([entry for entry in (*tasks, *newest, *others) if entry.is_answer])
+
+        put_lines(Kind.TASK, others)
+        for task in tasks:
+            if len(task.text) <= LONG_MESSAGE:
+                self._put(task, task.text)
+        put_lines(Kind.VALUE, others)
+        self._put_questions([entry for entry in (*tasks, *newest, *others) if entry.is_answer])
+        short_first = sorted(others, key=lambda entry: not self._is_short(entry))
+        for least in (Kind.PLAIN, Kind.SMALL_TALK, Kind.REMARK):
+            put_lines(least, short_first)
 
     def _weights(self, entries: Sequence[_Entry]) -> dict[tuple[int, int], float]:
         """Return how much each of the user's lines matters, by the places of its message and its own.

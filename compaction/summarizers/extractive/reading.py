@@ -37,7 +37,7 @@ class Reading:
     source: FactSource  # who said it; what a program put into a user message counts as a result
     text: str  # the beginning of the words
     statements: tuple[Statement, ...]  # the statements of the user or of an instruction, or the decisions of the assistant
-    # the facts of all its texts, each with the bits of its `FactSource`s: the garbage collector does not track such a dictionary
+    # each fact of its texts, with the bits of its `FactSource`s: the garbage collector does not track a dict of ints
     facts: dict[str, int]
     calls: tuple[Action, ...]
     results: tuple[ToolResultPart, ...]

@@ -91,15 +91,15 @@ def talk_in(messages: Sequence[Message], read: Callable[[Message], Reading], red
     rarity = {word: math.log(total / count) / math.log(1 + total) for word, count in frequency.items()}
     shape = shape_of([_chars(turn) for turn in said])
     weights = {name: sum(map(mul, shape, weights)) for name, weights in WEIGHTS.items()}
-    found: list[Utterance] = []
+    weighed: list[Utterance] = []
     is_asked = False  # whether the message before ends with a question
     for turn in said:
         for number, (each, features) in enumerate(zip(turn, _features(turn, rarity, is_asked=is_asked), strict=True)):
             values = tuple([features[name] for name in weights])
             score = round(sum(map(mul, weights.values(), values)), 9)
-            found.append(attrs.evolve(each, place=each.place + number / len(turn), score=score, features=values))
+            weighed.append(attrs.evolve(each, place=each.place + number / len(turn), score=score, features=values))
         is_asked = ends_in(turn[-1].text, ASKING)
-    return found
+    return weighed
 
 
 def shape_of(sizes: Sequence[int]) -> tuple[float, float, float]:
