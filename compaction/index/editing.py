@@ -18,6 +18,7 @@ from . import cuts, joins
 from .columns import Columns
 from .edits import Applied, Drop, Edit, Refusal, Replace, Restore, Rewrite, Shown, Together, named, renamed, signature
 from .marks import COLLAPSED_BY, read_mark
+from .replacements import place_of
 from .rules import refusal, removable
 from .visibility import Node
 
@@ -104,7 +105,7 @@ def perform(columns: Columns, edit: Drop | Replace | Rewrite | Restore, by: str 
         columns.set_shown(edit.groups, shown=True)
     elif isinstance(edit, Replace):
         sizes = [columns.measure(message) for message in edit.messages]  # before anything changes: a counter may fail
-        anchor = max(map(columns.anchor, edit.groups))
+        anchor = columns.anchor(place_of(columns, edit.groups))
         columns.set_shown(edit.groups, shown=False)
         mark = read_mark(edit.messages[0])
         total = (sum(tokens for tokens, _ in sizes), sum(size for _, size in sizes))

@@ -21,6 +21,7 @@ from .columns import Columns
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .groups import GroupKind, only_reasoning, says_nothing
 from .keys import message_id
+from .replacements import place_of
 from .visibility import Node
 
 
@@ -175,22 +176,22 @@ def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str 
 def _placement_problem(columns: Columns, ids: Sequence[int]) -> str | None:
     """Return the rule against a replacement between the messages of a remaining group, if it would be broken.
 
-    The replacement takes the place of the last group. Results without a call may stand between the messages of any group, so
-    they are passed over. Only the nearest group on each side is asked, which is enough in a valid list. If any message may
-    follow any other, only the place of such a result can be a wrong one.
+    Results without a call may stand between the messages of any group, so they are passed over. Only the nearest group on each
+    side is asked, which is enough in a valid list. If any message may follow any other, only the place of such a result can be
+    a wrong one.
     """
-    grouping, last = columns.grouping, max(ids, key=columns.anchor)
-    if not columns.format.judges_joins and last not in grouping.orphans:
+    grouping, place = columns.grouping, place_of(columns, ids)
+    if not columns.format.judges_joins and place not in grouping.orphans:
         return None
     gone = set(ids)
     for step in (columns.visibility.before, columns.visibility.after):
-        node: Node | None = last
+        node: Node | None = place
         while node is not None and ((id := columns.group_at(node)) in gone or id in grouping.orphans):
             node = step(node)
         if node is None or node < 0:
             continue
         members = columns.ordinals(grouping.group_of[node])
-        if members[0] < columns.anchor(last) < members[-1]:
+        if members[0] < columns.anchor(place) < members[-1]:
             return "a replacement must not be written between the messages of a remaining group"
     return None
 
