@@ -417,13 +417,14 @@ class CompactionSession:
         """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
 
         The newest reply belongs to the view that the saved edits give. If nothing was edited or saved, an earlier process may
-        have sent less than the whole list. Then the reply before the reported tokens first fell is used.
+        have sent less than the whole list. Then the reply before the reported tokens first fell is used. If a saved edit was
+        undone, no view is known that a reply belongs to, and nothing is corrected.
 
         Args:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
                 without usage.
         """
-        if self._state.seen or len(usages) != len(self.index.columns.source):
+        if self._state.seen or len(usages) != len(self.index.columns.source) or self.index.undone:
             return
         last: tuple[Usage, int] | None = None  # with the tokens before the reply, by our count
         for usage, counted in _reported_sizes(self.index, usages):
