@@ -18,6 +18,7 @@ from . import cuts, joins
 from .columns import Columns
 from .edits import Applied, Drop, Edit, Refusal, Replace, Restore, Rewrite, Shown, Together, named, renamed, signature
 from .marks import COLLAPSED_BY, read_mark
+from .replacements import place_of
 from .rules import refusal, removable
 from .visibility import Node
 
@@ -75,9 +76,9 @@ def apply_all(columns: Columns, drops: Iterable[Drop], by: str) -> Iterator[tupl
             yield drop, apply(columns, drop, by)
 
 
-def _attempt(columns: Columns, edit: Edit, by: str, seen: int | None = None) -> Applied | str:
+def _attempt(columns: Columns, edit: Edit, by: str, seen: int | None = None, *, is_repeated: bool = False) -> Applied | str:
     """Apply an edit regardless of joins, or return the rule that it breaks; a `Together` is applied whole or not at all."""
-    rule = refusal(columns, edit, by, seen=seen)
+    rule = refusal(columns, edit, by, seen=seen, is_repeated=is_repeated)
     if rule is not None:
         return rule
     if not isinstance(edit, Together):
@@ -85,7 +86,7 @@ def _attempt(columns: Columns, edit: Edit, by: str, seen: int | None = None) -> 
     with contextlib.ExitStack() as undoing:
         parts: list[Applied] = []
         for part in edit.edits:
-            done = _attempt(columns, part, by, seen)
+            done = _attempt(columns, part, by, seen, is_repeated=is_repeated)
             if isinstance(done, str):
                 return done
             parts.append(done)
@@ -104,7 +105,7 @@ def perform(columns: Columns, edit: Drop | Replace | Rewrite | Restore, by: str 
         columns.set_shown(edit.groups, shown=True)
     elif isinstance(edit, Replace):
         sizes = [columns.measure(message) for message in edit.messages]  # before anything changes: a counter may fail
-        anchor = max(map(columns.anchor, edit.groups))
+        anchor = columns.anchor(place_of(columns, edit.groups))
         columns.set_shown(edit.groups, shown=False)
         mark = read_mark(edit.messages[0])
         total = (sum(tokens for tokens, _ in sizes), sum(size for _, size in sizes))
@@ -193,7 +194,7 @@ def reapply(
             if all(columns.exists(id) and not columns.is_included(id) for id in edit.groups):
                 again = perform(columns, edit, applied.by)
         elif edit is not None:
-            again = _attempt(columns, edit, applied.by, applied.seen)
+            again = _attempt(columns, edit, applied.by, applied.seen, is_repeated=True)
         if not isinstance(again, Applied):
             left_out.append(applied)
             continue

@@ -87,7 +87,10 @@ class Drop(_Described):
 
 @attrs.frozen
 class Replace(_Described):
-    """Replace these groups with a summary group, which takes the place of the last one.
+    """Replace these groups with a summary group.
+
+    It takes the place of the last one, but stands before messages of the user that stay and are newer than the user's words in
+    these groups.
 
     Args:
         groups: The groups, or their ids. They are removed from the view; ``index.originals`` still returns their messages.

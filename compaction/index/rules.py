@@ -21,6 +21,7 @@ from .columns import Columns
 from .edits import Drop, Edit, Replace, Restore, Rewrite, Together
 from .groups import GroupKind, only_reasoning, says_nothing
 from .keys import message_id
+from .replacements import place_of
 from .visibility import Node
 
 
@@ -39,12 +40,13 @@ _USER: Final = "the last user message must be kept"
 _HISTORY: Final = "the newest summary that the provider itself wrote must be kept"
 
 
-def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None) -> str | None:
+def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None, is_repeated: bool = False) -> str | None:
     """Return the rule that an edit of this strategy would break; ``None`` if it is allowed. O(named groups).
 
     When an edit of the journal is repeated, ``seen`` is the number of messages that had been read when it was decided. The edit
     may then remove a group that only later messages protect: the group of an old call, which words of the user joined with a
-    late result. A later edit of the journal, or `editing.restore_words`, brings that group back.
+    late result. A later edit of the journal, or `editing.restore_words`, brings that group back. A framework may also have
+    given the message that it wrote an id since.
 
     `editing` calls this function for each part of a `Together`. It checks two more rules for the whole after applying it: the
     view's tokens must not grow, and the new neighbours must be valid.
@@ -59,6 +61,7 @@ def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None) -
         return (
             _removal_problem(columns, edit.groups, _Removal(by, allow_history=newer, seen=seen))
             or _content_problem(columns.format, edit.messages)
+            or (None if is_repeated else _id_problem(edit.messages))
             or (_repetition_problem(columns, edit) if newer else None)
             or _placement_problem(columns, edit.groups)
         )
@@ -157,7 +160,7 @@ def _repetition_problem(columns: Columns, edit: Replace) -> str | None:
 
 
 def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str | None:
-    """Return why these messages cannot replace others. One that the provider wrote may have an id, and parts of its own."""
+    """Return why these messages cannot replace others. One that the provider wrote may have parts of its own."""
     ours = [message for message in messages if not message.holds_history]
     if not 1 <= len(messages) <= 2:
         return "a replacement must be one message, or two if the format requires alternating roles"
@@ -167,30 +170,35 @@ def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str 
         return "a replacement must contain only text and media"
     if any(isinstance(part, ReasoningPart) for message in messages for part in message.parts):
         return "a replacement must not contain reasoning"
-    if any(message_id(message.raw) for message in ours):
-        return "a replacement must not have an id, which would name a message of the host or the provider"
     return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
+
+
+def _id_problem(messages: Sequence[Message]) -> str | None:
+    """Return the rule against an id of a message that the provider did not write."""
+    if any(message_id(message.raw) for message in messages if not message.holds_history):
+        return "a replacement must not have an id, which would name a message of the host or the provider"
+    return None
 
 
 def _placement_problem(columns: Columns, ids: Sequence[int]) -> str | None:
     """Return the rule against a replacement between the messages of a remaining group, if it would be broken.
 
-    The replacement takes the place of the last group. Results without a call may stand between the messages of any group, so
-    they are passed over. Only the nearest group on each side is asked, which is enough in a valid list. If any message may
-    follow any other, only the place of such a result can be a wrong one.
+    Results without a call may stand between the messages of any group, so they are passed over. Only the nearest group on each
+    side is asked, which is enough in a valid list. If any message may follow any other, only the place of such a result can be
+    a wrong one.
     """
-    grouping, last = columns.grouping, max(ids, key=columns.anchor)
-    if not columns.format.judges_joins and last not in grouping.orphans:
+    grouping, place = columns.grouping, place_of(columns, ids)
+    if not columns.format.judges_joins and place not in grouping.orphans:
         return None
     gone = set(ids)
     for step in (columns.visibility.before, columns.visibility.after):
-        node: Node | None = last
+        node: Node | None = place
         while node is not None and ((id := columns.group_at(node)) in gone or id in grouping.orphans):
             node = step(node)
         if node is None or node < 0:
             continue
         members = columns.ordinals(grouping.group_of[node])
-        if members[0] < columns.anchor(last) < members[-1]:
+        if members[0] < columns.anchor(place) < members[-1]:
             return "a replacement must not be written between the messages of a remaining group"
     return None
 

@@ -135,7 +135,9 @@ class Overflowed(Event):
 
 @attrs.frozen(kw_only=True)
 class LittleSaved(Event):
-    """Two runs in a row each saved less than 5 % of the request. The strategy pauses until the request has grown by 10 %.
+    """Two runs in a row each saved less than 5 % of the request, so the strategy pauses.
+
+    It resumes when the request has grown by 10 %, or exceeds the window or the budget of the strategy.
 
     Args:
         saved_tokens: Tokens that both runs saved in total.

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -32,7 +33,7 @@ from ..messages import Message
 from ..result import CompactionResult, Observer, Outcome, space_report
 from ..run import refuse, run, run_sync
 from ..stores import StoredRecord
-from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, within
+from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, most_tokens, within
 from ..tokens import LengthRefusal, TokenCounter, Usage, is_quoted
 from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
@@ -416,13 +417,14 @@ class CompactionSession:
         """Correct the counts by usage that the host kept with the replies, in a process that has sent no view yet.
 
         The newest reply belongs to the view that the saved edits give. If nothing was edited or saved, an earlier process may
-        have sent less than the whole list. Then the reply before the reported tokens first fell is used.
+        have sent less than the whole list. Then the reply before the reported tokens first fell is used. If a saved edit was
+        undone, no view is known that a reply belongs to, and nothing is corrected.
 
         Args:
             usages: The usage of each message of the conversation, in the forms of `record_usage`; ``None`` for a message
                 without usage.
         """
-        if self._state.seen or len(usages) != len(self.index.columns.source):
+        if self._state.seen or len(usages) != len(self.index.columns.source) or self.index.undone:
             return
         last: tuple[Usage, int] | None = None  # with the tokens before the reply, by our count
         for usage, counted in _reported_sizes(self.index, usages):
@@ -598,11 +600,15 @@ class CompactionSession:
 
     def _due(self) -> Strategy:
         """Return the strategy to run: the configured one, within a learned window, or an empty pipeline during a pause."""
-        tokens, window = self.index.tokens, self._window
-        if self._useless.is_paused(tokens) and (window is None or tokens <= window):
+        tokens = self.index.tokens
+        if self._useless.is_paused(tokens) and tokens <= self._most_tokens():
             return Pipeline()
         learned = self._reports.window()
         return self._strategy if learned is None else within(self._strategy, learned)
+
+    def _most_tokens(self) -> float:
+        """Return the most tokens of a request: the window, or less if the strategy has a limit of its own."""
+        return min(limit for limit in (self._window, most_tokens(self._strategy), math.inf) if limit is not None)
 
     async def _run(self, forced: Strategy | None, *, sync: bool) -> CompactionResult:
         """Run a strategy without pauses, or ``None`` for the one that is due; remember its result, and save."""
@@ -628,7 +634,8 @@ class CompactionSession:
         self._set(seen=seen, sent_tokens=result.after.tokens, compactions=compactions, last=result)
         if result.edits:
             self._useless = useless = self._useless.after(result.before.tokens + overhead, result.after.tokens + overhead)
-            if (until := useless.until_tokens) is not None:
+            if useless.until_tokens is not None:
+                until = int(min(useless.until_tokens, self._most_tokens() + 1))
                 self._reporter.tell(LittleSaved(session=self.id, saved_tokens=sum(useless.saved), until_tokens=until))
             self._reports.cut(self.index.included.tokens)
             if (anchor := self._reports.anchor) is not None:

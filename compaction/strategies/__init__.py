@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .growing_summary import GrowingSummary
     from .irrelevant import DropIrrelevant
     from .last_resort import LastResort
+    from .last_resort import most_tokens as most_tokens
     from .last_resort import within as within
     from .media import ClearMedia
     from .offload import Lossless, Offload, OnStoreFailure
@@ -115,7 +116,7 @@ export_lazily(
         "excerpt": "Excerpt",
         "growing_summary": "GrowingSummary",
         "irrelevant": "DropIrrelevant",
-        "last_resort": "LastResort within",
+        "last_resort": "LastResort most_tokens within",
         "media": "ClearMedia",
         "offload": "Lossless Offload OnStoreFailure forgetting_stores storing_parts",
         "prepared": "Rehearsed may_stand summary_ahead",

@@ -16,6 +16,7 @@ from ..triggers import Trigger, as_trigger, tokens_below, tokens_exceed
 from .base import CompactionStrategy, Failed, Pipeline, Steps, Strategy, group_tokens
 from .clip import Clip
 from .excerpt import Excerpt
+from .token_budget import TokenBudgetComposed
 from .tool_result import ToolResult
 from .tool_styles import HeadTail
 from .truncation import Truncation
@@ -120,6 +121,13 @@ def _places_of_words(index: MessageIndex, id: int) -> list[int]:
         if message.said or is_answer or (is_summary and summarizers.extractive.quoted_words(message.text)):
             found.append(place)
     return found
+
+
+def most_tokens(strategy: Strategy) -> int | None:
+    """Return the most tokens of a request after a strategy, if a part of it says so: a last resort or a budget."""
+    parts = [*strategy.parts()]
+    limits = [part.tokens for part in parts if isinstance(part, LastResort)]
+    return min(limits + [part.budget for part in parts if isinstance(part, TokenBudgetComposed)], default=None)
 
 
 def within(strategy: Strategy, tokens: int) -> Strategy:

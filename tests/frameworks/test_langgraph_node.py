@@ -56,6 +56,20 @@ def test_a_new_process_continues_with_the_saved_edits() -> None:
     assert (list(unsaved), len(unsaved["llm_input_messages"]) < 8) == (["llm_input_messages"], True)
 
 
+def test_a_framework_that_gives_ids_to_summaries() -> None:
+    """LangGraph does so in place, if it streams messages; a new process has the same view nevertheless."""
+    node, state, seen = node_of(), dict[str, Any](), list[Any]()
+    for _ in range(3):
+        seen += [message.model_copy(update={"id": f"{len(seen)}-{message.id}"}) for message in NOTES]
+        state.update(node.invoke({"messages": seen, **state}))
+        for number, message in enumerate(state["llm_input_messages"]):
+            message.id = message.id or f"streamed-{number}"
+    saved = json.loads(json.dumps(state["compaction"]))
+    assert json.dumps(saved).count('"streamed-') == 2
+    resumed = node_of(NEVER).invoke({"messages": seen, "compaction": saved})
+    assert [each.content for each in resumed["llm_input_messages"]] == [each.content for each in state["llm_input_messages"]]
+
+
 def test_a_state_without_messages() -> None:
     with pytest.raises(ConfigurationError, match=r"the state has no 'messages'.*keys=StateKeys"):
         node_of().invoke({"chat": []})

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, RunContext, last, run_sync
-from compaction.formats import FORMATS
-from compaction.strategies import Truncation
+from compaction import CompactionSession, Drop, MessageIndex, RunContext, compact_sync, last, run_sync
+from compaction.formats import FORMATS, MessageFormat, gemini
+from compaction.messages import ToolCallPart, ToolResultPart
+from compaction.strategies import Strategy, Truncation
 from compaction.testing import LawBroken, check_strategy, sample_conversations
 from compaction.testing.laws import lost_words
 from compaction.triggers import tokens_exceed
@@ -63,3 +65,54 @@ def test_a_strategy_that_drops_the_oldest_breaks_the_law() -> None:
     check_strategy(strategy, messages=said)
     with pytest.raises(LawBroken, match="law 11"):
         check_strategy(Truncation(trigger=tokens_exceed(100), keep=last(groups=1)), messages=said, words=True)
+
+
+ORDERS = (
+    "Please clean up the billing module, one commit per file.",
+    "Set the retry limit to 3.",
+    "Add a flag --strict to the command line.",
+    "Drop the flag --strict again, the product team does not want it.",
+    "The retry limit is 8 now, the vendor asked for it.",
+    "Which files are left?",
+)
+
+
+def in_one_session(strategy: Strategy, format: MessageFormat) -> Callable[[list[Any], list[Any]], list[Any]]:
+    session, whole = CompactionSession(strategy, counter="chars/4", format=format), list[Any]()
+
+    def turn(view: list[Any], new: list[Any]) -> list[Any]:
+        whole.extend(new)
+        return session.view_sync(whole)
+
+    return turn
+
+
+def with_stored_views(strategy: Strategy, format: MessageFormat) -> Callable[[list[Any], list[Any]], list[Any]]:
+    """Each call compacts the list that the call before it returned, and what is new."""
+    return lambda view, new: compact_sync([*view, *new], strategy, counter="chars/4", format=format).messages
+
+
+def work(format: MessageFormat, step: str) -> list[Any]:
+    """Return a tool call with a long result; for the format that cannot write one, a long answer."""
+    output = f"line {step} of the output\n" * 70
+    if format is gemini:
+        return [format.new("assistant", output).raw]
+    calls = format.compose("assistant", [ToolCallPart(f"c{step}", "sh", json.dumps({"n": step}))])
+    return [message.raw for message in (*calls, *format.compose("user", [ToolResultPart(f"c{step}", output)]))]
+
+
+@pytest.mark.parametrize("start", [in_one_session, with_stored_views])
+@pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_view_quotes_the_user_in_order(name: str, format: MessageFormat, start: Callable[..., Any]) -> None:
+    """A rule that a later message revokes never stands behind that message."""
+    turn, view = start(PRESETS[name](2_000), format), list[Any]()
+    for number, order in enumerate(ORDERS):
+        view = turn(view, [format.new("user", order).raw])
+        for step in range(5):
+            view = turn(view, work(format, f"{number}.{step}"))
+    text = json.dumps(view)
+    places = [text.find(json.dumps(order)[1:-1]) for order in ORDERS]
+    found = [place for place in places if place >= 0]
+    assert found == sorted(found)
+    assert places[-1] >= 0

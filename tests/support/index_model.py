@@ -147,6 +147,7 @@ class View:
 
     def __init__(self, members: dict[int, list[int]], messages: Sequence[Message]) -> None:
         self.members = members
+        self.source = messages
         self.shown: list[Message | None] = list(messages)
         self.gone: set[int] = set()
         self.inserted: dict[int, tuple[int, tuple[Message, ...]]] = {}
@@ -174,9 +175,23 @@ class View:
         elif isinstance(edit, Restore):
             self.gone -= set(edit.groups)
         else:
-            self.gone |= set(edit.groups)
+            self.gone.update(edit.groups)
             if isinstance(edit, Replace):
-                self.inserted[-len(self.inserted) - 1] = (max(map(self.anchor, edit.groups)), edit.messages)
+                self.inserted[-len(self.inserted) - 1] = (self.anchor(self.place_of(edit)), edit.messages)
+
+    def place_of(self, edit: Replace) -> int:
+        """The replaced group that is the last one before any newer words of the user that stay."""
+        order = sorted(edit.groups, key=self.anchor)
+        spoken = [id for id in self.members if kind_of(self.source[id]) is GroupKind.USER]
+        said = [id for id in order if id in spoken][-1:] or [id for id in order if self.is_summary(id)]
+        after = self.anchor(said[0]) if said else len(self.shown)
+        newer = [id for id in spoken if after <= id < self.anchor(order[-1]) and id not in self.gone]
+        return [id for id in order if not newer or self.anchor(id) <= newer[0]][-1]
+
+    def is_summary(self, id: int) -> bool:
+        message = self.inserted[id][1][0] if id < 0 else self.source[id]
+        mark = read_mark(message)
+        return (id < 0 or kind_of(message) is GroupKind.SUMMARY) and (mark is None or mark.by != "ToolResult")
 
     def anchor(self, id: int) -> int:
         """The ordinal of a group's first message; for an inserted group, of the message after it."""
@@ -260,7 +275,7 @@ class Model(View):
             return False
         here = self.in_view
         named = [group for group in here if group.id in edit.groups]
-        if isinstance(edit, Replace) and named and self.is_inside_another(named[-1], edit.groups):
+        if isinstance(edit, Replace) and len(named) == len(edit.groups) and self.is_inside_another(edit):
             return False
         own = by if isinstance(edit, Replace) and by else None
         if any(id in edit.groups for id in [id for id in self.marked if self.groups[id].made_by != own][-1:]):
@@ -272,8 +287,9 @@ class Model(View):
             and (allow_system or self.standing.isdisjoint(edit.groups))
         )
 
-    def is_inside_another(self, last: Group, gone: Sequence[int]) -> bool:
+    def is_inside_another(self, edit: Replace) -> bool:
         """Return whether what replaces a result without its call would stand between the messages of a neighbour that stays."""
+        last, gone = self.groups[self.place_of(edit)], edit.groups
         if not last.orphan:
             return False
         others = [group for group in self.in_view if group.id not in gone and not group.orphan]

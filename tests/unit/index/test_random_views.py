@@ -94,13 +94,13 @@ def owners(view: View) -> list[tuple[int, Message]]:
 
 def within(view: View, edit: Replace, orphans: set[int]) -> bool:
     """Whether what is beside a replacement is of a group whose messages stand on both sides of it; orphans are passed over."""
-    anchors = {id: view.inserted[id][0] if id < 0 else id for id in edit.groups}
-    last = max(edit.groups, key=anchors.__getitem__)
+    last = view.place_of(edit)
+    anchor = view.anchor(last)
     groups = [id for id, _ in owners(view)]
     beside = groups.index(last)
     left = [id for id in groups[:beside] if id not in edit.groups and id not in orphans][-1:]
     right = [id for id in groups[beside:] if id not in edit.groups and id not in orphans][:1]
-    return any(id >= 0 and view.members[id][0] < anchors[last] < view.members[id][-1] for id in left + right)
+    return any(id >= 0 and view.members[id][0] < anchor < view.members[id][-1] for id in left + right)
 
 
 @each_seed

@@ -31,12 +31,45 @@ def test_where_any_message_may_follow_any_other() -> None:
 
 @pytest.mark.parametrize(
     ("roles", "gone", "before", "after"),
-    [("suauau", {3, 4}, 2, 5), ("suauau", {1, 2}, None, 3), ("usau", {2}, 1, 3), ("uau", {0, 2}, 1, None)],
+    [
+        ("suauau", {3, 4}, 2, 5),
+        ("suauau", {1, 2}, None, 3),
+        ("usau", {2}, 1, 3),
+        ("uau", {0, 2}, 1, None),
+        ("uauaau", {0, 1, 3, 4}, None, 2),
+        ("uauaau", {1, 3, 4}, 2, 5),
+        ("uauauau", {0, 1, 4, 5}, 3, 6),
+    ],
 )
 def test_neighbours(roles: str, gone: set[int], before: int | None, after: int | None) -> None:
     index = index_of_roles(roles)
     found = [None if message is None else index.messages().index(message.raw) for message in neighbours(index.columns, gone)]
     assert found == [before, after]
+
+
+@pytest.mark.parametrize(
+    ("roles", "gone", "view"),
+    [
+        ("uauaa", [0, 1, 3], "S u2 a4"),  # u2 is newer than u0
+        ("uauaa", [1, 3], "u0 u2 S a4"),  # it does not stand for words of the user
+        ("uauauau", [0, 1, 3, 4, 5], "u2 S u6"),  # u2 is pinned: it is older than u4
+        ("uuuuaa", [0, 1, 4], "S u2 u3 a5"),
+    ],
+)
+def test_no_newer_words_of_the_user_stand_before_a_summary(roles: str, gone: list[int], view: str) -> None:
+    index = index_of_roles(roles, format=openai_chat)
+    assert index.apply(Replace(gone, [index.format.read({"role": "user", "content": "S"})]))
+    assert " ".join(message["content"].split()[0] for message in index.messages()) == view
+
+
+def test_a_summary_counts_as_words_of_the_user() -> None:
+    """A later summary stands before them too, in the same index and in one of the view alone."""
+    index = index_of_roles("uauaaa", format=openai_chat)
+    index.apply(Replace([0, 1, 3], index.summary("first", [0, 1, 3], by="S")))
+    for each in (index, MessageIndex(index.messages(), counter="chars/4")):
+        ids = each.included_ids
+        assert each.apply(Replace([ids[0], ids[2]], each.summary("then", [ids[0], ids[2]], by="S")), by="S")
+        assert [group.kind.value for group in each.included_groups] == ["summary", "user", "assistant"]
 
 
 def test_groups_may_be_given_by_id() -> None:

@@ -74,6 +74,16 @@ class TestRoundTrip:
         index.apply(Drop([0]))
         assert (len(data["messages"]), data["journal"]) == (4, [])
 
+    @pytest.mark.parametrize("messages", [True, False])
+    def test_a_framework_that_gave_a_summary_an_id(self, messages: bool) -> None:
+        """The edit that wrote it is repeated, although no new edit may write a message with an id."""
+        index = edited()
+        index.group(-3).messages[0].raw["id"] = "given"
+        other = loaded(stored(index, messages=messages))
+        other.sync(list(index.source))
+        assert answers(other) == answers(index)
+        assert not other.apply(Replace([-3], [openai_chat.read({"role": "user", "content": "four", "id": "given"})]))
+
     def test_pins_by_predicate(self) -> None:
         """They are the predicate's, not the state's: pass it again."""
 

@@ -382,6 +382,20 @@ def test_usage_after_a_lost_compaction_is_not_taken_for_the_whole_list() -> None
     assert session.status().tokens < session.index.included.tokens  # the newest: none is smaller than one before it
 
 
+def test_usage_of_a_view_that_cannot_be_restored_is_not_used() -> None:
+    """If a saved edit is not allowed any more, the newest reply was for a shorter view than the present one."""
+    messages = chat(8)
+    first = CompactionSession(cut(), counter="chars/4")
+    first.view_sync(messages)
+    saved = first.to_dict()
+    saved["index"]["journal"][0]["edit"]["groups"].append(len(messages) - 1)  # the newest group must stay
+    resumed = CompactionSession.from_dict(saved, cut(), counter="chars/4")
+    resumed.follow(messages)
+    resumed.recall_usage(usages_of(messages, lambda size: size // 3))
+    assert len(resumed.index.undone) == 1
+    assert resumed.status().tokens == resumed.index.included.tokens
+
+
 def test_recalled_usage_does_not_replace_a_report() -> None:
     """After the first view, usage in the history is old."""
     session = CompactionSession(cut(), counter="chars/4")

@@ -25,7 +25,7 @@ from compaction.session import (
     Veto,
 )
 from compaction.stores import SessionStore
-from compaction.strategies import Summarization, Truncation
+from compaction.strategies import LastResort, Pipeline, Strategy, Summarization, TokenBudgetComposed, Truncation
 from compaction.triggers import always, never, tokens_below, tokens_exceed
 from tests.support.chats import Chat, turns
 from tests.support.scripted import Scripted
@@ -285,6 +285,16 @@ class TestUselessRuns:
         (little,) = [event for event in told if isinstance(event, LittleSaved)]
         assert little.saved_tokens > 0
         assert little.until_tokens == session.index.tokens + (session.index.tokens + little.saved_tokens // 2) // 10
+
+    @pytest.mark.parametrize("strategy", [TokenBudgetComposed([], budget=4_000), Pipeline(LastResort(tokens=4_000))])
+    def test_past_the_limit_of_the_strategy_it_does_not(self, strategy: Strategy) -> None:
+        """A session without a window takes the strategy's limit for it."""
+        told: list[Event] = []
+        session = CompactionSession(strategy, counter="chars/4", on_event=told.append)
+        for count in range(40, 80):
+            session.view_sync(talk(count))
+            assert session.index.tokens <= 4_000
+        assert {event.until_tokens for event in told if isinstance(event, LittleSaved)} == {4_001}
 
     def test_past_the_window_it_does_not(self) -> None:
         """Every step is tried while the request does not fit, even by one token."""
