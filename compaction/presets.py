@@ -142,13 +142,13 @@ def adaptive(
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
     The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached prefix. If
-    the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces them; later parts
-    are appended to it. Each part begins with what the user said in these groups, word for word; exact facts and past calls,
+    the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces them, to which
+    later parts are added. Each part begins with what the user said in these groups, word for word; exact facts and past calls,
     chosen from the whole conversation, follow. All parts may quote 0.24 of the input budget, and what exceeds 0.12 is added to
     ``target``. Unless a ``summarizer`` is given, all tool results except the newest group's are shortened first, so that more
-    calls stay verbatim. Between these cuts, requests only grow at their end. From nine tenths of the threshold on, it cuts early
-    if that saves more than the broken prompt cache costs. As a last resort, above 0.97 of the input budget, `LastResort` runs.
-    ``docs/explanation/adaptive.md`` has the measurements.
+    calls stay verbatim. Between these cuts, requests only grow at their end. From nine tenths of the threshold on, it cuts
+    early if that saves more than the broken prompt cache costs. As a last resort, above 0.97 of the input budget, `LastResort`
+    runs. ``docs/explanation/adaptive.md`` has the measurements.
 
     On coding sessions in windows of 8,000 tokens, it costs more than dropping the oldest groups: 0.30 of the cost of sending
     everything, instead of 0.25.
@@ -256,9 +256,7 @@ def token_budget(budget: int) -> TokenBudgetComposed:
     )
     huge = Clip(tokens=room, keep=last(groups=1, of=kinds(GroupKind.USER)) | kinds(GroupKind.SUMMARY))
     gentle = [ToolResult(Dedupe()), ClearReasoning(), ToolResult(HeadTail(values=2_000)), huge]
-    return attrs.evolve(
-        empty, strategies=[*gentle, digest, strategies.LastResort(tokens=budget)]
-    )
+    return attrs.evolve(empty, strategies=[*gentle, digest, strategies.LastResort(tokens=budget)])
 
 
 def hermes(

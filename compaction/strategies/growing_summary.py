@@ -343,7 +343,7 @@ class _PartPlanner:
         return _PartPlan(replaced, unused, unused)
 
     def _with_room_for_words(self, replaced: Sequence[MessageGroup], tokens: int) -> tuple[Sequence[MessageGroup], int]:
-        """Return what a part replaces and its tokens; both grow until the user's words stand whole in it, as far as they can."""
+        """Return what a part replaces and its tokens; both grow until it has room for the user's words, as far as they can."""
         for _ in range(_MOST_GROWTHS):
             if self.can_quote(replaced, self.words, tokens):
                 break

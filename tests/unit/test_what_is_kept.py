@@ -154,7 +154,6 @@ class TestShares:
         request = model.requests[0]
         assert request.counter.count_text(request.said) <= sum(group.tokens for group in request.groups) * 0.75
 
-
     @pytest.mark.parametrize(
         ("make", "share"), [(presets.adaptive, 0.18), (presets.context_window, 0.3), (presets.hermes, 0.1)]
     )

@@ -80,7 +80,7 @@ def as_item(line: str) -> str:
 def _enclosed(line: str) -> str:
     """Return a sentence between tags that are not those of HTML; any other line as it is."""
     found = _ELEMENT.fullmatch(line)
-    if found is None or found[3].lower() in _HTML:
+    if found is None or _HTML.fullmatch(found[3]):
         return line
     words = sum(_PLAIN.fullmatch(piece) is not None for piece in found[4].split())
     return found[4] if words >= _LEAST_WORDS or UNSPACED.search(found[4]) else line
@@ -107,7 +107,9 @@ def any_shape(name: str) -> str:
     return f"(?:{'|'.join([row['shape'] for row in SHAPES[name]])})".replace("<given>", SHAPES["given"])
 
 
-_HTML: Final = frozenset(SHAPES["html"].split())
+_HTML: Final = re.compile(  # tags in which programs write; others around a sentence are somebody's own
+    r"a|b|body|div|em|h[1-6]|head|html|i|li|[ou]l|option|p|script|span|strong|style|table|t(?:body|d|h|head|r)|u", re.IGNORECASE
+)
 _PRINTED: Final = re.compile(any_shape("printed"))
 CODE: Final = re.compile(any_shape("code"))
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")

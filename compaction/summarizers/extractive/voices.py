@@ -22,7 +22,20 @@ from typing import Final, TypeAlias
 
 from .kinds import concerns_user, demands
 from .labels import blocks_below_labels, end_of, end_of_json
-from .lines import BULLET, CERTAIN, HEADING, QUOTED_LINE, ROW, TAG, any_shape, as_item, blocks, fenced_blocks, is_table, printed_weight
+from .lines import (
+    BULLET,
+    CERTAIN,
+    HEADING,
+    QUOTED_LINE,
+    ROW,
+    TAG,
+    any_shape,
+    as_item,
+    blocks,
+    fenced_blocks,
+    is_table,
+    printed_weight,
+)
 from .sentences import ASKING, ENDS, first_and_last
 
 _MOST_LINES: Final = 4_000

@@ -8,9 +8,12 @@ from compaction import GroupKind, compact_sync, last
 from compaction.formats import openai_chat
 from compaction.strategies import Excerpt, Summarization
 from compaction.summarizers.extractive import excerpt, quoted_words, shortened, split_excerpt, task_of
+from compaction.summarizers.extractive.kinds import Kind
 from compaction.summarizers.extractive.lines import is_printed
 from compaction.summarizers.extractive.own_lines import lines_by_writer
+from compaction.summarizers.extractive.passages import passages
 from compaction.summarizers.extractive.sentences import sentences_in
+from compaction.summarizers.extractive.statements import user_statements
 from tests.support.chats import assistant, call, developer, indexed, result, system, user
 
 HEADING = "The user's messages, word for word:"
@@ -425,6 +428,37 @@ def test_an_answer_to_a_list_stands_with_the_list(asked: str, answer: str, quote
     else:
         assert "the assistant had said" not in text
         assert f"\n- {answer}\n- And" in excerpt_of(*said, tokens=4_000)
+
+
+TAGGED = """<task>
+  <role>You maintain the jobs of a waterworks.</role>
+  <goal>Move the import to the new server.</goal>
+  <constraints>
+    <rule id="1">The job must never run before three; billing locks the table.</rule>
+    <rule id="2">No names of people in logs.</rule>
+  </constraints>
+</task>"""
+
+
+def test_a_rule_between_tags_is_the_users() -> None:
+    """It is quoted before tags alone, and a digest has it as a rule; between tags of HTML it is a program's."""
+    short = shortened(TAGGED, 200, len)
+    assert "No names of people in logs." in short
+    assert "constraints" not in short
+    for text, found in ((TAGGED, [True]), (TAGGED.replace("rule", "li"), [])):
+        assert [each.kind >= Kind.DUTY for each in user_statements(passages(text)) if "never" in each.text] == found
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_lists_and_the_last_line_stay_before_a_pasted_text(wrapped: bool) -> None:
+    """Of a long first message, the user's list and request are quoted before paragraphs that also lay down rules."""
+    clause = "A licensee must never remove a notice, and has to keep each of the copies for the time that the owner lays down. "
+    pasted = "\n".join([clause] * 40) if wrapped else clause * 40
+    rules = ["- Ask Beatrice before you touch old files.", "- Amounts have two decimals.", "- Put drafts into outbox/drafts."]
+    short = shortened(
+        "\n\n".join(["We move our books.", pasted, "\n".join(rules), pasted, "So move the runs of 2024."]), 900, len
+    )
+    assert [each for each in (*rules, "We move our books.", "So move the runs of 2024.") if each not in short] == []
 
 
 def test_long_items_are_shortened_and_not_left_out() -> None:
