@@ -418,7 +418,7 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     texts = [growing.text.read(group.messages[0]) or "" for group in earlier]
     entries = [entry for text in texts for entry in summarizers.extractive.split_excerpt(text)[0]]
     quoted = sum(map(index.counter.count_text, entries))  # of the user's words
-    new = _spoken_tokens(index, content)
+    new = _quoted_size(index, content)
     most_added = int(_ADDED_WORDS * growing.user_tokens)
     most_words = growing.user_tokens + most_added
     too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
