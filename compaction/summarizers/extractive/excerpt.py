@@ -312,11 +312,16 @@ class _Room:
                 question = in_chars(entry.question, chars)
                 chars = 0 if self._put(entry, entry.text, question) else len(question) // 2
 
-    def _put_prose(self, entries: Iterable[_Entry]) -> None:
-        """Quote the sentences inside long prose."""
-        for entry in entries:
-            if entry.own() != entry.own(prose=True):
-                self._shorten(entry, entry.own_words(prose=True))
+    def _put_prose(self, entries: Sequence[_Entry]) -> None:
+        """Quote the sentences inside long prose: first what weighs as much as a rule, and then what fits."""
+        found = [entry for entry in entries if any(line.is_prose and line.is_own for line in entry.lines)]
+        for entry in found:
+            if self._left < _LEAST_ROOM:
+                return
+            heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
+            self._put(entry, entry.words(heavy | entry.own()))
+        for entry in found:
+            self._shorten(entry, entry.own_words(prose=True))
 
     def _put_pasted(self, entries: Sequence[_Entry]) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
