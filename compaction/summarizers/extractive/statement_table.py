@@ -10,7 +10,7 @@ import attrs
 
 from .kinds import Kind, Statement
 from .statements import SYSTEM
-from .subjects import begins_with_pronoun, initials_of, is_name
+from .subjects import begins_with_pronoun, initials_of, is_name, is_quantity
 
 MOST: Final = 1_500  # statements, actions, files or rows that a memory holds
 # What two statements must have in common so that one may be about the thing of the other. The rows "changed ..." and "value" of
@@ -66,6 +66,8 @@ class StatementTable:
     | corrects something, and names nothing | stays if it is near | has it in ``older`` |
     | shares no rare word | stays | has nothing in ``older`` |
 
+    A rule says a later value only if that is a quantity, and the later statement says that something changed.
+
     >>> from compaction.summarizers.extractive.passages import passages
     >>> from compaction.summarizers.extractive.statements import user_statements
     >>> def said(*texts: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -76,8 +78,10 @@ class StatementTable:
     ...     return [(each.text, each.older) for each in table.current.values()]
     >>> said("The port is 8080.", "The port is now 9090.")
     [('The port is now 9090. (was 8080 until message 2)', ())]
-    >>> [text for text, _ in said("Never pay above 100.", "Never pay above 200.")]
-    ['Never pay above 100. (now 200, since message 2)', 'Never pay above 200.']
+    >>> [text for text, _ in said("Never pay above 100.", "From now on never pay above 200.")]
+    ['Never pay above 100. (now 200, since message 2)', 'From now on never pay above 200.']
+    >>> said("Never touch web01.", "Never touch web02.")
+    [('Never touch web01.', ()), ('Never touch web02.', ())]
     >>> said("The port of the proxy is 8080.", "The proxy listens on 9090.")[1:]
     [('The proxy listens on 9090.', ('The port of the proxy is 8080.',))]
     >>> said("The port is 8080.", "Sorry, 9090.")[1:]
@@ -134,6 +138,7 @@ class StatementTable:
             return
         if known is not None:  # its value holds again
             self._drop(statement.text)
+            statement = attrs.evolve(statement, changes=True)
         if statement.by == SYSTEM:
             before = self._instructed.get(statement.stems, "")
             if before in self.current:
@@ -235,12 +240,14 @@ class StatementTable:
 def _surely_replaces(new: Statement, old: Statement) -> bool:
     """Return whether a statement is surely about the thing of an older one, and has another value for it.
 
-    Both have the same words without the value; a newer one that says that something changed may have more.
+    Both have the same words without the value; a newer one that says that something changed may have more, or another name, as
+    "From now on we deploy to web02." If the older one is a rule, the newer one must say so, and the value is a quantity.
     """
     values = _other_values(old, new)
     return (
         bool(old.stems)
         and len(values) == 1
+        and is_quantity(values[0][0]) + new.changes > (old.kind >= Kind.DUTY)
         and old.text[0] not in "(["  # "(3 lines more)": a remark of a program
         and not begins_with_pronoun(old.text)  # "It costs 10 euros."
         and not is_name(new.text, values[0][1])  # "Invoice 4411 is paid."
@@ -250,8 +257,13 @@ def _surely_replaces(new: Statement, old: Statement) -> bool:
 
 
 def _other_values(old: Statement, new: Statement) -> list[tuple[str, str]]:
-    """Return the values of an older statement, each with another one of the same shape in a newer statement."""
-    shown = {value for _, value in new.values}
-    if old.kind is Kind.SUPPOSED:
+    """Return the values of an older statement, each with another one of the same shape in a newer statement.
+
+    "Never touch web01." and "Never touch web02." are two rules about two things, and have no values. A sure rule has other
+    values only in a statement that says that something changed.
+    """
+    if old.kind is Kind.SUPPOSED or (old.kind is Kind.RULE and not new.changes):
         return []
-    return [(one, other) for shape, one in old.values if one not in shown for like, other in new.values if like == shape]
+    shown, is_pair = {value for _, value in new.values}, old.kind >= Kind.DUTY and old.stems == new.stems
+    values = [(shape, one) for shape, one in old.values if one not in shown and (not is_pair or is_quantity(one))]
+    return [(one, other) for shape, one in values for like, other in new.values if like == shape]

@@ -20,6 +20,7 @@ _HANGUL: Final = re.compile(r"[가-힣]{2,}")
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _NAME: Final = re.compile(r"(?:[A-Za-z]+-?)?\d+(?:-\d+)*")  # "4411", "BX-1008"
+_QUANTITY: Final = re.compile(r"v?\d+(?:[.,:/T-]\d+)*[A-Za-z]{0,4}")  # "1,900", "14:35", "16GB", "v2.1"; not "web01", "48a1"
 _INITIALS: Final = re.compile(r"(?<![\w.])(?<!^)[A-Z]{1,2}(?![\w'’])")
 _PRONOUN: Final = re.compile(rf"\b(?:{'|'.join(sorted(WORDS['pronouns']))})\b".replace("*", r"\w*"), re.IGNORECASE)
 _PRONOUN_FIRST: Final = re.compile(rf"(?:{'|'.join(sorted(WORDS['first_pronouns']))})\b".replace("*", r"\w*"), re.IGNORECASE)
@@ -87,6 +88,15 @@ def initials_of(sentence: str) -> frozenset[str]:
 def points_back(sentence: str) -> bool:
     """Whether a sentence may mean something that the one before it names; Korean and Chinese may leave out the pronoun."""
     return is_eastern(sentence) or _PRONOUN.search(sentence) is not None
+
+
+def is_quantity(value: str) -> bool:
+    """Whether a value is a number, a date, a time, an amount or a version; any other one with letters names a thing.
+
+    >>> [value for value in ("1,900", "14:35", "30s", "v2.1", "web01", "orders_23", "48a1", "XEHM4B") if is_quantity(value)]
+    ['1,900', '14:35', '30s', 'v2.1']
+    """
+    return _QUANTITY.fullmatch(value) is not None
 
 
 def is_name(sentence: str, value: str) -> bool:

@@ -42,9 +42,10 @@ def test_a_letter_that_no_other_script_has_is_a_word(text: str, strategy: Strate
 
 
 def test_a_value_that_holds_again_is_the_latest() -> None:
-    """A rule that is said again is not outdated by what was said between, and that one is."""
-    table = told("You must never spend above 100.", "You must now never spend above 200.", "You must never spend above 100.")
-    assert lines(table) == ["You must now never spend above 200. (now 100, since message 3)", "You must never spend above 100."]
+    """A rule that is said again is not outdated by what was said between, which is."""
+    low, high = "Never pay above 100.", "From now on never pay above 200."
+    table = told(low, high, low)
+    assert lines(table) == ["Never pay above 100. (was 200 until message 3)"]
 
 
 def test_a_rule_tells_the_latest_of_several_values() -> None:

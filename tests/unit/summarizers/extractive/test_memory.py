@@ -70,6 +70,36 @@ def test_two_things_are_not_one_with_another_value(requests: tuple[str, str]) ->
     assert words(memory_of(said(*requests))) == [*requests]
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ("Never delete the table orders_2023.", "Never delete the table orders_2024."),
+        ("Do not restart server web01.", "Do not restart server web02."),
+        ("Use tabs, not spaces, in file_1.py.", "Use tabs, not spaces, in file_2.py."),
+        ("Never touch the folder prod_5.", "Never touch the folder prod_10."),
+        ("Mention ticket 48a1 in the commit.", "Mention ticket 53a1 in the commit."),
+        ("Keep answers under 200 words.", "Keep answers under 100 words."),
+    ],
+)
+def test_a_rule_about_another_thing_leaves_the_first_one_as_it_is(rules: tuple[str, str]) -> None:
+    """Neither is written as outdated, in words or by its rank."""
+    statements = memory_of(said(*rules)).statements
+    assert [(each.text, each.older) for each in statements.current.values()] == [(rules[0], ()), (rules[1], ())]
+
+
+def test_a_name_or_a_rule_is_replaced_only_if_something_changed() -> None:
+    for tables in (
+        ("Never delete table 5.", "Never delete table 6."),
+        ("Lösche nie die Tabelle kunden_1.", "Lösche ab jetzt nie die Tabelle kunden_2."),
+    ):
+        assert words(memory_of(said(*tables))) == [*tables]
+    code = "The booking code is XEHM4B."
+    assert words(memory_of(said(code, "The booking code is QWRT7Z.")))[0] == code
+    assert words(memory_of(said("We deploy to web01.", "From now on we deploy to web02."))) == [
+        "From now on we deploy to web02. (was web01 until message 2)"
+    ]
+
+
 def test_one_of_several_values_is_replaced_where_it_stands() -> None:
     old, new = "The ferry sails at 14:35 and costs $12.", "The ferry sails at 15:20 and costs $12."
     assert words(memory_of(said(old, new))) == [f"{old} (now 15:20, since message 2)", new]
