@@ -14,7 +14,7 @@ from .page import CHANGED, FIRST, NO_ROOM, READ, UNREAD, SearchedText
 from .sections import Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM
-from .talk import Utterance
+from .talk import APART, Utterance
 
 _KINDS: Final = "|".join(kind.value for kind in FactKind)
 # Lines that the digest itself writes beside statements.
@@ -82,5 +82,6 @@ class EarlierSummary:
         return any(" ".join(said.split()).startswith(_CUT.sub("", text)) for said in self._memory.requests[:1])
 
     def _is_spoken(self, text: str) -> bool:
-        parts = [*sentences_in(text)] if self._spoken else []
-        return bool(parts) and self._spoken.issuperset(parts)
+        whole, apart = [text], text.split(APART)
+        found = ([said for part in parts for said in sentences_in(part)] for parts in (whole, apart) if self._spoken)
+        return any(said and self._spoken.issuperset(said) for said in found)

@@ -9,8 +9,8 @@ makes a sentence worth its room:
 - it is short, but has more than a few words.
 
 How much each counts depends on the shape of the conversation, and was learned from half of three public sets: ``python -m
-benchmarks.retention.dialogue FOLDER --fit``. Only the kinds depend on a language. What one speaker says is written on one line
-as long as nothing of others is chosen in between.
+benchmarks.retention.dialogue FOLDER --fit``. Only the kinds depend on a language. What one speaker says in one message is on
+one line. Between people, that of several messages is, too, as long as nothing of others is chosen in between.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from operator import mul
 from statistics import median
 from typing import Final
@@ -32,7 +33,7 @@ from .facts import FactSource
 from .lines import SPEAKER
 from .reading import Reading, Redact
 from .sentences import ASKING, ENDS, LONGEST_SENTENCE, both_ends, ends_in, sentences, sentences_in
-from .statements import ASSISTANT
+from .statements import ASSISTANT, QUOTED
 
 _FRAME_CHARS: Final = 4  # of a line of a list
 _LEAST_CHARS: Final = 12
@@ -41,6 +42,9 @@ _MOST_NAMES: Final = 4
 _USUAL_CHARS: Final = 60  # of a message
 _LEAST_SPEAKING: Final = 0.5  # of the user's messages, so that the words before a colon are names of speakers
 _MOST_MISSES: Final = 12
+APART: Final = " / "
+"""What stands between two messages of one speaker on one line, and behind a sentence without an end mark."""
+
 _WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")  # of scripts without blanks, a character
 _DIGIT: Final = re.compile(r"\d")
 
@@ -162,10 +166,34 @@ def _own_features(sentence: Utterance, rarity: Mapping[str, float]) -> dict[str,
     }
 
 
+_SHORT_MESSAGE: Final = 240  # characters of a message whose sentences stay together
+
+
+def whole_messages(talk: Sequence[Utterance]) -> Iterator[list[Utterance]]:
+    """Yield the sentences of each short message of the user, if all are the user's own and stand under the same line."""
+    for _, said in groupby(talk, lambda each: int(each.place)):
+        found = [*said]
+        one_voice = len({(each.by, each.lead) for each in found}) == 1 and found[0].by not in (ASSISTANT, QUOTED)
+        if len(found) > 1 and one_voice and _chars(found) <= _SHORT_MESSAGE:
+            yield found
+
+
+def as_one(said: Sequence[Utterance]) -> Utterance:
+    """Return the sentences of a message as one, with their mean score."""
+    text = said[0].text
+    for before, each in pairwise(said):
+        is_closed = before.statement == each.statement or ends_in(before.text, ENDS)
+        text += f"{' ' if is_closed else APART}{each.text}"
+    score = sum(each.score * len(each.text) for each in said) / _chars(said)
+    return attrs.evolve(said[0], text=text, score=score)
+
+
 # ---------------------------------------------------------------- lines
 
 
-def chosen(talk: Sequence[Utterance], order: Iterable[int], tokens: float, count: Callable[[str], int]) -> dict[int, int]:
+def chosen(
+    talk: Sequence[Utterance], order: Iterable[int], tokens: float, count: Callable[[str], int], *, across: bool = True
+) -> dict[int, int]:
     """Return the places of the sentences that fit into lines of so many tokens, each with its rank in ``order``.
 
     A sentence costs its text and the beginning of its line, unless there is one already; if it divides a line, the second half
@@ -173,14 +201,18 @@ def chosen(talk: Sequence[Utterance], order: Iterable[int], tokens: float, count
     line of "Bring soup." begins with it then, and has its beginning already.
 
     >>> said = [("Ann", "We leave at 9."), ("Ann", "Bring soup."), ("Bo", "OK.")]
-    >>> talk = [Utterance(text, text, place, "", by) for place, (by, text) in enumerate(said, 1)]
+    >>> talk = [Utterance(text, text, place, "", by) for place, (by, text) in zip((1, 1.5, 2), said)]
     >>> chosen(talk, [1, 2, 0], 45, len), chosen(talk, [1, 2, 0], 44, len)
     ({1: 0, 2: 1, 0: 2}, {1: 0, 2: 1})
     """
     frames = {by: count(f"- {by}:" if by else "-") for by in {each.by for each in talk}}
+    between = {" ": 0, APART: count(APART.rstrip())}
 
     def beginning(before: Utterance | None, each: Utterance | None) -> int:
-        return 0 if each is None or _on_one_line(before, each) else frames[each.by]
+        if each is None:
+            return 0
+        joint = _joint(before, each, across=across)
+        return frames[each.by] if joint is None else between[joint]
 
     ranks: dict[int, int] = {}
     places: list[int] = []  # the same, in the order of the talk
@@ -201,23 +233,33 @@ def chosen(talk: Sequence[Utterance], order: Iterable[int], tokens: float, count
     return ranks
 
 
-def lines_of(talk: Sequence[Utterance], ranks: Mapping[int, int]) -> list[Utterance]:
-    """Return the lines of chosen sentences, the most important first; one speaker's are on one with no other between them."""
+def lines_of(talk: Sequence[Utterance], ranks: Mapping[int, int], *, across: bool = True) -> list[Utterance]:
+    """Return the lines of chosen sentences, the most important first; one speaker's are on one with no other between them.
+
+    Without ``across``, a line holds sentences of one message only.
+    """
     lines: list[list[int]] = []
-    chars = 0
+    texts: list[str] = []
     for place in sorted(ranks):
-        chars += 1 + len(talk[place].text)
-        if lines and chars <= LONGEST_SENTENCE and _on_one_line(talk[lines[-1][-1]], talk[place]):
+        each = talk[place]
+        joint = _joint(talk[lines[-1][-1]], each, across=across) if lines else None
+        if joint is not None and len(texts[-1]) + len(joint) + len(each.text) <= LONGEST_SENTENCE:
             lines[-1].append(place)
+            texts[-1] += joint + each.text
         else:
             lines.append([place])
-            chars = len(talk[place].text)
-    lines.sort(key=lambda line: min(map(ranks.__getitem__, line)))
-    return [attrs.evolve(talk[line[0]], text=" ".join([talk[place].text for place in line])) for line in lines]
+            texts.append(each.text)
+    order = sorted(range(len(lines)), key=lambda at: min(map(ranks.__getitem__, lines[at])))
+    return [attrs.evolve(talk[lines[at][0]], text=texts[at]) for at in order]
 
 
-def _on_one_line(one: Utterance | None, other: Utterance) -> bool:
-    """Whether a sentence continues the line of another one: both end in an end mark, so that the line can be split again."""
+def _joint(one: Utterance | None, other: Utterance, *, across: bool) -> str | None:
+    """Return what stands between two sentences on one line; ``None`` if the second one needs a line of its own.
+
+    A blank stands behind a sentence of the same message that ends in an end mark, so that the line can be split again.
+    """
     if one is None or (one.by, one.lead) != (other.by, other.lead):
-        return False
-    return ends_in(one.text, ENDS) and ends_in(other.text, ENDS)
+        return None
+    if int(one.place) == int(other.place) and ends_in(one.text, ENDS) and ends_in(other.text, ENDS):
+        return " "
+    return APART if across and APART not in one.text + other.text else None

@@ -25,7 +25,7 @@ from .sections import Section
 from .sentences import LONGEST_SENTENCE, WORD, clipped, one_line
 from .statement_table import Remembered
 from .statements import ASSISTANT, SYSTEM
-from .talk import Utterance, chosen, lines_of, talk_in
+from .talk import Utterance, as_one, chosen, lines_of, talk_in, whole_messages
 
 _SECTIONS: Final[Mapping[Kind, Section]] = {
     Kind.RULE: Section.CONSTRAINTS,
@@ -87,6 +87,26 @@ class SummaryWriter:
     def _newer(self) -> dict[str, Remembered]:
         """The statement that may be about the same thing as an older one, by the words of the older one."""
         return {text: each for each in self._valid for text in each.older}
+
+    @cached_property
+    def _places(self) -> dict[str, float]:
+        """The number of the message of each statement, and the share of the message, or of all, that was said before it."""
+        current = self._memory.statements.current
+        found = {text: said.place + at / len(current) for at, (text, said) in enumerate(current.items())}
+        for each in reversed(self.talk):
+            if (said := current.get(each.statement)) and said.place == int(each.place):
+                found[each.statement] = each.place
+        return found
+
+    @cached_property
+    def _whole(self) -> dict[str, Utterance]:
+        """The whole message of a statement of a talk with an assistant, if it is short and all of it holds."""
+        current, found = self._memory.statements.current, dict[str, Utterance]()
+        for message in whole_messages(() if self.is_between_people else self.talk):
+            held = [current.get(each.statement) for each in message]
+            if all(said and not said.note and said.place == int(message[0].place) for said in held):
+                found.update(dict.fromkeys([each.statement for each in message], as_one(message)))
+        return found
 
     @cached_property
     def _ranked(self) -> list[Remembered]:
@@ -222,12 +242,14 @@ class SummaryWriter:
         statement, text = said.statement, said.text
         if statement.text in self._skipped or self.page.stands(text):
             return None
+        if whole := self._whole.get(statement.text):
+            text = whole.text
         if not said.note and statement.text in self._newer:
             text += f" (earlier, message {said.place})"
         elif not said.note and (said.older or statement.values):
             text += f" (message {said.place})"
         section = _SECTIONS.get(statement.kind, Section.CONTEXT)
-        return Item(section, text, place=said.place, under=statement.lead, by=statement.by)
+        return Item(section, text, place=self._places.get(statement.text, said.place), under=statement.lead, by=statement.by)
 
     def _weight(self, said: Remembered) -> float:
         """Return the weight of a statement: that of its kind, or less if a newer one may be about the same thing."""
@@ -246,7 +268,8 @@ class SummaryWriter:
         page, talk = self.page, self._valid_talk()
         ranked = sorted(range(len(talk)), key=lambda place: (talk[place].text not in self.earlier, -talk[place].score))
         order = (place for place in ranked if not page.stands(talk[place].text))
-        ranks = chosen(talk, order, max(0, min(upto, page.limit) - page.used), page.tokens)
+        across = self.is_between_people
+        ranks = chosen(talk, order, max(0, min(upto, page.limit) - page.used), page.tokens, across=across)
         for place in [*ranks]:
             said = self._memory.statements.current.get(talk[place].statement)
             if said is not None and said.is_rule:
@@ -254,7 +277,7 @@ class SummaryWriter:
                 if rule is None or page.add(rule, upto=upto):
                     del ranks[place]
         self._skipped |= {talk[place].statement for place in ranks}
-        for line in lines_of(talk, ranks):
+        for line in lines_of(talk, ranks, across=across):
             page.add(Item(Section.CONTEXT, line.text, place=line.place, under=line.lead, by=line.by), upto=upto)
 
     def _valid_talk(self) -> list[Utterance]:
@@ -264,7 +287,9 @@ class SummaryWriter:
             said = self._memory.statements.current.get(each.statement)
             if said is not None and said.statement.values and not self.is_between_people:
                 continue  # it is written as a statement, with the number of its message
-            if said is not None and said.note:
+            if whole := self._whole.get(each.statement):
+                found.setdefault(whole.text, attrs.evolve(whole, statement=each.statement))
+            elif said is not None and said.note:
                 text = said.text.removeprefix(f"{each.by}: ")
                 found.setdefault(text, attrs.evolve(each, text=text))
             elif each.statement not in self._memory.statements.replaced:

@@ -51,18 +51,46 @@ def test_speakers_are_told_apart() -> None:
 
 
 def test_one_speaker_has_one_line_until_another_one_speaks() -> None:
-    """Sentences of a line stand in the order said; one without an end mark has a line of its own; all lines fit the room."""
-    said = [("A", "One."), ("A", "Two"), ("A", "Three!"), ("B", "Four."), ("A", "Five."), ("", "Six.")]
-    talk = [Utterance(text, text, place, "", by) for place, (by, text) in enumerate(said)]
-    for order, expected in (
-        ([4, 0, 1, 2, 3, 5], ["A: One.", "A: Two", "A: Three!", "B: Four.", "A: Five.", ": Six."]),
-        ([4, 2, 5], ["A: Three! Five.", ": Six."]),
+    """Sentences of a line stand in the order said; messages, and a sentence without an end mark, are set apart; all fit."""
+    said = [("A", "One.", 1), ("A", "Two", 1.3), ("A", "Three!", 1.7), ("B", "Four.", 2), ("A", "Five.", 3), ("A", "Six.", 3.5)]
+    talk = [Utterance(text, text, place, "", by) for by, text, place in said]
+    for across, order, expected in (
+        (True, [4, 0, 1, 2, 3, 5], ["A: One. / Two / Three!", "B: Four.", "A: Five. Six."]),
+        (True, [4, 0, 2, 5], ["A: One. Three! / Five. Six."]),
+        (False, [4, 0, 2, 5], ["A: One. Three!", "A: Five. Six."]),
     ):
-        found = sorted(lines_of(talk, chosen(talk, order, 99, len)), key=lambda line: line.place)
+        found = sorted(lines_of(talk, chosen(talk, order, 99, len, across=across), across=across), key=lambda line: line.place)
         assert [f"{each.by}: {each.text}" for each in found] == expected
         for room in range(99):
-            lines = lines_of(talk, chosen(talk, order, room, len))
+            lines = lines_of(talk, chosen(talk, order, room, len, across=across), across=across)
             assert sum(len(f"- {each.by}: {each.text}") - 2 * (not each.by) for each in lines) <= room
+
+
+NOVEL: Chat = [
+    user("I have a novel of 94,000 words, set in a flooded Rotterdam. Her brother Jelle is missing."),
+    assistant("Which subplots do you feel least attached to?"),
+    user("The smugglers with Aunt Brecht. Bitte rechne nie mit gerundeten Zahlen."),
+    assistant("Removing the smugglers saves about 11,200 words. Noted. I never round."),
+    user("Is there a heron outside? It wants the koi. Probably the koi."),
+    assistant("Herons are famously unsentimental about koi."),
+    user("The council hearing is 6,800 words. I could halve it. What I can't do is lose Oyelaran's speech."),
+    assistant("Halve the hearing, keep the speech intact."),
+    user("And Wietske is twelve, by 3 votes to 2. That changes the school scene. The gate closes at 21:10."),
+    assistant("Wietske is twelve and in groep 8."),
+]
+
+
+@pytest.mark.parametrize("budget", [140, 180, 240, 300, 400])
+def test_a_short_message_to_an_assistant_stays_together(budget: int) -> None:
+    """Its sentences stand on one line in their order, with none of another message; lines stand in the order said."""
+    text = summary_of(NOVEL, budget, DigestSummarizer(growth=1.0))
+    assert not Memories().of([openai_chat.read(each) for each in NOVEL]).is_between_people
+    for whole in [each["content"] for each in NOVEL[1:] if each["role"] == "user"]:
+        parts = whole.replace("? ", "?|").replace(". ", ".|").split("|")
+        assert whole in text or not any(part in text for part in parts)
+    context = text.partition("## Critical Context")[2].split("\n")
+    places = [number for line in context for number, each in enumerate(NOVEL) if line[2:].startswith(each["content"][:20])]
+    assert places == sorted(places)
 
 
 def test_agents_do_not_talk() -> None:
