@@ -15,7 +15,7 @@ import attrs
 
 from .kinds import Kind, Statement, judge
 from .lines import FENCE, fenced_blocks, is_printed
-from .sentences import chars_within, sentences_in
+from .sentences import LONGEST_SENTENCE, chars_within, sentences_in
 
 Count: TypeAlias = Callable[[str], int]  # counts the tokens of a text
 
@@ -43,14 +43,14 @@ class WrittenLine:
     is_prose: bool = False
 
 
-def lines_by_writer(text: str) -> list[WrittenLine]:
+def lines_by_writer(text: str, longest: int = LONG_LINE) -> list[WrittenLine]:
     """Return the lines of a text, long ones by sentences, and very long sentences by parts; each with who probably wrote it."""
     text_is_long = len(text) > LONG_MESSAGE
     found: list[WrittenLine] = []
     lines = text.split("\n")
     code = {number for span in fenced_blocks(lines) for number in span}
     for number, line in enumerate(lines):
-        if number in code or len(line) <= LONG_LINE:
+        if number in code or len(line) <= longest:
             found.append(WrittenLine(line, number not in code and not is_printed(line), number))
         else:
             for sentence in sentences_in(line):
@@ -101,17 +101,27 @@ def joined(lines: Sequence[WrittenLine], chosen: Collection[int]) -> str:
 def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Statement] = judge) -> str:
     r"""Return a text in at most so many tokens: whole if it fits, or else its own lines before those that look pasted.
 
-    Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept. ``judged`` is
-    `judge`, or remembers its results.
+    Lines that are left out are marked with ``[...]``. Of too many own lines the first and the last are kept. If no line fits,
+    sentences are. None of them is cut, since a part may mean something else; the text is empty if none fits, unless one is so
+    long that hardly a person wrote it. ``judged`` is `judge`, or remembers its results.
 
     >>> shortened("Fix this:\n```\n" + "0xff " * 99 + "\n```\nNever touch Y.", 30, len)
     'Fix this:\n[...]\nNever touch Y.'
+    >>> shortened("The budget is 4200 euros. My wife does not want grey tiles, on any account.", 40, len)
+    'The budget is 4200 euros. [...]'
     """
     if count(text) <= tokens:
         return text
     if tokens < _LEAST:
         return ""
     lines = lines_by_writer(text)
+    short = _those_that_fit(lines, tokens, count, judged) or _those_that_fit(lines_by_writer(text, 0), tokens, count, judged)
+    is_cut = not short and any(len(line.text) > LONGEST_SENTENCE for line in lines)
+    return _without_middle(text, tokens, count) if is_cut else short
+
+
+def _those_that_fit(lines: Sequence[WrittenLine], tokens: int, count: Count, judged: Callable[[str], Statement]) -> str:
+    """Return the most important lines that fit, with marks where others are left out; empty if none does."""
     sizes = [count(line.text) + 1 for line in lines]
     gap = count(LEFT_OUT) + 1
     ends = {-1, len(lines)}  # no mark is needed there
@@ -122,11 +132,11 @@ def shortened(text: str, tokens: int, count: Count, judged: Callable[[str], Stat
         if sizes[place] + more_gaps * gap <= room:
             chosen.add(place)
             room -= sizes[place] + more_gaps * gap
-    return joined(lines, chosen) if chosen else _without_middle(text, tokens, count)
+    return joined(lines, chosen)
 
 
 def _without_middle(text: str, tokens: int, count: Count) -> str:
-    """Return the beginning and the end of a text whose every line is too long, in at most so many tokens with the mark."""
+    """Return the beginning and the end of a text whose every sentence is too long, in at most so many tokens with the mark."""
 
     def ends(chars: int) -> str:
         head, tail = text[: 2 * chars // 3], text[len(text) - chars // 3 :]

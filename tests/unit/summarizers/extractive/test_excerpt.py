@@ -10,6 +10,7 @@ from compaction.strategies import Excerpt, Summarization
 from compaction.summarizers.extractive import excerpt, quoted_words, shortened, split_excerpt, task_of
 from compaction.summarizers.extractive.lines import is_printed
 from compaction.summarizers.extractive.own_lines import lines_by_writer
+from compaction.summarizers.extractive.sentences import sentences_in
 from tests.support.chats import assistant, call, developer, indexed, result, system, user
 
 HEADING = "The user's messages, word for word:"
@@ -141,9 +142,25 @@ def test_a_text_without_lines_keeps_both_ends() -> None:
 
 @pytest.mark.parametrize("tokens", [24, 25, 31, 40, 66])
 def test_a_shortened_line_has_at_most_so_many_tokens_with_its_mark(tokens: int) -> None:
-    short = shortened("violin walnut harbor lantern pebble magnet anchor saddle dragon", tokens, len)
-    assert "[...]" in short or tokens > 63
+    short = shortened("violin walnut harbor lantern pebble magnet anchor saddle dragon " * 7, tokens, len)
+    assert "[...]" in short
     assert len(short) <= tokens
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "potassium in that print is wrong by the way, thats from tuesday. the real one is four point six from this morning",
+        "Leitung reicht nicht, 900 Euro. Also keine Fußbodenheizung sondern so ein kleiner Handtuchheizkörper, max 300 W",
+        "on ne cite jamais de jurisprudence sans le numéro de pourvoi, Me Delorme y tient absolument",
+    ],
+)
+def test_no_sentence_is_cut(said: str) -> None:
+    """A part of a sentence may say the opposite, or another value."""
+    whole = [*sentences_in(said)]
+    for tokens in range(len(said)):
+        parts = [part.strip() for part in shortened(said, tokens, len).split("[...]")]
+        assert all(part in ("", said, *whole) for part in parts)
 
 
 def test_a_rule_inside_a_long_sentence_stays() -> None:
