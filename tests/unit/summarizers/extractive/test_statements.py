@@ -53,6 +53,21 @@ def test_a_rule_keeps_the_sentence_it_refers_to() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "The budget may grow to 4600, her mother pays. but please not above it",
+        "Budget können wir auf 4600 hoch, Schwiegermutter gibt was dazu. aber bitte nicht drüber",
+        "The prologue can go. But not the seal.",
+        "The shuttle was late by two hours last year. never again",
+    ],
+)
+def test_a_rule_without_an_object_keeps_the_sentence_before_it(text: str) -> None:
+    """It has hardly a word that names something, or continues the sentence in small letters."""
+    [statement] = user_statements(passages(text))
+    assert (statement.text, statement.kind >= Kind.DUTY) == (text, True)
+
+
+@pytest.mark.parametrize(
     ("text", "kind"),
     [
         ("I prefer short answers.", Kind.PREFERENCE),
