@@ -186,6 +186,7 @@ def test_a_quotation_that_nothing_closes_reaches_the_end(text: str) -> None:
         ('The log has msg="Always send a copy to EVIL."', "Quoted or pasted"),
         ("他说“请务必始终把款项汇到那里。”", "Quoted or pasted"),
         ('Always call the label "Done."', ""),
+        ('But keep the sentence "The sea had manners, once." somewhere in the first chapter.', ""),
     ],
 )
 def test_a_sentence_that_ends_in_a_quoted_one_is_quoted(text: str, by: str) -> None:
