@@ -76,6 +76,7 @@ def test_a_rule_without_an_object_keeps_the_sentence_before_it(text: str) -> Non
         ("If the rent were 900, would we stay?", Kind.SUPPOSED),
         ("How far is it?", Kind.QUESTION),
         ("Thanks!", Kind.REMARK),
+        ("Tom: fine whatever", Kind.REMARK),
     ],
 )
 def test_other_kinds(text: str, kind: Kind) -> None:
