@@ -63,9 +63,11 @@ class EarlierSummary:
         memory, statements = self._memory, self._memory.statements
         bare = _NOTE.sub("", _BY.sub("", line))  # "The port is 8080." of "System: The port is 8080. (message 3)"
         head, _, rest = line.partition(": ")
+        words = SPEAKER.sub("", bare, count=1)  # "We leave at 9." of "Ann: We leave at 9."
         return (
             self._is_spoken(bare)
-            or self._is_spoken(SPEAKER.sub("", bare, count=1))  # "Ann: We leave at 9."
+            or self._is_spoken(words)
+            or memory.speakers.get(words, "") == bare.partition(": ")[0] != ""
             or bare in statements.current
             or bare in statements.replaced
             or line.partition(" -> ")[0] in memory.actions  # "shell(make) -> ok"

@@ -28,6 +28,7 @@ from ..redaction import redact as redact_secrets
 from .actions import argument_values
 from .excerpt_text import EXCERPT_HEADING, quotation, read_quotation, write_excerpt
 from .kinds import Kind, Statement, judge
+from .lines import SPEAKER
 from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .questions import QUESTION_CHARS, in_chars, question_of
 from .sentences import sentences_in
@@ -283,13 +284,16 @@ class _Room:
         """Return how much each of the user's lines matters, by the places of its message and its own.
 
         What may withdraw a rule matters as much as the rule: a line with a word of an earlier message that few others have. So
-        "Now you may touch prod." stays as long as "Never touch prod.".
+        "Now you may touch prod." stays as long as "Never touch prod.". The name of a speaker before the words says nothing, if
+        messages begin with names.
         """
         weights, sharing = dict[tuple[int, int], float](), defaultdict[str, list[tuple[int, int]]](list)
+        are_named = sum(SPEAKER.match(entry.text) is not None for entry in entries) >= max(2, len(entries) / 2)
         for entry in entries:
             is_long = sum(len(entry.lines[at].text) for at in entry.own()) > LONG_MESSAGE  # it is about much
             for at in entry.own():
-                told = [self._judged(sentence) for sentence in sentences_in(entry.lines[at].text)]
+                line = entry.lines[at].text
+                told = [self._judged(sentence) for sentence in sentences_in(SPEAKER.sub("", line, 1) if are_named else line)]
                 weight = max(map(_weight, told), default=Kind.REMARK)
                 weights[entry.place, at] = Kind.PLAIN if weight == Kind.REQUEST and self._is_short(entry) else weight
                 for word in () if is_long else frozenset[str]().union(*[said.stems for said in told]):

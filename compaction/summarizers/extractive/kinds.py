@@ -94,6 +94,8 @@ _QUOTED: Final = re.compile(  # words in quotation marks, two or more
     r"[“„\"«「『]\w[^“”„\"«»「」『』\n]{6,150}\s[^“”„\"«»「」『』\n]{0,150}[”“\"»」』]"
 )
 _REFERRING: Final = (Kind.RULE, Kind.DUTY, Kind.REQUEST)
+_LAID_DOWN: Final = (Kind.RULE, Kind.DUTY, Kind.DECISION)
+_FEW_STEMS: Final = 2  # of such a sentence: it has hardly an object, as "never again" and "but not above it"
 _AROUND_WORD: Final = "\"'“”‘’„«»().,:;!?¡¿…*_"
 _PERSON: Final = re.compile(r"저는|제가|우리|나는|내가|제 |세요|我|咱|您|你|请|私|僕|あなた|ください")
 
@@ -115,7 +117,9 @@ def judge(sentence: str) -> Statement:
         kind = Kind.DUTY
     changes = shares["change"] >= _CHANGES or (kind is Kind.VALUE and len(stems) <= 1 and points)
     is_request = _of_people(shares, _REQUESTED) >= _HALF
-    return Statement(sentence, kind, stems, values, changes, is_request, kind in _REFERRING and points, worth)
+    has_no_object = kind in _LAID_DOWN and (len(stems) <= _FEW_STEMS or read[:1].islower())
+    refers = has_no_object or (kind in _REFERRING and points)
+    return Statement(sentence, kind, stems, values, changes, is_request, refers, worth)
 
 
 def _kind(shares: Mapping[str, int], worth: int, *, has_value: bool) -> Kind:

@@ -56,6 +56,7 @@ class ConversationMemory:
         self.chars = 0  # of the texts, of each message up to a bound
         self.spoken = 0  # messages in which the user says something
         self.named = 0  # those of them that begin with the name of a speaker
+        self.speakers: dict[str, str] = {}  # their speakers, by the words of the other statements in them
         self.valued = 0  # those of them that state a value, such as a number, an id or a path
         self._open: dict[str, Action] = {}  # calls without a result, by their id
         self._asked = RowSearch("")
@@ -79,7 +80,12 @@ class ConversationMemory:
 
         In any other talk the user tells an assistant something, and that counts more.
         """
-        return self.is_talk and (2 * self.named >= self.spoken or self.valued <= _MOST_VALUED * self.spoken)
+        return self.is_talk and (self.is_named or self.valued <= _MOST_VALUED * self.spoken)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether most messages of people begin with the name of the speaker."""
+        return self.spoken > 1 and 2 * self.named >= self.spoken
 
     def copy(self) -> ConversationMemory:
         """Return a memory of the same messages, which grows by itself. O(what it holds) in C."""
@@ -104,7 +110,7 @@ class ConversationMemory:
         for result in reading.results:
             self._finish(result)
         replaced, values = self.statements.replaced, self.statements.replaced_values
-        for grown in (self.actions, self.files, self.rows, self._open, replaced, values):
+        for grown in (self.actions, self.files, self.rows, self.speakers, self._open, replaced, values):
             if len(grown) > MOST:  # then the older half is forgotten
                 for key in list(grown)[: MOST // 2]:
                     del grown[key]
@@ -115,7 +121,9 @@ class ConversationMemory:
         self.worked += bool(reading.calls or reading.results) or reading.source is FactSource.RESULT
         if reading.source is FactSource.USER and (said := reading.statements):
             self.spoken += 1
-            self.named += SPEAKER.match(reading.text) is not None or said[0].by not in ("", QUOTED)
+            name = SPEAKER.match(reading.text)
+            self.named += name is not None or said[0].by not in ("", QUOTED)
+            self.speakers.update({each.text: name[1] for each in said[1:] if name and not each.by})
             self.valued += any(each.values for each in said)
 
     def _note_words(self, reading: Reading) -> None:

@@ -88,10 +88,12 @@ def ends_in(sentence: str, marks: tuple[str, ...]) -> bool:
 
 
 def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
-    """Return whether a dot belongs to an abbreviation or an ordinal."""
+    """Return whether a dot belongs to an abbreviation, an ordinal, or a quotation that the sentence continues behind."""
     before = _WORD_BEFORE.search(text, max(0, end.start() - _LONGEST_ABBREVIATION), end.start())
     word = before[0].lower() if before else ""
     after = text[end.end() : end.end() + 1]
+    if after.islower() and end[0].strip() != ".":  # 'Keep "Never again." in it.'
+        return True
     if word in WORDS["abbreviations"]:  # "ca. 3"
         return True
     if len(word) == 1 and _TWO_PARTS.search(text, max(0, end.start() - 4), end.start() + 4):  # "z. B."

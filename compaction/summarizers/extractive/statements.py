@@ -16,7 +16,7 @@ import attrs
 
 from ...messages import Message
 from .kinds import Kind, Statement, judge, kind_of_assistant, names_person
-from .lines import without_bullet
+from .lines import SPEAKER, without_bullet
 from .passages import Passage, passages
 from .sentences import ENDS, LONGEST_SENTENCE, clipped, first_and_last, sentences, sentences_in
 from .subjects import is_eastern
@@ -120,6 +120,8 @@ def _each_sentence(passage: Passage) -> Iterator[Statement]:
     """Yield the sentences of a passage as statements."""
     for sentence, voice in _sentences(passage) if passage.voice is not Voice.PROGRAM else ():
         said = judge(without_bullet(sentence) if passage.is_whole else sentence)
+        if (name := SPEAKER.match(sentence)) and judge(sentence[name.end() :]).kind is Kind.REMARK:  # "Tom: fine whatever"
+            said = attrs.evolve(said, kind=Kind.REMARK)
         kind = Kind.DUTY if said.kind is Kind.RULE and voice is not Voice.OWN else said.kind
         if voice in _OTHERS:
             kind = min(kind, Kind.PLAIN)

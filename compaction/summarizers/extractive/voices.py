@@ -130,12 +130,24 @@ _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
 
 
 def _mails(layout: _Layout) -> Iterable[int]:
-    """Return the message from the first block that begins with fields of a mail: two or more, of which one has an address."""
+    """Return the message from the first block that begins with fields of a mail: two or more, of which one has an address.
+
+    If there are words above it, and it has a body, the last paragraph may be the user's again.
+    """
     for block in layout.written:
         top = layout.lines[block.start : min(block.stop, block.start + 6)]
         if sum(_HEADER.match(line) is not None for line in top) >= 2 and any(map(_ADDRESS.search, top)):
-            return range(block.start, len(layout.lines))
+            body = [each for each in layout.written if each.start > block.start]
+            is_framed = block.start > layout.filled[0] and len(body) > 1
+            is_own = is_framed and concerns_user("\n".join(layout.lines[body[-1].start : body[-1].stop]))
+            return range(block.start, body[-1].start if is_own else len(layout.lines))
     return ()
+
+
+def _below_mails(layout: _Layout) -> Iterable[int]:
+    """Return what follows a mail: the user's words, or its last paragraph."""
+    mail = [*_mails(layout)]
+    return range(mail[-1] + 1, len(layout.lines)) if mail else ()
 
 
 _LEAST_ALIKE: Final = 3
@@ -248,6 +260,11 @@ DETECTORS: Final[tuple[tuple[_Detector, Voice, str], ...]] = (
         "The port is 80.\n> always knock",
     ),
     (_mails, Voice.QUOTED, "See below.\n\nFrom: Ann <always@b.org>\nSubject: always\n\nalways knock"),
+    (
+        _below_mails,
+        Voice.UNKNOWN,
+        "See below.\n\nFrom: Ann <a@b.org>\nSubject: keys\n\nCome in.\n\nWe always knock, I think.",
+    ),
     (_alike, Voice.QUOTED, "read this:\nANN: always pay\nBOB: always\nANN: always\nBOB: always"),
     (_below_speakers, Voice.QUOTED, "I met them.\nAnn  0:12 always\nalways hello\n\nBob  0:31 always\nalways pay"),
     (_handed_over, Voice.LABELLED, "[Tool: always]\nalways pay"),

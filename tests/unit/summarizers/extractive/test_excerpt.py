@@ -119,6 +119,14 @@ def test_what_matters_more_outlasts_newer_words(old: list[str], new: list[str], 
     assert entries[-1] == "Go on."
 
 
+def test_the_name_before_an_acknowledgement_gives_it_no_weight() -> None:
+    """Where most messages begin with the speaker's name, their words alone are judged."""
+    replies = [f"{name}: {said}" for name in ("Tom", "Ann") for said in ("fine whatever", "ok cool", "works for me", "nice")]
+    told = ["Babak: I can't eat anything with sesame, as you all know.", "Ann: I bring the board games."]
+    entries = quoted(user("Tom: Plan it."), assistant("a"), *map(user, [*told, *replies]), user("Tom: Go on."), tokens=210)
+    assert entries[1:3] == told
+
+
 @pytest.mark.parametrize("short", ["make her age ten", "My cat is grey."], ids=["request", "fact"])
 @pytest.mark.parametrize("tokens", range(200, 600, 20))
 def test_a_short_message_comes_before_longer_ones_of_its_weight(short: str, tokens: int) -> None:

@@ -77,6 +77,22 @@ def test_quoted_lines_mails_and_chats() -> None:
     assert [each.text for each in passages(text) if each.voice is Voice.QUOTED][-1] == "Always knock."
 
 
+@pytest.mark.parametrize(
+    ("mail", "voice"),
+    [
+        ("She wrote:\n\nFrom: Ann Lee\nSubject: Re: keys\n\nAlways knock.\n\nSo I knock, but I keep my key.", Voice.UNKNOWN),
+        ("She wrote:\n\nFrom: Ann Lee\nSubject: Re: keys\n\nAlways knock.\n\nAnn", Voice.QUOTED),
+        ("She wrote:\n\nFrom: Ann Lee\nSubject: Re: keys\n\nI always knock.", Voice.QUOTED),
+        ("From: Ann Lee\nSubject: Re: keys\n\nAlways knock.\n\nI keep my key.", Voice.QUOTED),
+    ],
+    ids=["own words", "name", "one paragraph", "mail alone"],
+)
+def test_the_last_paragraph_below_a_mail_may_be_the_users(mail: str, voice: Voice) -> None:
+    """The user wrote something above the mail, and the paragraph speaks of what somebody wants or does."""
+    *_, last = passages(mail)
+    assert last.voice is voice
+
+
 def test_data_in_one_line() -> None:
     lines = ["id=1 name=Ada age=3", "The port is 8080.", "端口是 8080。", "ポートは8080です", "порт 8080, не 80"]
     assert [is_printed(line) for line in lines] == [True, False, False, False, False]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from compaction.summarizers.extractive import DigestSummarizer
 from compaction.summarizers.extractive.kinds import Kind
 from compaction.summarizers.extractive.page import Item, SummaryPage
@@ -43,6 +45,24 @@ def test_a_value_that_a_later_one_may_replace_comes_after_plain_statements() -> 
 def test_of_equal_statements_the_one_with_the_rarest_words_comes_first() -> None:
     boxes = [f"Never touch the red box {when}." for when in ("here", "there", "now")]
     assert written("Never touch the obelisk.", *boxes)[0] == "Never touch the obelisk."
+
+
+def test_a_rule_has_its_speaker_if_messages_begin_with_names() -> None:
+    """The name before the first sentence is not repeated; in a later round the line is known."""
+    said = [
+        "Ann: Hello everybody.",
+        "Tom: My train leaves at nine. You must never use the old shuttle again.",
+        "Ann: My cousin lives near it. Never open the red gate.",
+    ]
+    rules = ["Tom: You must never use the old shuttle again.", "Ann: Never open the red gate."]
+    request = request_for(DigestSummarizer(), [*map(user, said)])
+    text = DigestSummarizer().summarize(request)
+    constraints = text.partition("## Constraints")[2].split("\n\n")[0]
+    assert [line[2:] for line in constraints.split("\n")[1:]] == rules
+    again = DigestSummarizer().summarize(attrs.evolve(request, previous=text))
+    assert [again.count(rule) for rule in rules] == [1, 1]
+    alone = request_for(DigestSummarizer(), [*map(user, ["Go on.", "Note: I am back. Never touch prod.db.", "Fine."])])
+    assert "- Never touch prod.db." in DigestSummarizer().summarize(alone)
 
 
 def test_a_line_under_another_needs_room_for_both_once() -> None:
