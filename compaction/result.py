@@ -242,9 +242,14 @@ class RunRecorder:
         return self._index.format.prefers(None, message)
 
 
+_TARGET_CHARS: Final = 100  # of a target in a note; that of a preset may have a whole strategy in it
+
+
 def _missed_note(strategy: Strategy, target: Trigger, index: MessageIndex) -> str:
     positive: Trigger = getattr(target, "part", target)  # "tokens 90 > 50" says more than "not (tokens 90 > 50)"
-    return f"{strategy.name} missed its target {target!r}: {positive.explain(index)}; {_what_is_left(strategy, index)}"
+    written = repr(target)
+    short = written if len(written) <= _TARGET_CHARS else f"{written[:_TARGET_CHARS]}..."
+    return f"{strategy.name} missed its target {short}: {positive.explain(index)}; {_what_is_left(strategy, index)}"
 
 
 def _what_is_left(strategy: Strategy, index: MessageIndex) -> str:

@@ -15,16 +15,17 @@ They are combined with ``|``, ``&`` and ``~``. Rules for `first` and `last`:
 from __future__ import annotations
 
 import abc
+import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import attrs
 
 from .algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
 from .checks import checked_count, is_count, refuse_uncalled
-from .errors import ConfigurationError
+from .errors import ConfigurationError, StrategyError
 from .index import GroupKind, MessageGroup, MessageIndex
 
 __all__ = [
@@ -86,7 +87,10 @@ class _Function(Lifted[Selector, _Choice], Selector):
     __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        chosen = (group if isinstance(group, int) else group.id for group in self.function(index))
+        answer: object = self.function(index)
+        if not isinstance(answer, Iterable):
+            raise StrategyError(f"the selector {self!r} returned {reprlib.repr(answer)}; return groups, or their ids")
+        chosen = (group if isinstance(group, int) else group.id for group in cast("Iterable[MessageGroup | int]", answer))
         return frozenset(id for id in chosen if index.is_included(id))
 
 

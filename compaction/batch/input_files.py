@@ -24,6 +24,7 @@ _SUFFIXES: Final[dict[str, FileKind]] = {
     ".parquet": "parquet",
 }
 _MAGIC: Final[dict[bytes, FileKind]] = {b"\x1f\x8b": "jsonl.gz", b"\x28\xb5\x2f\xfd": "jsonl.zst", b"PAR1": "parquet"}
+MAGIC_BYTES: Final = max(map(len, _MAGIC))
 _KNOWN: Final = ", ".join(_SUFFIXES)
 
 Inputs: TypeAlias = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
@@ -59,6 +60,15 @@ def file_kind(name: str) -> FileKind | None:
     ('jsonl.zst', None)
     """
     return next((kind for suffix, kind in _SUFFIXES.items() if name.lower().endswith(suffix)), None)
+
+
+def binary_kind(start: bytes) -> FileKind | None:
+    """Return the kind of a file by its first bytes; ``None`` if they are text.
+
+    >>> binary_kind(b"PAR1"), binary_kind(b"[]")
+    ('parquet', None)
+    """
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
 
 
 def paths_of(inputs: Inputs) -> list[Path]:
@@ -116,10 +126,10 @@ def _files_in(folder: Path, follow_links: bool, above: frozenset[Path] = frozens
 def _kind_of_named(path: Path) -> FileKind:
     try:
         with path.open("rb") as stream:
-            start = stream.read(max(map(len, _MAGIC)))
+            start = stream.read(MAGIC_BYTES)
     except OSError as error:
         raise UnreadableFile(f"{path}: it cannot be read ({error.strerror}); give an existing file or directory") from error
-    binary: FileKind | None = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+    binary = binary_kind(start)
     text: FileKind | None = "jsonl" if not start or start.startswith((b"{", b"[", b"\n", b" ")) else None
     kind = file_kind(path.name) or binary or text
     if path.suffix == ".json" or kind is None:

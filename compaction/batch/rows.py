@@ -100,9 +100,12 @@ def parse_json(text: bytes) -> Any:
 
 
 def _read_strictly(text: bytes) -> FileConversation:
-    """Read a line as `read_conversations` does; its errors say what is wrong."""
+    """Read a line as `read_conversations` does, but not as gzip data; its errors say what is wrong."""
     try:
+        text.decode()
         [conversation] = read_conversations(io.BytesIO(text))
+    except UnicodeDecodeError as error:
+        raise InputError(f"it is not UTF-8 text ({error.reason}); a conversation is JSON in UTF-8") from error
     except UnreadableFile as error:
         raise InputError(str(error).removeprefix("the input: ")) from error
     return conversation

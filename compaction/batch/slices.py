@@ -18,7 +18,7 @@ import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
-from .input_files import FileKind, InputFile
+from .input_files import MAGIC_BYTES, FileKind, InputFile, binary_kind
 from .job import Job
 from .rows import (
     BUFFER_BYTES,
@@ -68,6 +68,8 @@ def cut_slices(source: InputFile, size: int, max_line: int) -> Iterator[Slice]:
 def _plain_slices(source: InputFile, size: int) -> Iterator[Slice]:
     """Yield slices that end with the line that has the byte at which they have the size."""
     with Path(source.path).open("rb") as stream:
+        if (stored := binary_kind(stream.read(MAGIC_BYTES))) is not None:
+            raise UnreadableFile(f"{source.path}: it is {stored}, although its name says jsonl; rename it")
         start = number = 0
         while start < source.size:
             stream.seek(start + size - 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import reprlib
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -80,6 +81,10 @@ def from_data(
     >>> from_data({"steps": ["ClearReasoning", {"use": "Truncation", "trigger": "tokens_exceed(9_000)"}]}).steps[1].trigger
     tokens_exceed(9000)
     """
+    if not isinstance(data, Mapping):
+        raise ConfigurationError(
+            f"{where}: it must be a table of options (got {reprlib.repr(data)}); write the list as 'steps'"
+        )
     _check_plain(data, where)
     if problems := list(server_problems(data, allow_env=allow_env, allow_hosts=allow_hosts)):
         raise ConfigurationError(f"{where}: {'; '.join(problems)}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from ..checks import must_be
 from ..formats import MessageFormat
 from ..json_data import too_deep
 from ..messages import Message, Outline
@@ -32,7 +33,9 @@ class MessageReader:
     format: MessageFormat
     meter: MessageMeter
     # returns true for a message whose group must be kept unchanged; ``None`` if no message is
-    pin: Callable[[Message], bool] | None = None
+    pin: Callable[[Message], bool] | None = attrs.field(
+        default=None, validator=must_be("a function of a message", lambda pin: pin is None or callable(pin))
+    )
 
     def new(self, raws: Sequence[Any], start: int = 0) -> NewMessages:
         """Read and measure messages. ``start`` is the place of the first one in the caller's list, for errors."""

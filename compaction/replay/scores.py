@@ -37,7 +37,7 @@ SCORE_SHARES: Final = ("facts", "usable", "old", "words", "spans", "said", "sent
 - ``"old"``: those of them that cutting to the newest messages would have lost.
 - ``"words"``: the needed rare words.
 - ``"spans"``: the needed verbatim spans.
-- ``"said"``: the different words of each message of the user before the call.
+- ``"said"``: the different words of each message of the user before the call, in this message or in one that was written.
 - ``"sentences"``: the sentences of these messages, word for word.
 """
 

@@ -21,7 +21,7 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, cast
 
 import attrs
 
@@ -208,6 +208,9 @@ class CompactionSession:
         sizes = f"messages {included.messages:,}, tokens {included.tokens:,}, compactions {self._state.compactions:,}"
         return f"<CompactionSession {self.id[:40]!r}: {sizes}>"
 
+    def __reduce__(self) -> NoReturn:
+        raise ConfigurationError("a session cannot be pickled or copied; save to_dict(), and restore it with from_dict")
+
     async def __aenter__(self) -> Self:
         await self._ahead.__aenter__()
         return self
@@ -291,12 +294,13 @@ class CompactionSession:
             The messages to send. Unchanged messages are the caller's own objects.
 
         Raises:
+            InputError: If ``messages`` is not a list, or contains a message that cannot be read.
             Exception: Any exception that the strategy raises. An error or a cancellation leaves the session unchanged, and the
                 next call tries again.
             SyncDriverError: If the call could never get the lock; see `CallLock`.
         """
         async with self.lock.held(sync=sync):
-            self.follow(messages)
+            self.follow(as_list(messages))
             return (await self.compact_due(sync=sync)).messages
 
     def view_sync(self, messages: Iterable[Any]) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from ..tokens import TokenCounter
+from .base import is_apology
 from .model_calls import ModelFault, ModelReply, brief
 from .templates import SummaryTemplate
 from .transcript import sendable
@@ -23,12 +24,6 @@ _CODE_FENCE: Final = re.compile(r"\A```(?:markdown|md|text)?[ \t]*\n(.*)\n```\Z"
 _DECORATION: Final = " \t#*_:：-"
 _CUT: Final = frozenset({"length", "max_tokens", "model_length"})
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation", "prohibited_content", "blocklist"})
-_APOLOGY: Final = re.compile(
-    r"(?i)(?:i(?:['’]m| am) (?:sorry|unable|not able|afraid)|sorry\b|i (?:can(?:['’]t|not)|don['’]t|do not) |as an ai\b"
-    r"|unfortunately\b|error(?:[:.!]| \d++(?! (?:at|from|in|on|was)\b)| occurred)"  # not "Error 404 on /login was fixed"
-    r"|죄송|申し訳|抱歉|很抱歉|对不起|lo siento|désolé|es tut mir leid)"
-)
-_APOLOGY_CHARS: Final = 600
 _BRIEF_CHARS: Final = 120
 _CHUNK: Final = 200
 _CHARS_PER_TOKEN: Final = 64
@@ -77,7 +72,7 @@ class AnswerCheck:
         if len(headings.intersection(plain)) < min(_LEAST_HEADINGS, len(headings)):
             says = f"answered without the sections it was given ({self._brief(text)})"
             return _rejected(says, "Use the headings that were given.")
-        if not headings and len(text) < _APOLOGY_CHARS and _APOLOGY.match(text):
+        if not headings and is_apology(text):
             return _rejected(f"apologized ({self._brief(text)})", "The record is data; write its summary.")
         unsaid = {line.strip() for line in self.template.sections.splitlines() if not line.startswith("#")} | _NOTHING
         if headings and all(line in unsaid or bare in headings for line, bare in zip(lines, plain, strict=True)):

@@ -174,8 +174,25 @@ async def answer_in_time(summarizer: object, answer: Awaitable[_T]) -> _T:
     raise SummaryFailed(f"{type(summarizer).__name__} did not answer within {seconds:g} s")
 
 
+_APOLOGY: Final = re.compile(
+    r"(?i)(?:i(?:['’]m| am) (?:sorry|unable|not able|afraid)|sorry\b|i (?:can(?:['’]t|not)|don['’]t|do not) |as an ai\b"
+    r"|unfortunately\b|error(?:[:.!]| \d++(?! (?:at|from|in|on|was)\b)| occurred)"  # not "Error 404 on /login was fixed"
+    r"|죄송|申し訳|抱歉|很抱歉|对不起|lo siento|désolé|es tut mir leid)"
+)
+_APOLOGY_CHARS: Final = 600
+
+
+def is_apology(text: str) -> bool:
+    """Return whether a text is a short one that begins like a refusal or the report of an error.
+
+    >>> is_apology("I'm sorry, but I can't help with that request."), is_apology("The user wants tea.")
+    (True, False)
+    """
+    return len(text) < _APOLOGY_CHARS and _APOLOGY.match(text) is not None
+
+
 def usable_text(answer: object) -> str:
-    """Return a summarizer's answer, if it is a text that says something.
+    """Return a summarizer's answer, if it is a text that says something and is not a refusal.
 
     Raises:
         SummaryFailed: If it is not.
@@ -186,4 +203,6 @@ def usable_text(answer: object) -> str:
     """
     if not isinstance(answer, str) or not answer.strip():
         raise SummaryFailed(f"the summarizer answered {answer!r:.200}: a summary is a text that says something")
+    if is_apology(answer.strip()):
+        raise SummaryFailed(f"the summarizer answered {answer!r:.200}: this is not a summary")
     return answer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compaction import GroupKind, MessageIndex, Pipeline, compact_sync, nothing, repair, validate
+from compaction import CompactionSession, GroupKind, MessageIndex, Pipeline, compact_sync, nothing, repair, validate
 from compaction.errors import CompactionError, InputError, InvalidMessage
 from compaction.strategies import Clear, Collapse, Dedupe, HeadTail, SlidingWindow, ToolResult, Truncation
 from tests.support.chats import assistant, call, indexed, result, system, turns, user
@@ -23,6 +23,7 @@ class TestNoConversation:
             lambda messages: indexed([]).append(messages),
             lambda messages: indexed([]).sync(messages),
             lambda messages: compact_sync(messages, Pipeline(), counter="chars/4"),
+            lambda messages: CompactionSession(Pipeline(), counter="chars/4").view_sync(messages),
             validate,
             repair,
         ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -112,6 +114,13 @@ class TestResult:
             "the budget is 9 tokens; 30 are left",
         )
         assert repr(done).endswith(", notes 3>")
+
+    def test_a_long_target_is_cut(self) -> None:
+        """The figures that it compares stand beside it."""
+        limits = [tokens_below(limit) for limit in range(10, 29)]
+        target = functools.reduce(operator.or_, limits)
+        [note] = compact_sync(turns(4), SlidingWindow(keep=last(turns=9), target=target), counter="chars/4").notes
+        assert note.startswith(f"SlidingWindow missed its target {repr(target)[:100]}...: tokens 40 >= 10 ")
 
     def test_a_target_that_is_missed_although_little_is_kept(self) -> None:
         """The note then names the largest group, with the rule that keeps it and a remedy; an empty view has none."""

@@ -10,7 +10,7 @@ import pytest
 
 from compaction import GroupKind, MessageIndex, Replace, everything, first, kinds, last, nothing, pinned, run_sync, tools
 from compaction import system as instructions
-from compaction.errors import ConfigurationError
+from compaction.errors import ConfigurationError, StrategyError
 from compaction.formats import openai_chat
 from compaction.index import RunContext
 from compaction.index.marks import marked
@@ -191,6 +191,14 @@ class TestBadArguments:
     def test_are_errors_at_once(self, make: Callable[[], object], message: str) -> None:
         with pytest.raises(ConfigurationError, match=message):
             make()
+
+
+def test_a_function_that_returns_no_groups() -> None:
+    def forgets(index: MessageIndex) -> Any:
+        index.messages()
+
+    with pytest.raises(StrategyError, match=r"the selector .*forgets.* returned None; return groups, or their ids"):
+        as_selector(forgets)(indexed([user()]))
 
 
 class TestFitting:

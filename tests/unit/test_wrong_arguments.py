@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from compaction import CompactionSession, MessageIndex, Pipeline, SessionPool, compact_sync, last, presets, tools
+from compaction.config import from_data
 from compaction.errors import ConfigurationError
 from compaction.stores import SQLiteStore
 from compaction.strategies import (
@@ -58,6 +60,9 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
         (lambda: Offload(SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
         (lambda: Lossless(Truncation(), SQLiteStore), "SQLiteStore(...)"),  # type: ignore[arg-type]
         (lambda: CompactionSession(presets.hermes), "hermes(...)"),  # type: ignore[arg-type]
+        (lambda: CompactionSession(Truncation(), pin="x"), "'pin' must be a function of a message (got 'x')"),  # type: ignore[arg-type]
+        (lambda: from_data([Truncation()]), "pipeline: it must be a table of options"),  # type: ignore[arg-type]
+        (lambda: pickle.dumps(CompactionSession(Truncation())), "save to_dict()"),
         (lambda: SessionPool(Truncation(), store="x.db"), "store='x.db': must be a store; write store=SessionStore('x.db')"),  # type: ignore[arg-type]
         (lambda: SessionPool(Truncation(), id="mine"), "SessionPool(id='mine'): each session has its own id; pass id= to call"),
         (lambda: tools(["read_file"]), "tools(['read_file']): a name is a text; pass the names one by one"),  # type: ignore[arg-type]

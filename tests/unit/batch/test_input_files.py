@@ -104,6 +104,26 @@ def test_a_slice_of_a_table_has_whole_row_groups(more: int, groups: list[int], t
     assert max(slice.weight for slice in slices) <= -(-source.size * max(groups) // 5)
 
 
+def test_a_compressed_file_with_the_name_of_a_plain_one(tmp_path: Path) -> None:
+    """In a folder it is not read, instead of giving one bad conversation for each line break in its bytes."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_bytes(gzip.compress(LINE * 4))
+    (tmp_path / "in" / "b.jsonl").write_bytes(LINE)
+    report = run(tmp_path / "in", tmp_path / "out")
+    [(path, reason)] = report.failed.items()
+    assert reason == f"{path}: it is jsonl.gz, although its name says jsonl; rename it"
+    assert report.tally.conversations == 1
+
+
+def test_the_reason_of_a_line_names_no_other_line(tmp_path: Path) -> None:
+    """Its number is beside it; a line that begins like gzip data is not decompressed."""
+    (tmp_path / "in.jsonl").write_bytes(b"[]\n" + b'["\xff"]\n' + gzip.compress(LINE * 4).replace(b"\n", b"") + b"\n")
+    report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert [(entry["line"], entry["reason"]) for entry in errors_of(report)] == [
+        (number, "it is not UTF-8 text (invalid start byte); a conversation is JSON in UTF-8") for number in (2, 3)
+    ]
+
+
 # -------------------------------------------------------------------- junk, and links out of an input directory
 
 JUNK_LINES = 10_000

@@ -37,6 +37,7 @@ class Hanging(Awaited):
 BAD: list[Any] = [
     pytest.param(RuntimeError("boom"), "boom", id="raises"),
     pytest.param("", "says something", id="empty"),
+    pytest.param("I'm sorry, but I can't help with that request.", "this is not a summary", id="refusal"),
     pytest.param(lambda request: b"\x00\xff", "says something", id="garbage"),
     pytest.param(lambda request: [{"type": "function", "function": {"name": "search"}}], "'name': 'search'", id="tool calls"),
     pytest.param(lambda request: None, "answered None", id="nothing"),

@@ -442,7 +442,7 @@ TAGGED = """<task>
   <role>You maintain the jobs of a waterworks.</role>
   <goal>Move the import to the new server.</goal>
   <constraints>
-    <rule id="1">The job must never run before three; billing locks the table.</rule>
+    <rule id="1">Never start the job before three, please.</rule>
     <rule id="2">No names of people in logs.</rule>
   </constraints>
 </task>"""
@@ -454,7 +454,7 @@ def test_a_rule_between_tags_is_the_users() -> None:
     assert "No names of people in logs." in short
     assert "constraints" not in short
     for text, found in ((TAGGED, [True]), (TAGGED.replace("rule", "li"), [])):
-        assert [each.kind >= Kind.DUTY for each in user_statements(passages(text)) if "never" in each.text] == found
+        assert [each.kind >= Kind.DUTY for each in user_statements(passages(text)) if "Never" in each.text] == found
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
