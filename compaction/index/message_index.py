@@ -38,9 +38,8 @@ from .identity import (
     accounts_for,
     accounts_for_saved,
     follow,
-    follow_saved,
     known_beginning,
-    same_beginning,
+    recognized,
 )
 from .keys import message_key
 from .marks import Marks
@@ -77,8 +76,7 @@ class MessageIndex:
     Attributes:
         columns: All data, such as kind, turn and sizes by a group's id, each O(1), without reading a message.
         measure: Counts the tokens and bytes of a message.
-        changes: What the host did to known messages, according to the last `sync`. Empty if that was the first after a restart
-            without the messages, and a message before the last known one was missing.
+        changes: What the host did to known messages, according to the last `sync`.
         notes: What summarizers remember of the conversation between their rounds.
 
     Raises:
@@ -650,7 +648,7 @@ class MessageIndex:
         new_ids = None
         if followed is not None:
             new_ids = followed.new_ids(columns)
-            journal, undone = followed.carried_over(journal, columns)
+            journal, undone = followed.carried_over(journal, self.format)
             self._undone += undone
         left_out = editing.reapply(columns, journal, pinned, new_ids)  # 2, 3
         self._undone += editing.edits_of(left_out)
@@ -731,14 +729,16 @@ class MessageIndex:
         if self._detects:
             self._reader = attrs.evolve(self._reader, format=resolve(None, given))
         saved = saved.in_format(self.format)
-        prints = saved.fingerprints
-        matched = same_beginning(prints, given, self.format)
-        followed = None
-        if matched < len(prints):
-            followed = follow_saved(prints, given, self.format) or FollowedList.of(prints, given, range(matched))
-        count = len(given) if followed else matched
-        known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
-        self._saved, self.changes = None, followed.changes if followed else _UNCHANGED
+        ordinals, altered = recognized(saved.fingerprints, given, self.format)
+        messages = self._reader.new(given)  # raises before anything changes
+        self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        self._rebuild(known, saved.journal, followed)
-        self._extend(new)
+        known = Columns(self.format, self.measure, self.marks)
+        there = [place for place, ordinal in enumerate(ordinals) if ordinal is not None]
+        known.extend(messages.at(there), restore=bool)  # nothing is hidden, so nothing has to be restored
+        count = len(known.source)
+        self.changes = HostChanges(
+            altered=tuple(sorted(altered)), rewound=tuple(range(count, len(saved.fingerprints))), added=len(ordinals) - count
+        )
+        followed = FollowedList.of(known, given, ordinals, altered=altered, keys=saved.fingerprints)
+        self._rebuild(messages, saved.journal, followed)

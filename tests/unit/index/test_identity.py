@@ -291,6 +291,13 @@ class TestByMessage:
         assert resumed.changes == index.changes
         assert resumed.messages() == index.messages()
 
+    def test_after_a_restart_without_a_known_message(self) -> None:
+        """All that came after it counts as new."""
+        resumed = MessageIndex.from_dict(compacted(TURNS).to_dict(messages=False), counter="chars/4")
+        resumed.sync([*TURNS[:5], *TURNS[6:]])
+        assert resumed.changes == HostChanges(rewound=(5, 6, 7, 8))
+        assert resumed.messages() == [TURNS[0], *TURNS[3:5], *TURNS[6:]]
+
     def test_after_a_restart_with_the_view(self) -> None:
         """The summary in it is known to be one, though its originals are not there."""
         index = MessageIndex([system("s"), *turns(5, words=40)], counter="chars/4", marks=Marks(ceilings={}))
