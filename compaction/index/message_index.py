@@ -56,7 +56,7 @@ _Group = TypeVar("_Group", bound=MessageGroup | int)
 class MessageIndex:
     """A conversation as groups. Holds state: the groups, the metrics and the journal.
 
-    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages) after a change.
+    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages).
 
     Messages come in by two methods. `_extend` adds messages at the end. `_rebuild` reads all again, and repeats the edits that
     are still allowed: in ``sync`` and ``forget`` if known messages changed (`_adopt_changes`), in ``append`` and ``sync`` if
@@ -107,8 +107,6 @@ class MessageIndex:
         self._arrived_at: float | None = None  # when messages last arrived
         self._gap_seconds = 0.0  # between the last two times that messages arrived
         self._keys: list[str] = []  # of the first source messages, as far as they were needed
-        self._groups: tuple[MessageGroup, ...] | None = None
-        self._view: list[Any] | None = None
         self._running: list[Any] = []
         self._undone: list[Edit] = []
         self._empty()
@@ -145,10 +143,8 @@ class MessageIndex:
 
     @property
     def included_groups(self) -> tuple[MessageGroup, ...]:
-        """The groups of the view, in order: a copy, so the index may be edited in a loop over it. O(groups) after a change."""
-        if self._groups is None:
-            self._groups = self.columns.snapshots(self.columns.ids())
-        return self._groups
+        """The groups of the view, in order: a copy, so the index may be edited in a loop over it. O(groups)."""
+        return self.columns.snapshots(self.columns.ids())
 
     @property
     def included_ids(self) -> list[int]:
@@ -222,9 +218,7 @@ class MessageIndex:
 
     def messages(self) -> list[Any]:
         """Return the view: the caller's own objects where nothing changed. Each call returns a new list, O(messages)."""
-        if self._view is None:
-            self._view = self.columns.raws()
-        return self._view.copy()
+        return self.columns.raws()
 
     @property
     def source(self) -> Sequence[Any]:
@@ -324,7 +318,6 @@ class MessageIndex:
 
     def _note(self, edit: Edit, by: str, broken: Broken | None) -> bool:
         """Note that an edit was applied, or the rule that it would have broken; return whether it was applied."""
-        self._discard_view()
         if broken is None:
             self._refusals.changed()
             return True
@@ -363,7 +356,6 @@ class MessageIndex:
         if not self._refusals.apply_waiting(self.columns):
             return False
         self._refusals.changed()
-        self._discard_view()
         return True
 
     @contextlib.contextmanager
@@ -376,7 +368,6 @@ class MessageIndex:
         finally:
             editing.rollback(self.columns, before)
             self._refusals, self._running = refusals, running
-            self._discard_view()
 
     def rollback(self, checkpoint: int = 0) -> None:
         """Undo every edit since a position in the journal, exactly. Raise an `InputError` if the journal has fewer edits.
@@ -393,16 +384,10 @@ class MessageIndex:
         if columns.journal and undone:
             nodes = editing.touched(columns, *undone)
             self._undone += editing.settle(columns, [node for node in nodes if node >= 0])
-        self._discard_view()
 
     def pin(self, ids: Iterable[MessageGroup | int]) -> None:
         """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
         self.columns.pin([self.columns.require(group_id(each)) for each in ids], by_id=True)
-        self._groups = None
-
-    def _discard_view(self) -> None:
-        """Discard the cached view, which `messages` and `included_groups` build again."""
-        self._groups = self._view = None
 
     # ---------------------------------------------------------------- adding
 
@@ -605,11 +590,6 @@ class MessageIndex:
         if columns.journal:
             undone = editing.settle(columns, [start, *editing.touched(columns, *columns.journal[count:])])
             self._undone += undone
-        self._groups = None
-        if len(columns.journal) != count or undone:
-            self._view = None
-        elif self._view is not None:
-            self._view += fresh.raws  # the view only grows
         return bool(undone)
 
     def _note_time(self) -> None:
@@ -624,7 +604,6 @@ class MessageIndex:
         self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = editing.Refusals()
         self._keys = []
-        self._discard_view()
 
     def _rebuild(
         self, messages: NewMessages, journal: Sequence[Applied] = (), followed: FollowedList | None = None
