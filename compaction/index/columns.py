@@ -60,7 +60,6 @@ class Columns:
         grouping = self.grouping
         start, groups_before = len(self.source), len(grouping.ids)
         instructions_before, calls_before = grouping.instructions.count, grouping.calls.count
-        was_pending = [] if grouping.calls.pending is None else [grouping.calls.pending]
         self._add_columns(fresh)
         add, add_outline, tool_calls = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
@@ -71,9 +70,6 @@ class Columns:
                 if self._gone[id]:
                     restore(id)
         self.system_messages += grouping.instructions.count - instructions_before
-        for id in (*was_pending, *grouping.answered):  # whether they are open or pending may have changed
-            self._snapshots.pop(id, None)
-        grouping.answered.clear()
         if fresh.pinned:
             self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
         new_groups = Counter([grouping.turns[id] for id in grouping.ids[groups_before:]])
@@ -317,8 +313,11 @@ class Columns:
         return runs_of(ordinals)
 
     def snapshot(self, id: int) -> MessageGroup:
-        """Return the group as a value, which is made once until the group changes."""
-        return self._snapshots.get(id) or self._snapshots.setdefault(id, self._freeze(id))
+        """Return the group as a value, which is made once until the group changes; each time for one with open calls."""
+        group = self._snapshots.get(id) or self._freeze(id)
+        if not group.open:
+            self._snapshots[id] = group
+        return group
 
     def snapshots(self, ids: Iterable[int]) -> tuple[MessageGroup, ...]:
         """Return groups as values; O(groups) at C speed for those that have not changed."""
