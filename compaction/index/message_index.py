@@ -380,7 +380,7 @@ class MessageIndex:
         self._refusals.stop_waiting()
         self._running = []
         undone = editing.rollback(columns, checkpoint)
-        editing.restore_words(columns)
+        editing.restore_joined(columns)
         if columns.journal and undone:
             nodes = editing.touched(columns, *undone)
             self._undone += editing.settle(columns, [node for node in nodes if node >= 0])
@@ -613,29 +613,21 @@ class MessageIndex:
         Without ``followed``, they are the same messages. Otherwise those after its entries are new. The order of the steps:
 
         1. Read the messages, as a list without edits. Only the new groups tell which edits can be repeated.
-        2. Repeat the edits in order: an edit may name what an earlier one inserted.
-        3. Pin the groups again that were pinned by id.
-        4. Show the groups that a late result joined, which the edits have hidden.
-        5. Undo edits that the new neighbours make invalid. Until then, an edit may have any neighbours.
+        2. Repeat the edits, which may have any neighbours until all of them are there.
+        3. Undo edits that the new neighbours make invalid.
         """
         pinned = self.columns.pinned_by_id
         self._empty()
         columns = self.columns
         self._extend(messages)  # 1
-        if not journal and not pinned:
-            return []
-        new_ids = None
+        new_ids, late = None, list[int]()
         if followed is not None:
-            new_ids = followed.new_ids(columns)
+            new_ids, late = followed.new_ids(columns), columns.grouping.group_of[len(followed.entries) :]
             journal, undone = followed.carried_over(journal, self.format)
             self._undone += undone
-        left_out = editing.reapply(columns, journal, pinned, new_ids)  # 2, 3
+        left_out = editing.reapply(columns, journal, pinned, new_ids, late)  # 2
         self._undone += editing.edits_of(left_out)
-        if followed is not None:
-            for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
-                if not columns.is_included(id):
-                    editing.restore(columns, id)  # 4
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))  # 5
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))  # 3
         return left_out
 
     def _switch_format(self, format: MessageFormat) -> None:

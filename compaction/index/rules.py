@@ -44,7 +44,7 @@ def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None) -
 
     When an edit of the journal is repeated, ``seen`` is the number of messages that had been read when it was decided. The edit
     may then remove a group that only later messages protect: the group of an old call, which words of the user joined with a
-    late result. A later edit of the journal, or `editing.restore_words`, brings that group back.
+    late result. A later edit of the journal, or `editing.restore_joined`, brings that group back.
 
     `editing` calls this function for each part of a `Together`. It checks two more rules for the whole after applying it: the
     view's tokens must not grow, and the new neighbours must be valid.
