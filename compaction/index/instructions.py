@@ -41,7 +41,7 @@ class Instructions:
         self.leading += self.leading == id
         if id < self.leading or text is None:
             return
-        words = words_of(text)
+        words = compared_words(text)
         outdated = next((each for each in self._reminders if _alike(each[0], words)), None)
         if outdated is None and len(self._reminders) == _MOST_REMINDERS:
             outdated = self._reminders[0]
@@ -51,7 +51,7 @@ class Instructions:
         self._reminders.append((words, id))
 
 
-def words_of(text: str) -> frozenset[str]:
+def compared_words(text: str) -> frozenset[str]:
     """Return the words by which instructions are compared; of a text without any, such as "404", the text."""
     found = _WORD.findall(text[:_READ_CHARS].lower())
     return frozenset(one or other for one, other in found) or frozenset([text.strip()])
