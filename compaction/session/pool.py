@@ -380,6 +380,7 @@ class SessionPool:
     def _made(self, request: ListRequest, parent: PooledSession | None) -> PooledSession:
         """Return a new session for a list: loaded from the store, forked from another session, or empty."""
         origin = self._origin_in_store(request)
+        is_stored = isinstance(origin, CompactionSession)
         if origin is None and request.saved is not None:
             origin = self._origin_in_state(request, request.saved)
         if origin is None and parent is not None:
@@ -392,7 +393,7 @@ class SessionPool:
         known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, host_lists=(source,))
         pooled = PooledSession(session=session, space=request.space, id=request.id, known=known, fork=fork)
         if self._store is not None:
-            pooled.store = self._store.keyed(pooled.saved_keys)
+            pooled.store = self._store.keyed(pooled.saved_keys, has_saved=is_stored)
             session.save_to(pooled.store)
         return pooled
 
