@@ -158,7 +158,7 @@ class SessionStore:
     def keyed(self, keys: Callable[[], tuple[str, Iterable[str]]], *, has_saved: bool = False) -> SessionStore:
         """Return a copy of the store for one session, which also saves the scope and the keys by which `find` finds it.
 
-        ``keys`` returns the current ones; it is called at each save. ``has_saved`` tells whether the session was loaded from here.
+        ``keys`` returns the current ones at each save; ``has_saved`` tells whether the session was loaded from here.
         """
         keyed = copy.copy(self)
         keyed._keys, keyed.has_saved = keys, has_saved
