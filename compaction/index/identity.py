@@ -17,7 +17,6 @@ import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
@@ -106,12 +105,12 @@ class FollowedList:
         """
         changed = {self.before.grouping.group_of[ordinal] for ordinal in self.altered}
         kept = [left for applied in journal if (left := self._carried(applied, changed, format)) is not None]
-        known = {entry.ordinal for entry in self.entries} - self.altered
+        same = {entry.ordinal for entry in self.entries} - self.altered
         if any(each.writes for each in kept):
-            keys = map(partial(known_key, format=format), self.before.source) if self.keys is None else self.keys
-            lost = [(ordinal, key) for ordinal, key in enumerate(keys) if ordinal not in known]
+            keys = self.keys or [known_key(raw, format) for raw in self.before.source]
+            lost = [(ordinal, key) for ordinal, key in enumerate(keys) if ordinal not in same]
             kept = [each.without(lost) if each.writes else each for each in kept]
-        moved = (new for new, entry in enumerate(self.entries) if entry.ordinal != new or new not in known)
+        moved = (new for new, entry in enumerate(self.entries) if entry.ordinal != new or new not in same)
         unmoved = next(moved, len(self.entries))  # the number of messages before the first one that changed
         kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
         edits = [part.edit for applied in journal for part in applied.simple]
@@ -193,7 +192,7 @@ def _merged(
     given: Sequence[Any],
     found: Mapping[int, Known],
     altered: AbstractSet[int] = frozenset(),
-    partial: Collection[int] = (),
+    parts: Collection[int] = (),
 ) -> FollowedList:
     """Merge a list with the messages that only the source has.
 
@@ -209,45 +208,38 @@ def _merged(
         given: The list.
         found: The known messages in it by their places, in order; of each group either all or none.
         altered: The places of those that changed.
-        partial: The groups of which only some messages are in the list; these count as new.
+        parts: The groups of which only some messages are in the list; these count as new.
     """
-    listed: dict[int, int] = {}  # the place of each source message in the list, by its ordinal
-    new: dict[int, list[int]] = defaultdict(list)  # the places of the new messages before a source message, by its ordinal
-    summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
-    ordinal = covered = end = 0  # after the last message considered so far; ``end`` is after the last that is stood for
-    for place, known in found.items():
+    listed: dict[int, int] = {}  # the places of source messages, by their ordinals
+    new: dict[int, list[int]] = defaultdict(list)  # the places of new messages, by the ordinal that they come before
+    summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages, by id
+    place = ordinal = end = 0  # the first that were not considered, and the ordinal after all that the list stands for
+    for at, known in found.items():
         runs = [range(known.ordinal, known.ordinal + 1)] if known.group >= 0 else columns.stands_for([known.group])
-        # a summary may stand for messages before those considered already
-        ordinal, end = max(ordinal, runs[0].start), max(end, runs[-1].stop)
-        new[ordinal] += range(covered, place)
-        covered = place + 1
+        end = max(end, runs[-1].stop)
+        ordinal = max(ordinal, runs[0].start)  # a summary may stand for messages before those considered already
+        new[ordinal] += range(place, at)
+        place = at + 1
         if known.group < 0:
-            summaries[known.group].append(place)
+            summaries[known.group].append(at)
         else:
-            listed[known.ordinal] = place
+            listed[known.ordinal] = at
             ordinal += 1
     entries: list[SourceEntry] = []
-    for at in range(end + 1):
-        entries += [SourceEntry(given[place], None, place) for place in new[at]]
-        if at in listed:
-            place = listed[at]
-            entries.append(SourceEntry(given[place] if place in altered else columns.source[at], at, place))
-        elif at < end:
-            entries += [SourceEntry(columns.source[each], each, None) for each in _hidden_at(columns, at, end, partial)]
-    placed, group_of = {entry.ordinal for entry in entries}, columns.grouping.group_of
-    removed = [at for at in range(end) if at not in placed and columns.ordinals(group_of[at])[-1] < end]
-    changed = {at for at, place in listed.items() if place in altered}
-    changes = HostChanges(
-        altered=tuple(sorted(changed)),
-        removed=tuple(removed),
-        rewound=tuple(range(end, len(columns.source))),
-        added=sum(map(len, new.values())),
-    )
-    edited = {id: [given[place] for place in places] for id, places in summaries.items() if not altered.isdisjoint(places)}
-    return FollowedList(columns, entries, changed, covered, changes, summaries, edited)
+    for ordinal in range(end + 1):
+        entries += [SourceEntry(given[at], None, at) for at in new[ordinal]]
+        if (listed_at := listed.get(ordinal)) is not None:
+            raw = given[listed_at] if listed_at in altered else columns.source[ordinal]
+            entries.append(SourceEntry(raw, ordinal, listed_at))
+        elif ordinal < end:
+            hidden = _hidden_at(columns, ordinal, end, parts)
+            entries += [SourceEntry(columns.source[each], each, None) for each in hidden]
+    changes = _changes(columns, entries, end, altered)
+    edited = {id: [given[at] for at in places] for id, places in summaries.items() if not altered.isdisjoint(places)}
+    return FollowedList(columns, entries, frozenset(changes.altered), place, changes, summaries, edited)
 
 
-def _hidden_at(columns: Columns, ordinal: int, end: int, partial: Collection[int]) -> Sequence[int]:
+def _hidden_at(columns: Columns, ordinal: int, end: int, parts: Collection[int]) -> Sequence[int]:
     """Return the messages that the source keeps at an ordinal before ``end`` although the list does not have that message.
 
     That is the message itself if it is hidden; a shown one was removed. A group with a message at or after the end was rewound
@@ -258,9 +250,22 @@ def _hidden_at(columns: Columns, ordinal: int, end: int, partial: Collection[int
     own, is_shown = columns.ordinals(id), columns.is_included(id)
     if own[-1] >= end or (is_shown and columns.shows(ordinal)):
         return ()
-    if id in partial and not is_shown:
+    if id in parts and not is_shown:
         return own if ordinal == own[0] else ()
     return (ordinal,)
+
+
+def _changes(columns: Columns, entries: Sequence[SourceEntry], end: int, altered: Collection[int]) -> HostChanges:
+    """Return the host's changes before the ordinal ``end``; ``altered`` are places."""
+    left, group_of = {entry.ordinal for entry in entries}, columns.grouping.group_of
+    gone = [ordinal for ordinal in range(end) if ordinal not in left]
+    changed = [entry.ordinal for entry in entries if entry.ordinal is not None and entry.place in altered]
+    return HostChanges(
+        altered=tuple(sorted(changed)),
+        removed=tuple([ordinal for ordinal in gone if columns.ordinals(group_of[ordinal])[-1] < end]),
+        rewound=tuple(range(end, len(columns.source))),
+        added=sum(entry.ordinal is None for entry in entries),
+    )
 
 
 def known_beginning(columns: Columns, given: Sequence[Any]) -> int | None:
