@@ -169,6 +169,8 @@ def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str 
         return "a replacement must not contain reasoning"
     if any(message_id(message.raw) for message in ours):
         return "a replacement must not have an id, which would name a message of the host or the provider"
+    if len(messages) > 1 and (broken := format.join_problem(*messages)) is not None:
+        return f"the second message of a replacement must be one that may follow the first [{broken[0]}]"
     return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
 
 
