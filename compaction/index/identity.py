@@ -73,10 +73,17 @@ class FollowedList:
     keys: Sequence[str] | None = None  # of all messages before, if ``before`` has only those that are in the list
 
     @classmethod
-    def of(cls, before: Columns, given: Iterable[Any], ordinals: Iterable[int | None], **other: Any) -> FollowedList:
+    def of(
+        cls,
+        before: Columns,
+        given: Iterable[Any],
+        ordinals: Iterable[int | None],
+        altered: AbstractSet[int] = frozenset(),
+        keys: Sequence[str] | None = None,
+    ) -> FollowedList:
         """Return a followed list in which message n has ordinal n of these; if one is longer than the other, its end is cut."""
         entries = [SourceEntry(raw, ordinal, place) for place, (raw, ordinal) in enumerate(zip(given, ordinals, strict=False))]
-        return cls(before, entries, covered=len(entries), **other)
+        return cls(before, entries, altered, covered=len(entries), keys=keys)
 
     @property
     def raws(self) -> list[Any]:
