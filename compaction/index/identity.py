@@ -233,12 +233,12 @@ def _merged(
             listed[known.ordinal] = at
             ordinal += 1
     entries: list[SourceEntry] = []
-    for ordinal in range(end + 1):
+    for ordinal in range(end):
         entries += [SourceEntry(given[at], None, at) for at in new[ordinal]]
         if (listed_at := listed.get(ordinal)) is not None:
             raw = given[listed_at] if listed_at in altered else columns.source[ordinal]
             entries.append(SourceEntry(raw, ordinal, listed_at))
-        elif ordinal < end:
+        else:
             hidden = _hidden_at(columns, ordinal, end, parts)
             entries += [SourceEntry(columns.source[each], each, None) for each in hidden]
     changes = _changes(columns, entries, end, altered)
