@@ -50,6 +50,7 @@ class Columns:
         self._group_messages: list[int] = []
         self._gone = bytearray()  # by group: whether it is excluded
         self._rewritten: dict[int, Message | None] = {}
+        self._raws: list[Any] = []  # the object of the message that the view shows at an ordinal
         self._snapshots: dict[int, MessageGroup] = {}
 
     # ---------------------------------------------------------------- adding messages
@@ -59,7 +60,6 @@ class Columns:
         grouping = self.grouping
         start, groups_before = len(self.source), len(grouping.ids)
         instructions_before, calls_before = grouping.instructions.count, grouping.calls.count
-        was_pending = [] if grouping.calls.pending is None else [grouping.calls.pending]
         self._add_columns(fresh)
         add, add_outline, tool_calls = grouping.add, grouping.add_outline, grouping.calls
         for ordinal, read in enumerate(fresh.reads, start):
@@ -70,9 +70,6 @@ class Columns:
                 if self._gone[id]:
                     restore(id)
         self.system_messages += grouping.instructions.count - instructions_before
-        for id in (*was_pending, *grouping.answered):  # whether they are open or pending may have changed
-            self._snapshots.pop(id, None)
-        grouping.answered.clear()
         if fresh.pinned:
             self.pinned.update([grouping.group_of[start + place] for place in fresh.pinned])
         new_groups = Counter([grouping.turns[id] for id in grouping.ids[groups_before:]])
@@ -85,6 +82,7 @@ class Columns:
         """Add messages as separate groups that the view shows; groups are counted later."""
         count = len(fresh.raws)
         self.source += fresh.raws
+        self._raws += fresh.raws
         self.reads += fresh.reads
         self._tokens += fresh.tokens
         self._bytes += fresh.bytes
@@ -254,8 +252,10 @@ class Columns:
         message, tokens, size = shown
         if message is self.reads[ordinal]:
             self._rewritten.pop(ordinal, None)
+            self._raws[ordinal] = self.source[ordinal]
         else:
             self._rewritten[ordinal] = message
+            self._raws[ordinal] = None if message is None else message.raw
         self._tokens[ordinal], self._bytes[ordinal] = tokens, size
         id = self.grouping.group_of[ordinal]
         more = (message is not None) - (before[0] is not None)
@@ -283,22 +283,21 @@ class Columns:
         visibility = self.visibility
         if visibility.is_complete:
             return self.grouping.ids.copy()
-        ids = sorted(set(visibility.shown_of(self.grouping.group_of, 0, len(self.source))))
-        found: list[int] = []
+        found, groups = list[int](), list[int]()  # the second in the order of messages, with repetitions
+        visibility.add_shown(groups, self.grouping.group_of, 0, len(self.source))
+        ids = sorted(set(groups))
         for start, end, inserted in visibility.parts():
             found += ids[bisect_left(ids, start) : bisect_left(ids, end)]
             found += inserted
         return found
 
     def raws(self) -> list[Any]:
-        """Return the view as wire messages: the caller's objects, and new ones where an edit changed or inserted a message."""
+        """Return the view as wire messages: the caller's objects, and new ones of edits. O(messages), at C speed."""
+        if self.visibility.is_complete:
+            return self._raws.copy()
         raws: list[Any] = []
         for start, end, inserted in self.visibility.parts():
-            if self._rewritten:
-                shown = self.visibility.shown_of(range(end), start, end)
-                raws += [message.raw if (message := self._rewritten.get(at)) else self.source[at] for at in shown]
-            else:
-                raws += self.visibility.shown_of(self.source, start, end)
+            self.visibility.add_shown(raws, self._raws, start, end)
             raws += [message.raw for id in inserted for message in self.inserted[id].messages]
         return raws
 
@@ -314,8 +313,11 @@ class Columns:
         return runs_of(ordinals)
 
     def snapshot(self, id: int) -> MessageGroup:
-        """Return the group as a value, which is made once until the group changes."""
-        return self._snapshots.get(id) or self._snapshots.setdefault(id, self._freeze(id))
+        """Return the group as a value, which is made once until the group changes; each time for one with open calls."""
+        group = self._snapshots.get(id) or self._freeze(id)
+        if not group.open:
+            self._snapshots[id] = group
+        return group
 
     def snapshots(self, ids: Iterable[int]) -> tuple[MessageGroup, ...]:
         """Return groups as values; O(groups) at C speed for those that have not changed."""

@@ -111,7 +111,7 @@ def dry_run(
 
     Args:
         strategy: The strategy, or a plain function.
-        index: The conversation. It is unchanged after the block; cached views are built again.
+        index: The conversation. It is unchanged after the block.
         until_request: Whether to stop at a request, which is then not answered.
         answer: Returns the answer to any other request.
 

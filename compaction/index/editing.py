@@ -169,21 +169,35 @@ def restore(columns: Columns, id: int) -> None:
             journal.append(attrs.evolve(gone, turn=newest_edit.turn))
 
 
-def restore_words(columns: Columns) -> None:
-    """Put back the user's last words, if an edit hid their group before they came with a late result. O(1)."""
+def restore_joined(columns: Columns, late: Iterable[int] = ()) -> None:
+    """Put back groups that edits hide, and that later messages joined: those with the user's last words, and ``late`` ones."""
     newest = columns.grouping.newest
-    for id in (newest.user, newest.words):
+    for id in dict.fromkeys([newest.user, newest.words, *late]):
         if id is not None and not columns.is_included(id):
             restore(columns, id)
 
 
 def reapply(
-    columns: Columns, journal: Iterable[Applied], pinned: Iterable[int], groups: Mapping[int, int] | None = None
+    columns: Columns,
+    journal: Iterable[Applied],
+    pinned: Iterable[int],
+    groups: Mapping[int, int] | None = None,
+    late: Iterable[int] = (),
 ) -> list[Applied]:
     """Repeat journaled edits, as far as they are allowed now; `settle` checks the joins afterwards.
 
-    Then pin the groups again that were ``pinned`` by id: a repeated edit may name a group that was pinned later. ``groups``
-    has the new id of each source group; it is ``None`` if no id changed. Returns the edits that are not allowed.
+    They are repeated in order: an edit may name what an earlier one inserted. Then groups are put back that must be shown, and
+    those are pinned again that were pinned by id: a repeated edit may name a group that was pinned later.
+
+    Args:
+        columns: The columns, to which no edit was applied.
+        journal: The edits.
+        pinned: The ids of the groups that were pinned by id.
+        groups: The new id of each source group; ``None`` if no id changed.
+        late: The groups of new messages; a late result may have joined one that an edit hides.
+
+    Returns:
+        The edits that are not allowed.
     """
     left_out: list[Applied] = []
     ids: dict[int, int] = dict(groups or {})
@@ -201,7 +215,7 @@ def reapply(
         ids.update(zip(applied.inserted_ids, again.inserted_ids, strict=False))
         turn = min(applied.turn, again.turn)
         columns.journal.append(attrs.evolve(again, turn=turn, seen=applied.seen, lost=applied.lost))
-    restore_words(columns)
+    restore_joined(columns, late)
     renumbered = [ids.get(id, id) for id in pinned if id in ids or (id >= 0 and groups is None)]
     columns.pin([id for id in renumbered if columns.exists(id)], by_id=True)
     return left_out

@@ -118,10 +118,7 @@ class Grouping:
         self.made_by: dict[int, str] = {}  # the strategy that wrote a summary
         self.turn = 0  # the current turn; 0 before the first user message
         self.newest = Newest()
-        # what the newest messages changed in earlier groups, for `Columns`: the turn that a group had before words of the user
-        # moved it to the next, and the groups of which a call was answered by a message that did not join; `Columns` clears it
-        self.moved_from: int | None = None
-        self.answered: set[int] = set()
+        self.moved_from: int | None = None  # the turn of the group that words of the user moved last, before that
         # of the message added last, which the next one may join or continue
         self._previous = -1  # its group
         self._answering = False  # whether it is a part of the assistant's answer
@@ -277,7 +274,6 @@ class Grouping:
         """
         answered = [self._answered(call_id) for call_id in answers]
         joined = self._previous if self._previous in answered else next((id for id in answered if id is not None), None)
-        self.answered.update(id for id in answered if id is not None and id != joined)
         if joined is None and (joined := self._begun.get(_NO_ID)) is not None:
             self.kinds[joined] = GroupKind.TOOL_CALL
         if joined is not None:

@@ -8,14 +8,14 @@ may also have altered, removed or added messages, or returned to an earlier poin
   the source has. `MessageIndex.sync` then builds the conversation again from the `FollowedList`.
 - `accounts_for` tells whether a list continues a conversation at all.
 
-`same_beginning`, `follow_saved` and `accounts_for_saved` do this for a conversation of which only fingerprints are stored.
+`same_beginning`, `recognized` and `accounts_for_saved` do this for a conversation of which only fingerprints are stored.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, NamedTuple, cast
@@ -62,22 +62,28 @@ class SourceEntry(NamedTuple):
 class FollowedList:
     """The source of a conversation after a host's list was followed; ids and ordinals are those before, unless called new."""
 
-    before: Columns | Sequence[str]  # the columns before, or the keys of the source's messages if only these are stored
+    before: Columns
     entries: list[SourceEntry]  # the messages up to the last known one; their positions are the new ordinals
-    altered: set[int] = attrs.Factory(set[int])  # the ordinals of the messages that changed
+    altered: AbstractSet[int] = frozenset()  # the ordinals of the messages that changed
     covered: int = 0  # the number of messages of the list that are in ``entries``; the rest is new
     changes: HostChanges = attrs.Factory(HostChanges)
     summaries: Collection[int] = ()  # the ids of the summaries that the list contains
     # the messages of those that the host changed, by the summary's id
     edited: dict[int, list[Any]] = attrs.Factory(dict[int, list[Any]])
+    keys: Sequence[str] | None = None  # of all messages before, if ``before`` has only those that are in the list
 
     @classmethod
     def of(
-        cls, before: Columns | Sequence[str], given: Iterable[Any], ordinals: Iterable[int | None], altered: Iterable[int] = ()
+        cls,
+        before: Columns,
+        given: Iterable[Any],
+        ordinals: Iterable[int | None],
+        altered: AbstractSet[int] = frozenset(),
+        keys: Sequence[str] | None = None,
     ) -> FollowedList:
         """Return a followed list in which message n has ordinal n of these; if one is longer than the other, its end is cut."""
         entries = [SourceEntry(raw, ordinal, place) for place, (raw, ordinal) in enumerate(zip(given, ordinals, strict=False))]
-        return cls(before, entries, set(altered), covered=len(entries))
+        return cls(before, entries, altered, covered=len(entries), keys=keys)
 
     @property
     def raws(self) -> list[Any]:
@@ -87,48 +93,37 @@ class FollowedList:
     def new_ids(self, now: Columns) -> dict[int, int]:
         """Return the new id of each group with the same messages as before; ``now`` are the new columns.
 
-        New results may have joined a group at its end. A stored state does not say which messages formed a group. Then a group
-        counts as the same if all its messages were there before.
+        New results may have joined a group at its end.
         """
         ids: dict[int, int] = {}
         for new, (_, ordinal, _) in enumerate(self.entries):
             if ordinal is None or now.grouping.group_of[new] != new:
                 continue
             members = [self.entries[each].ordinal for each in now.ordinals(new) if each < len(self.entries)]
-            before = [*self.before.ordinals(ordinal)] if isinstance(self.before, Columns) else None
-            if members == before or (before is None and None not in members):
+            if members == [*self.before.ordinals(ordinal)]:
                 ids[ordinal] = new
         return ids
 
-    def carried_over(self, journal: Sequence[Applied], now: Columns) -> tuple[list[Applied], list[Edit]]:
+    def carried_over(self, journal: Sequence[Applied], format: MessageFormat) -> tuple[list[Applied], list[Edit]]:
         """Return the edits that can be repeated on the new source, and the rewrites that cannot: of groups that changed.
 
         An edit that writes gets the keys of the messages that it may have been written from, and that are gone. ``seen`` counts
         messages of the old source, so an edit keeps it only if none of these changed.
         """
-        changed, format = self._changed_groups(now), now.format
+        changed = {self.before.grouping.group_of[ordinal] for ordinal in self.altered}
         kept = [left for applied in journal if (left := self._carried(applied, changed, format)) is not None]
-        known = {entry.ordinal for entry in self.entries} - self.altered
+        same = {entry.ordinal for entry in self.entries} - self.altered
         if any(each.writes for each in kept):
-            if isinstance(self.before, Columns):
-                lost = [(at, known_key(raw, format)) for at, raw in enumerate(self.before.source) if at not in known]
-            else:
-                lost = [(at, key) for at, key in enumerate(self.before) if at not in known]
+            keys = self.keys or [known_key(raw, format) for raw in self.before.source]
+            lost = [(ordinal, key) for ordinal, key in enumerate(keys) if ordinal not in same]
             kept = [each.without(lost) if each.writes else each for each in kept]
-        moved = (new for new, entry in enumerate(self.entries) if entry.ordinal != new or new not in known)
+        moved = (new for new, entry in enumerate(self.entries) if entry.ordinal != new or new not in same)
         unmoved = next(moved, len(self.entries))  # the number of messages before the first one that changed
         kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
         edits = [part.edit for applied in journal for part in applied.simple]
         return kept, [edit for edit in edits if isinstance(edit, Rewrite) and edit.group in changed]
 
-    def _changed_groups(self, now: Columns) -> set[int | None]:
-        """Return the groups of which a message changed."""
-        if isinstance(self.before, Columns):
-            return {self.before.grouping.group_of[ordinal] for ordinal in self.altered}
-        altered = [new for new, entry in enumerate(self.entries) if entry.ordinal in self.altered]
-        return {self.entries[now.grouping.group_of[new]].ordinal for new in altered}
-
-    def _carried(self, applied: Applied, changed: Collection[int | None], format: MessageFormat) -> Applied | None:
+    def _carried(self, applied: Applied, changed: Collection[int], format: MessageFormat) -> Applied | None:
         """Return an edit as it is after the host's changes; ``None`` for a rewrite of a changed group."""
         edit = applied.edit
         if isinstance(edit, Rewrite) and edit.group in changed:
@@ -171,11 +166,10 @@ def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedL
     ``verify`` tells whether to compare the contents of the same objects too. A group of which only a part is in the list is not
     recognized: its messages are new.
     """
+    group_of, format = columns.grouping.group_of, columns.format
     if not verify and has_moved_reminder(columns, given):  # comparing all contents would take twice as long
-        group_of = columns.grouping.group_of
-        same = {ordinal: Known(Position(ordinal), group) for ordinal, group in enumerate(group_of) if group != group_of[-1]}
-        return _Merge(columns, given, set(), set()).followed(same)
-    format = columns.format
+        same = {ordinal: Known(Position(ordinal), id) for ordinal, id in enumerate(group_of) if id != group_of[-1]}
+        return _merged(columns, given, same)
 
     def changed(each: Known, place: int) -> bool:
         if each.group < 0 or each.raw is not columns.source[each.ordinal]:
@@ -188,9 +182,9 @@ def follow(columns: Columns, given: Sequence[Any], *, verify: bool) -> FollowedL
     for each in found:
         if each is not None:
             positions[each.group].add(each.position)
-    partial = {id for id, there in positions.items() if not _is_whole(columns, id, there)}
-    whole = {place: each for place, each in enumerate(found) if each is not None and each.group not in partial}
-    return _Merge(columns, given, altered, partial).followed(whole)
+    parts = {id for id, there in positions.items() if not _is_whole(columns, id, there)}
+    whole = {place: each for place, each in enumerate(found) if each is not None and each.group not in parts}
+    return _merged(columns, given, whole, altered & whole.keys(), parts)
 
 
 def _is_whole(columns: Columns, id: int, positions: AbstractSet[Position]) -> bool:
@@ -200,9 +194,14 @@ def _is_whole(columns: Columns, id: int, positions: AbstractSet[Position]) -> bo
     return {position.ordinal for position in positions}.issuperset(columns.shown_ordinals(id))
 
 
-@attrs.define(eq=False)
-class _Merge:
-    """Merges the host's list with the messages that only the source has. Holds state: the entries so far.
+def _merged(
+    columns: Columns,
+    given: Sequence[Any],
+    found: Mapping[int, Known],
+    altered: AbstractSet[int] = frozenset(),
+    parts: Collection[int] = (),
+) -> FollowedList:
+    """Merge a list with the messages that only the source has.
 
     For example, the summary S stands for b and c, and d was dropped. In the host's list, n is new, and f is missing at the end,
     so it was rewound::
@@ -210,71 +209,70 @@ class _Merge:
         source    a  b  c  d  e  f
         list      a  S  e  n            entries    a  b  c  d  e        n is behind the last known message
         list      a  S  n  e            entries    a  b  c  d  n  e     hidden messages come before new ones in the same gap
+
+    Args:
+        columns: The columns before.
+        given: The list.
+        found: The known messages in it by their places, in order; of each group either all or none.
+        altered: The places of those that changed.
+        parts: The groups of which only some messages are in the list; these count as new.
     """
+    listed: dict[int, int] = {}  # the places of source messages, by their ordinals
+    new: dict[int, list[int]] = defaultdict(list)  # the places of new messages, by the ordinal that they come before
+    summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages, by id
+    place = ordinal = end = 0  # the first that were not considered, and the ordinal after all that the list stands for
+    for at, known in found.items():
+        runs = [range(known.ordinal, known.ordinal + 1)] if known.group >= 0 else columns.stands_for([known.group])
+        end = max(end, runs[-1].stop)
+        ordinal = max(ordinal, runs[0].start)  # a summary may stand for messages before those considered already
+        new[ordinal] += range(place, at)
+        place = at + 1
+        if known.group < 0:
+            summaries[known.group].append(at)
+        else:
+            listed[known.ordinal] = at
+            ordinal += 1
+    entries: list[SourceEntry] = []
+    for ordinal in range(end):
+        entries += [SourceEntry(given[at], None, at) for at in new[ordinal]]
+        if (listed_at := listed.get(ordinal)) is not None:
+            raw = given[listed_at] if listed_at in altered else columns.source[ordinal]
+            entries.append(SourceEntry(raw, ordinal, listed_at))
+        else:
+            hidden = _hidden_at(columns, ordinal, end, parts)
+            entries += [SourceEntry(columns.source[each], each, None) for each in hidden]
+    changes = _changes(columns, entries, end, altered)
+    edited = {id: [given[at] for at in places] for id, places in summaries.items() if not altered.isdisjoint(places)}
+    return FollowedList(columns, entries, frozenset(changes.altered), place, changes, summaries, edited)
 
-    columns: Columns
-    given: Sequence[Any]
-    altered: AbstractSet[int]  # the places of messages that changed
-    partial: Collection[int]  # the groups of which only some messages are in the list; these count as new
-    _entries: list[SourceEntry] = attrs.Factory(list[SourceEntry])
-    _end: int = 0  # the ordinal after the last message that the list stands for
-    _ordinal: int = 0  # the first ordinal, and the first place, of a message that has not been considered
-    _place: int = 0
 
-    def followed(self, found: dict[int, Known]) -> FollowedList:
-        """Return the source after the list, which has these known messages at these places, in order."""
-        columns, source = self.columns, self.columns.source
-        stands_for = {
-            place: [known.ordinal] if known.group >= 0 else [*chain.from_iterable(columns.stands_for([known.group]))]
-            for place, known in found.items()
-        }
-        self._end = max((ordinals[-1] for ordinals in stands_for.values()), default=-1) + 1
-        summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages
-        for place, known in found.items():
-            first = stands_for[place][0]
-            self._add_others(first, place)
-            if known.group < 0:
-                summaries[known.group].append(place)
-            else:
-                self._entries.append(SourceEntry(self.given[place] if place in self.altered else source[first], first, place))
-                self._ordinal = first + 1
-            self._place = place + 1
-        self._add_others(self._end, self._place)
-        placed, group_of = {entry.ordinal for entry in self._entries}, columns.grouping.group_of
-        altered = {known.ordinal for place, known in found.items() if place in self.altered and known.group >= 0}
-        changes = HostChanges(
-            altered=tuple(sorted(altered)),
-            removed=tuple(
-                [at for at in range(self._end) if at not in placed and columns.ordinals(group_of[at])[-1] < self._end]
-            ),
-            rewound=tuple(range(self._end, len(source))),
-            added=sum(entry.ordinal is None for entry in self._entries),
-        )
-        edited = {id: [self.given[at] for at in places] for id, places in summaries.items() if self.altered & {*places}}
-        return FollowedList(columns, self._entries, altered, self._place, changes, summaries, edited)
+def _hidden_at(columns: Columns, ordinal: int, end: int, parts: Collection[int]) -> Sequence[int]:
+    """Return the messages that the source keeps at an ordinal before ``end`` although the list does not have that message.
 
-    def _add_others(self, ordinal: int, place: int) -> None:
-        """Add the hidden messages before an ordinal, then the new ones before a place."""
-        for each in range(self._ordinal, ordinal):
-            self._add_hidden(each)
-        self._entries += [SourceEntry(self.given[new], None, new) for new in range(self._place, place)]
-        self._ordinal = max(self._ordinal, ordinal)  # a summary may stand for messages before those considered already
+    That is the message itself if it is hidden; a shown one was removed. A group with a message at or after the end was rewound
+    and is left out. A hidden group of which the list has a part as new messages is placed whole, so that none of its results
+    answers a call of the new group.
+    """
+    id = columns.grouping.group_of[ordinal]
+    own, is_shown = columns.ordinals(id), columns.is_included(id)
+    if own[-1] >= end or (is_shown and columns.shows(ordinal)):
+        return ()
+    if id in parts and not is_shown:
+        return own if ordinal == own[0] else ()
+    return (ordinal,)
 
-    def _add_hidden(self, ordinal: int) -> None:
-        """Add a message that the list does not have if it is hidden; a shown one was removed.
 
-        A group with a message at or after the end was rewound and is left out. A hidden group of which the list has a part as
-        new messages is placed whole, so that none of its results answers a call of the new group.
-        """
-        columns = self.columns
-        id = columns.grouping.group_of[ordinal]
-        own, is_shown = columns.ordinals(id), columns.is_included(id)
-        if own[-1] >= self._end or (is_shown and columns.shows(ordinal)):
-            return
-        placed: Sequence[int] = [ordinal]
-        if id in self.partial and not is_shown:
-            placed = own if ordinal == own[0] else []
-        self._entries += [SourceEntry(columns.source[each], each, None) for each in placed]
+def _changes(columns: Columns, entries: Sequence[SourceEntry], end: int, altered: Collection[int]) -> HostChanges:
+    """Return the host's changes before the ordinal ``end``; ``altered`` are places."""
+    left, group_of = {entry.ordinal for entry in entries}, columns.grouping.group_of
+    gone = [ordinal for ordinal in range(end) if ordinal not in left]
+    changed = [entry.ordinal for entry in entries if entry.ordinal is not None and entry.place in altered]
+    return HostChanges(
+        altered=tuple(sorted(changed)),
+        removed=tuple([ordinal for ordinal in gone if columns.ordinals(group_of[ordinal])[-1] < end]),
+        rewound=tuple(range(end, len(columns.source))),
+        added=sum(entry.ordinal is None for entry in entries),
+    )
 
 
 def known_beginning(columns: Columns, given: Sequence[Any]) -> int | None:
@@ -367,26 +365,27 @@ def same_beginning(fingerprints: Sequence[str], given: Sequence[Any], format: Me
     return min(len(fingerprints), len(given))
 
 
-def follow_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat) -> FollowedList | None:
-    """Return how a list continues stored messages; ``None`` if one before the last recognized message is missing. O(contents).
+def recognized(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat) -> tuple[list[int | None], set[int]]:
+    """Return the ordinals of the stored messages in a list, one for each of its messages up to the last of them.
 
-    Edits thus survive if the host altered or inserted a message while no process was running.
+    ``None`` stands for a message that the host inserted. The second value has the ordinals of those that it altered. If a
+    stored message before another is missing, only those at the start are recognized. O(contents).
     """
-    known = [Known(Position(place), place, key=key) for place, key in enumerate(fingerprints)]
-    found, altered = align(known, given, format)
-    ordinals = {place: each.ordinal for place, each in enumerate(found) if each is not None}
-    if not ordinals or len(ordinals) <= max(ordinals.values()):
-        return None
-    changed = [ordinal for place, ordinal in ordinals.items() if place in altered]
-    followed = FollowedList.of(fingerprints, given, map(ordinals.get, range(max(ordinals) + 1)), changed)
-    rewound, added = range(len(ordinals), len(fingerprints)), followed.covered - len(ordinals)
-    followed.changes = HostChanges(altered=tuple(changed), rewound=tuple(rewound), added=added)
-    return followed
+    count = same_beginning(fingerprints, given, format)
+    if count < len(fingerprints):
+        known = [Known(Position(ordinal), ordinal, key=key) for ordinal, key in enumerate(fingerprints)]
+        found, altered = align(known, given, format)
+        ordinals = [None if each is None else each.ordinal for each in found]
+        there = [ordinal for ordinal in ordinals if ordinal is not None]
+        if there and there == [*range(len(there))]:
+            last = ordinals.index(there[-1])
+            return ordinals[: last + 1], {each.ordinal for place in altered if (each := found[place]) is not None}
+    return [*range(count)], set()
 
 
 def accounts_for_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat, *, by_id: bool) -> bool:
     """Whether a list contains all stored messages: at its start, or anywhere if the host names the conversation (``by_id``)."""
-    if same_beginning(fingerprints, given, format) == len(fingerprints):
-        return True
-    followed = follow_saved(fingerprints, given, format) if by_id else None
-    return followed is not None and sum(entry.ordinal is not None for entry in followed.entries) == len(fingerprints)
+    if not by_id:
+        return same_beginning(fingerprints, given, format) == len(fingerprints)
+    ordinals, _ = recognized(fingerprints, given, format)
+    return len(ordinals) - ordinals.count(None) == len(fingerprints)

@@ -41,8 +41,7 @@ class Instructions:
         self.leading += self.leading == id
         if id < self.leading or text is None:
             return
-        found = _WORD.findall(text[:_READ_CHARS].lower())
-        words = frozenset(one or other for one, other in found) or frozenset([text.strip()])  # "404" is like "404" alone
+        words = compared_words(text)
         outdated = next((each for each in self._reminders if _alike(each[0], words)), None)
         if outdated is None and len(self._reminders) == _MOST_REMINDERS:
             outdated = self._reminders[0]
@@ -50,6 +49,12 @@ class Instructions:
             self._reminders.remove(outdated)
             self.outdated.add(outdated[1])
         self._reminders.append((words, id))
+
+
+def compared_words(text: str) -> frozenset[str]:
+    """Return the words by which instructions are compared; of a text without any, such as "404", the text."""
+    found = _WORD.findall(text[:_READ_CHARS].lower())
+    return frozenset(one or other for one, other in found) or frozenset([text.strip()])
 
 
 def text_alone(message: Message) -> str | None:

@@ -87,10 +87,8 @@ def groups_at(columns: Columns, join: BadJoin) -> set[int]:
 
 
 def _problem(columns: Columns, before: Node | None, after: Node | None) -> _Problem:
-    problem = columns.format.join_problem
-    if before is not None and after == before:  # the two messages of a summary
-        return problem(columns.at(before, end=False), columns.at(before, end=True))
-    return problem(message_before(columns, before), None if after is None else columns.at(after, end=False))
+    following = None if after is None else columns.at(after, end=False)
+    return columns.format.join_problem(message_before(columns, before), following)
 
 
 def message_before(columns: Columns, node: Node | None) -> Message | None:
@@ -116,8 +114,8 @@ def opening(columns: Columns) -> Node | None:
 def _joins_at(columns: Columns, nodes: Iterable[Node]) -> Iterator[tuple[Node | None, Node | None]]:
     """Yield every pair of neighbours with one of these nodes, or with a hidden one of these nodes between them.
 
-    The two messages of a summary are a pair with the same node twice. A change at the start of the view decides whether the
-    instructions after it (``S``) are leading ones, and thus what the message after them follows. So that pair is yielded, too::
+    A change at the start of the view decides whether the instructions after it (``S``) are leading ones, and thus what the
+    message after them follows. So that pair is yielded, too::
 
         view      u0  S1  S2  a3        u0 is hidden:  a3 was the answer to u0, and is now the first message
         pairs     (None, S1)  (S2, a3)
@@ -128,8 +126,6 @@ def _joins_at(columns: Columns, nodes: Iterable[Node]) -> Iterator[tuple[Node | 
         if visibility.is_shown(node):
             yield before, node
             left = node
-            if node < 0 and len(columns.inserted[node].messages) > 1:
-                yield node, node
         right = visibility.after(left)
         yield left, right
         if message_before(columns, before) is None:

@@ -38,9 +38,8 @@ from .identity import (
     accounts_for,
     accounts_for_saved,
     follow,
-    follow_saved,
     known_beginning,
-    same_beginning,
+    recognized,
 )
 from .keys import message_key
 from .marks import Marks
@@ -57,7 +56,7 @@ _Group = TypeVar("_Group", bound=MessageGroup | int)
 class MessageIndex:
     """A conversation as groups. Holds state: the groups, the metrics and the journal.
 
-    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages) after a change.
+    Appending costs O(new messages), metrics O(1), an edit O(the groups it names), the view O(messages).
 
     Messages come in by two methods. `_extend` adds messages at the end. `_rebuild` reads all again, and repeats the edits that
     are still allowed: in ``sync`` and ``forget`` if known messages changed (`_adopt_changes`), in ``append`` and ``sync`` if
@@ -77,8 +76,7 @@ class MessageIndex:
     Attributes:
         columns: All data, such as kind, turn and sizes by a group's id, each O(1), without reading a message.
         measure: Counts the tokens and bytes of a message.
-        changes: What the host did to known messages, according to the last `sync`. Empty if that was the first after a restart
-            without the messages, and a message before the last known one was missing.
+        changes: What the host did to known messages, according to the last `sync`.
         notes: What summarizers remember of the conversation between their rounds.
 
     Raises:
@@ -109,8 +107,6 @@ class MessageIndex:
         self._arrived_at: float | None = None  # when messages last arrived
         self._gap_seconds = 0.0  # between the last two times that messages arrived
         self._keys: list[str] = []  # of the first source messages, as far as they were needed
-        self._groups: tuple[MessageGroup, ...] | None = None
-        self._view: list[Any] | None = None
         self._running: list[Any] = []
         self._undone: list[Edit] = []
         self._empty()
@@ -147,10 +143,8 @@ class MessageIndex:
 
     @property
     def included_groups(self) -> tuple[MessageGroup, ...]:
-        """The groups of the view, in order: a copy, so the index may be edited in a loop over it. O(groups) after a change."""
-        if self._groups is None:
-            self._groups = self.columns.snapshots(self.columns.ids())
-        return self._groups
+        """The groups of the view, in order: a copy, so the index may be edited in a loop over it. O(groups)."""
+        return self.columns.snapshots(self.columns.ids())
 
     @property
     def included_ids(self) -> list[int]:
@@ -224,9 +218,7 @@ class MessageIndex:
 
     def messages(self) -> list[Any]:
         """Return the view: the caller's own objects where nothing changed. Each call returns a new list, O(messages)."""
-        if self._view is None:
-            self._view = self.columns.raws()
-        return self._view.copy()
+        return self.columns.raws()
 
     @property
     def source(self) -> Sequence[Any]:
@@ -326,7 +318,6 @@ class MessageIndex:
 
     def _note(self, edit: Edit, by: str, broken: Broken | None) -> bool:
         """Note that an edit was applied, or the rule that it would have broken; return whether it was applied."""
-        self._discard_view()
         if broken is None:
             self._refusals.changed()
             return True
@@ -365,7 +356,6 @@ class MessageIndex:
         if not self._refusals.apply_waiting(self.columns):
             return False
         self._refusals.changed()
-        self._discard_view()
         return True
 
     @contextlib.contextmanager
@@ -378,7 +368,6 @@ class MessageIndex:
         finally:
             editing.rollback(self.columns, before)
             self._refusals, self._running = refusals, running
-            self._discard_view()
 
     def rollback(self, checkpoint: int = 0) -> None:
         """Undo every edit since a position in the journal, exactly. Raise an `InputError` if the journal has fewer edits.
@@ -391,20 +380,14 @@ class MessageIndex:
         self._refusals.stop_waiting()
         self._running = []
         undone = editing.rollback(columns, checkpoint)
-        editing.restore_words(columns)
+        editing.restore_joined(columns)
         if columns.journal and undone:
             nodes = editing.touched(columns, *undone)
             self._undone += editing.settle(columns, [node for node in nodes if node >= 0])
-        self._discard_view()
 
     def pin(self, ids: Iterable[MessageGroup | int]) -> None:
         """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
         self.columns.pin([self.columns.require(group_id(each)) for each in ids], by_id=True)
-        self._groups = None
-
-    def _discard_view(self) -> None:
-        """Discard the cached view, which `messages` and `included_groups` build again."""
-        self._groups = self._view = None
 
     # ---------------------------------------------------------------- adding
 
@@ -607,11 +590,6 @@ class MessageIndex:
         if columns.journal:
             undone = editing.settle(columns, [start, *editing.touched(columns, *columns.journal[count:])])
             self._undone += undone
-        self._groups = None
-        if len(columns.journal) != count or undone:
-            self._view = None
-        elif self._view is not None:
-            self._view += fresh.raws  # the view only grows
         return bool(undone)
 
     def _note_time(self) -> None:
@@ -626,7 +604,6 @@ class MessageIndex:
         self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = editing.Refusals()
         self._keys = []
-        self._discard_view()
 
     def _rebuild(
         self, messages: NewMessages, journal: Sequence[Applied] = (), followed: FollowedList | None = None
@@ -636,29 +613,21 @@ class MessageIndex:
         Without ``followed``, they are the same messages. Otherwise those after its entries are new. The order of the steps:
 
         1. Read the messages, as a list without edits. Only the new groups tell which edits can be repeated.
-        2. Repeat the edits in order: an edit may name what an earlier one inserted.
-        3. Pin the groups again that were pinned by id.
-        4. Show the groups that a late result joined, which the edits have hidden.
-        5. Undo edits that the new neighbours make invalid. Until then, an edit may have any neighbours.
+        2. Repeat the edits, which may have any neighbours until all of them are there.
+        3. Undo edits that the new neighbours make invalid.
         """
         pinned = self.columns.pinned_by_id
         self._empty()
         columns = self.columns
         self._extend(messages)  # 1
-        if not journal and not pinned:
-            return []
-        new_ids = None
+        new_ids, late = None, list[int]()
         if followed is not None:
-            new_ids = followed.new_ids(columns)
-            journal, undone = followed.carried_over(journal, columns)
+            new_ids, late = followed.new_ids(columns), columns.grouping.group_of[len(followed.entries) :]
+            journal, undone = followed.carried_over(journal, self.format)
             self._undone += undone
-        left_out = editing.reapply(columns, journal, pinned, new_ids)  # 2, 3
+        left_out = editing.reapply(columns, journal, pinned, new_ids, late)  # 2
         self._undone += editing.edits_of(left_out)
-        if followed is not None:
-            for id in dict.fromkeys(columns.grouping.group_of[len(followed.entries) :]):
-                if not columns.is_included(id):
-                    editing.restore(columns, id)  # 4
-        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))  # 5
+        self._undone += editing.settle(columns, editing.touched(columns, *columns.journal))  # 3
         return left_out
 
     def _switch_format(self, format: MessageFormat) -> None:
@@ -731,14 +700,16 @@ class MessageIndex:
         if self._detects:
             self._reader = attrs.evolve(self._reader, format=resolve(None, given))
         saved = saved.in_format(self.format)
-        prints = saved.fingerprints
-        matched = same_beginning(prints, given, self.format)
-        followed = None
-        if matched < len(prints):
-            followed = follow_saved(prints, given, self.format) or FollowedList.of(prints, given, range(matched))
-        count = len(given) if followed else matched
-        known, new = self._reader.new(given[:count]), self._reader.new(given[count:], count)
-        self._saved, self.changes = None, followed.changes if followed else _UNCHANGED
+        ordinals, altered = recognized(saved.fingerprints, given, self.format)
+        messages = self._reader.new(given)  # raises before anything changes
+        self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        self._rebuild(known, saved.journal, followed)
-        self._extend(new)
+        known = Columns(self.format, self.measure, self.marks)
+        there = [place for place, ordinal in enumerate(ordinals) if ordinal is not None]
+        known.extend(messages.at(there), restore=bool)  # nothing is hidden, so nothing has to be restored
+        count = len(known.source)
+        self.changes = HostChanges(
+            altered=tuple(sorted(altered)), rewound=tuple(range(count, len(saved.fingerprints))), added=len(ordinals) - count
+        )
+        followed = FollowedList.of(known, given, ordinals, altered=altered, keys=saved.fingerprints)
+        self._rebuild(messages, saved.journal, followed)

@@ -25,6 +25,11 @@ class NewMessages:
     bytes: list[int]
     pinned: list[int] = attrs.Factory(list[int])  # the places, from 0, of the messages whose groups must be kept unchanged
 
+    def at(self, places: Sequence[int]) -> NewMessages:
+        """Return the messages at these places."""
+        raws, reads = [self.raws[place] for place in places], [self.reads[place] for place in places]
+        return NewMessages(raws, reads, [self.tokens[place] for place in places], [self.bytes[place] for place in places])
+
 
 @attrs.frozen(eq=False)
 class MessageReader:

@@ -45,7 +45,7 @@ def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None, i
 
     When an edit of the journal is repeated, ``seen`` is the number of messages that had been read when it was decided. The edit
     may then remove a group that only later messages protect: the group of an old call, which words of the user joined with a
-    late result. A later edit of the journal, or `editing.restore_words`, brings that group back. A framework may also have
+    late result. A later edit of the journal, or `editing.restore_joined`, brings that group back. A framework may also have
     given the message that it wrote an id since.
 
     `editing` calls this function for each part of a `Together`. It checks two more rules for the whole after applying it: the
@@ -170,6 +170,8 @@ def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str 
         return "a replacement must contain only text and media"
     if any(isinstance(part, ReasoningPart) for message in messages for part in message.parts):
         return "a replacement must not contain reasoning"
+    if len(messages) > 1 and (broken := format.join_problem(*messages)) is not None:
+        return f"the second message of a replacement must be one that may follow the first [{broken[0]}]"
     return next((problem for message in messages if (problem := format.acceptable(message)) is not None), None)
 
 

@@ -76,19 +76,18 @@ class Visibility:
         start, end = (bisect_left(self._shown, (at, 0)) for at in (ordinal, ordinal + 1))
         return [-number for _, number in self._shown[start:end]]
 
-    def shown_of(self, values: Sequence[_T], start: int, end: int) -> list[_T]:
-        """Return the values of the source messages between two ordinals that the view shows; at C speed.
+    def add_shown(self, found: list[_T], values: Sequence[_T], start: int, end: int) -> None:
+        """Add the values of the source messages between two ordinals that the view shows; at C speed.
 
         The first runs are copied as wholes: most views consist of the beginning and the end.
         """
-        shown, found = self.messages, list[_T]()
+        shown = self.messages
         for _ in range(_RUNS):
             if (first := shown.find(1, start, end)) < 0:
-                return found
+                return
             start = hidden if (hidden := shown.find(0, first, end)) >= 0 else end
             found += values[first:start]
         found += compress(values[start:end], shown[start:end])
-        return found
 
     def parts(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
         """Yield the view as parts: source messages from an ordinal to another, and the inserted group after them, if any."""
@@ -98,12 +97,13 @@ class Visibility:
             start = anchor
         yield start, len(self.messages), ()
 
-    def nodes(self) -> Iterator[Node]:
-        """Yield every node that the view shows, in order."""
-        ordinals = range(len(self.messages))
+    def nodes(self) -> list[Node]:
+        """Return every node that the view shows, in order."""
+        nodes: list[Node] = []
         for start, end, inserted in self.parts():
-            yield from self.shown_of(ordinals, start, end)
-            yield from inserted
+            self.add_shown(nodes, range(len(self.messages)), start, end)
+            nodes += inserted
+        return nodes
 
     def before(self, node: Node) -> Node | None:
         """Return the node shown directly before a node, shown or not; ``None`` at the start."""

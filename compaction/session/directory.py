@@ -245,16 +245,24 @@ class SessionDirectory:
                     perhaps[each] = True
             has_many = len(ending_alike) > _MOST_COMPARED  # then a digest of all messages selects among them
             key = (request.space, request.whole(count)) if has_many else newest
-            for each in itertools.islice(self._ending(key, request.id), _MOST_COMPARED):
-                if each.knows(request.saved) and request.continues(each):
-                    return PoolSearch(each, perhaps)
-            once = [*self._by_key.get(key, {})][-_MOST_COMPARED:]
-            parent = max(once, key=lambda each: request.overlap(each.known).given, default=None)
-            if parent is not None and request.overlap(parent.known).given >= count:
-                if parent.id == request.id:
+            if (found := self._continued(key, request)) is not None:
+                return PoolSearch(found, perhaps)
+            if (parent := self._parent(key, request, count)) is not None:
+                if parent.id == request.id:  # perhaps it is no fork: the host altered the messages after these
                     perhaps.setdefault(parent, False)
                 return PoolSearch(None, perhaps, parent)
         return PoolSearch(None, perhaps)
+
+    def _continued(self, key: Hashable, request: ListRequest) -> PooledSession | None:
+        """Return the session of which a list ends with these messages now, if the whole request continues it."""
+        likely = itertools.islice(self._ending(key, request.id), _MOST_COMPARED)
+        return next((each for each in likely if each.knows(request.saved) and request.continues(each)), None)
+
+    def _parent(self, key: Hashable, request: ListRequest, count: int) -> PooledSession | None:
+        """Return the session of which a list once ended with these messages, the first ``count`` of the request."""
+        once = [*self._by_key.get(key, {})][-_MOST_COMPARED:]
+        parent = max(once, key=lambda each: request.overlap(each.known).given, default=None)
+        return parent if parent is not None and request.overlap(parent.known).given >= count else None
 
     def _ending(self, key: Hashable, id: str | None) -> Iterator[PooledSession]:
         """Yield the sessions with the host's id of which a list ends so now, the newest first."""

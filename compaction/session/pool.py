@@ -380,17 +380,20 @@ class SessionPool:
     def _made(self, request: ListRequest, parent: PooledSession | None) -> PooledSession:
         """Return a new session for a list: loaded from the store, forked from another session, or empty."""
         origin = self._origin_in_store(request)
+        is_stored = isinstance(origin, CompactionSession)
         if origin is None and request.saved is not None:
             origin = self._origin_in_state(request, request.saved)
-        if origin is None:
-            origin = _Origin(fork=None if parent is None else parent.forked(request.given))
-        session = origin.session or CompactionSession(self._strategy, **self._options, id=self._new_name(request))
+        if origin is None and parent is not None:
+            origin = parent.forked(request.given)
+        session, fork = (None, origin) if isinstance(origin, Forked) else (origin, None)
+        if session is None:
+            session = CompactionSession(self._strategy, **self._options, id=self._new_name(request))
         given, is_named = request.given, request.id is not None
         source = HostList().followed_by(map(request.digest, range(len(given))))
         known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, host_lists=(source,))
-        pooled = PooledSession(session=session, space=request.space, id=request.id, known=known, fork=origin.fork)
+        pooled = PooledSession(session=session, space=request.space, id=request.id, known=known, fork=fork)
         if self._store is not None:
-            pooled.store = self._store.keyed(pooled.saved_keys)
+            pooled.store = self._store.keyed(pooled.saved_keys, has_saved=is_stored)
             session.save_to(pooled.store)
         return pooled
 
@@ -404,8 +407,11 @@ class SessionPool:
 
     # ---------------------------------------------------------------- saved sessions
 
-    def _origin_in_store(self, request: ListRequest) -> _Origin | None:
-        """Return the saved session that a list continues or forks from; if the store fails, the conversation counts as new."""
+    def _origin_in_store(self, request: ListRequest) -> CompactionSession | Forked | None:
+        """Return the saved session that a list continues, or what it takes over from one.
+
+        If the store fails, the conversation counts as new.
+        """
         if self._store is None:
             return None
         space, id, count = request.space, request.id, len(request.given)
@@ -414,29 +420,29 @@ class SessionPool:
             exact = self._store.find(space, [whole_key(space, id, request.whole(place)) for place in range(count, 0, -1)])
             for name in exact:
                 if (session := self._readable(name, request)) is not None:
-                    return _Origin(session)
+                    return session
             named = self._store.find(space, id_keys(space, id))
             request.is_taken = bool(named) or (request.name is not None and self._store.load(request.name) is not None)
             for name in named:
                 if name not in exact and (session := self._readable(name, request)) is not None:
-                    origin = _Origin.of_saved(session, name, request.given)
-                    if origin.fork is None:
+                    origin = _continued(session, name, request.given)
+                    if isinstance(origin, CompactionSession):
                         return origin
-                    if origin.fork.saved.journal:
-                        forks.append(origin.fork)
+                    if origin.saved.journal:
+                        forks.append(origin)
         except StateError as error:
             request.is_taken = True
             self._could_not_read(request, request.name or "auto", error, "the conversation counts as new")
             return None
-        return _Origin(fork=max(forks, key=lambda fork: len(fork.saved.journal))) if forks else None
+        return max(forks, key=lambda fork: len(fork.saved.journal), default=None)
 
-    def _origin_in_state(self, request: ListRequest, saved: Mapping[str, Any]) -> _Origin:
+    def _origin_in_state(self, request: ListRequest, saved: Mapping[str, Any]) -> CompactionSession | Forked:
         """Return the session of a state that the host keeps, or the state that a list takes over from it."""
         kept = saved.get("id")
         parent = kept if isinstance(kept, str) else ""
         is_free = parent and parent not in self._directory.sessions
         session = self._resumed(saved, parent if is_free else self._new_name(request))
-        return _Origin.of_saved(session, parent, request.given)
+        return _continued(session, parent, request.given)
 
     def _readable(self, name: str, request: ListRequest) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""
@@ -548,21 +554,13 @@ def _plain(name: str, value: object) -> str:
     return value
 
 
-@attrs.frozen
-class _Origin:
-    """The start of a new session of the pool: a saved session that the list continues, the state of a fork, or nothing."""
-
-    session: CompactionSession | None = None
-    fork: Forked | None = None
-
-    @classmethod
-    def of_saved(cls, session: CompactionSession, name: str, given: Sequence[Any]) -> _Origin:
-        """Return a saved session if a list continues it, otherwise the state that the list takes over as a fork."""
-        if session.index.accounts_for(given, by_id=True):
-            return cls(session)
-        saved = session.index.snapshot
-        count = same_beginning(saved.fingerprints, given, saved.format)
-        return cls(fork=Forked(saved.beginning(count, given[:count]), name))
+def _continued(session: CompactionSession, name: str, given: Sequence[Any]) -> CompactionSession | Forked:
+    """Return a saved session of this name if a list continues it, otherwise the state that the list takes over as a fork."""
+    if session.index.accounts_for(given, by_id=True):
+        return session
+    saved = session.index.snapshot
+    count = same_beginning(saved.fingerprints, given, saved.format)
+    return Forked(saved.beginning(count, given[:count]), name)
 
 
 # -------------------------------------------------------------------- the stores of the strategy

@@ -41,7 +41,7 @@ class SessionStore:
         timeout_seconds: The most seconds to wait for another process that writes.
 
     Attributes:
-        has_saved: Whether the last save succeeded; ``False`` before the first.
+        has_saved: Whether the last save succeeded; before the first, ``False`` unless `keyed` is told otherwise.
 
     Raises:
         StateError: If the file is not a session store, or from an older or newer release. Every method raises it if the file
@@ -155,13 +155,13 @@ class SessionStore:
         """Rewrite the file, so that no deleted or replaced state is left in it; O(file). Fails if another process uses it."""
         self._file.scrub()
 
-    def keyed(self, keys: Callable[[], tuple[str, Iterable[str]]]) -> SessionStore:
+    def keyed(self, keys: Callable[[], tuple[str, Iterable[str]]], *, has_saved: bool = False) -> SessionStore:
         """Return a copy of the store for one session, which also saves the scope and the keys by which `find` finds it.
 
-        ``keys`` returns the current ones; it is called at each save.
+        ``keys`` returns the current ones at each save; ``has_saved`` tells whether the session was loaded from here.
         """
         keyed = copy.copy(self)
-        keyed._keys, keyed.has_saved = keys, False
+        keyed._keys, keyed.has_saved = keys, has_saved
         return keyed
 
 

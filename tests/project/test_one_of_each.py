@@ -30,7 +30,7 @@ def test_one_module_tells_which_message_of_the_host_this_is() -> None:
     """Sessions, pools, the gateway and integrations ask `compaction.index` for the place of a message, or for its key."""
     assert places("align") == {"index/identity.py"}
     assert places("format.key") == definitions("message_key") == {"index/keys.py"}
-    assert places("same_beginning") == {"index/identity.py", "index/message_index.py", "session/pool.py"}
+    assert places("same_beginning") == {"index/identity.py", "session/pool.py"}
 
 
 def test_one_planner_of_cuts_and_one_judge_of_joins() -> None:

@@ -13,7 +13,7 @@ from benchmarks.rule_pages import examples_of
 from compaction import Drop, Edit, GroupKind, Message, MessageIndex, Metrics, Replace, Rewrite, Together
 from compaction.formats import openai_chat
 from compaction.index.edits import Applied, Restore
-from compaction.index.instructions import _WORD as WORD
+from compaction.index.instructions import compared_words
 from compaction.index.marks import read_mark
 from compaction.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from compaction.tokens import MessageMeter
@@ -123,8 +123,7 @@ def standing(messages: Sequence[Message]) -> set[int]:
     leading |= {place for place in places if any(not isinstance(part, TextPart) for part in messages[place].parts)}
     newest: list[int] = []
     for place in places:
-        texts = [messages[at].text for at in (place, *newest)]
-        words, *known_words = (set(WORD.findall(text[:4_000].lower())) or {text.strip()} for text in texts)
+        words, *known_words = (compared_words(messages[at].text) for at in (place, *newest))
         others = dict(zip(newest, known_words, strict=True))
         like = [other for other, known in others.items() if 2 * len(known & words) >= 0.6 * (len(known) + len(words))]
         if place not in leading:

@@ -105,6 +105,30 @@ def test_hidden_messages_come_before_new_ones_in_the_same_gap(given: str, source
     assert index.changes == HostChanges(rewound=(5,), added=source.index("n") < source.index("e"))
 
 
+def test_a_summary_may_stand_for_messages_on_both_sides_of_others() -> None:
+    """New messages before it come after those others; S stands for b and e."""
+    known = {letter: user(letter * 99) for letter in "abcdef"}
+    index = indexed([*known.values()])
+    assert index.apply(Replace([1, 4], [summary()]))
+    known |= {"S": index.messages()[3], "n": user("n"), "x": user("x")}
+    index.sync([known[letter] for letter in "acdnSx"])
+    assert "".join(message["content"][0] for message in index.source) == "abcdnex"
+
+
+def test_a_hidden_call_needs_its_late_result() -> None:
+    """It is rewound if its result is behind the end of the list; a summary of both keeps both."""
+    messages = [user("q" * 99), call("1"), user("x"), result("1", LONG), assistant("a"), user("z")]
+    index = indexed(messages)
+    assert index.apply(Replace([1], [summary()]))
+    view = index.messages()[:3]
+    index.sync(view)
+    assert (index.messages(), list(index.source)) == (view, messages[:4])
+    index = indexed(messages)
+    assert index.apply(Drop([1]))
+    index.sync([messages[0], messages[2]])
+    assert list(index.source) == [messages[0], messages[2]]
+
+
 class TestSource:
     def test_formats_may_say_what_the_same_message_is(self) -> None:
         class ById(OpenAIChat):
@@ -290,6 +314,23 @@ class TestByMessage:
         resumed.sync(host)
         assert resumed.changes == index.changes
         assert resumed.messages() == index.messages()
+
+    def test_after_a_restart_without_a_known_message(self) -> None:
+        """All that came after it counts as new."""
+        resumed = MessageIndex.from_dict(compacted(TURNS).to_dict(messages=False), counter="chars/4")
+        resumed.sync([*TURNS[:5], *TURNS[6:]])
+        assert resumed.changes == HostChanges(rewound=(5, 6, 7, 8))
+        assert resumed.messages() == [TURNS[0], *TURNS[3:5], *TURNS[6:]]
+
+    def test_after_a_restart_an_edit_may_contain_what_had_changed(self) -> None:
+        """A summary does not say what it was written from, so it goes when the earlier version of a message is forgotten."""
+        index = indexed(TURNS)
+        assert index.apply(Replace([1, 2], [summary()]))
+        resumed = MessageIndex.from_dict(index.to_dict(messages=False), counter="chars/4")
+        resumed.sync([*TURNS[:4], user("altered"), *TURNS[5:]])
+        assert resumed.edit_count == 1
+        resumed.forget([TURNS[4]])
+        assert resumed.edit_count == 0
 
     def test_after_a_restart_with_the_view(self) -> None:
         """The summary in it is known to be one, though its originals are not there."""

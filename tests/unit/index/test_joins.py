@@ -154,7 +154,7 @@ class TestRewritten:
 
 
 class TestNeighbours:
-    """Judged when the whole edit is applied, within a summary of two messages as well."""
+    """Judged when the whole edit is applied; the two messages of a summary with its content."""
 
     @pytest.mark.parametrize("role", ["user", "assistant"])
     def test_an_instruction_behind_words_does_not_lead(self, role: str) -> None:
@@ -162,7 +162,7 @@ class TestNeighbours:
         index = index_of([said(anthropic, "user")] * 4, anthropic)
         assert not index.apply(Replace([0, 1], [anthropic.new(role, "so far"), anthropic.new("system", "be brief")]))
         [refusal] = index.refused
-        assert refusal.rule.startswith("the provider would reject the rest of the view [misplaced-system]")
+        assert "[misplaced-system]" in refusal.rule
         assert index.edits == ()
 
     def test_what_stands_behind_a_summary_of_two(self) -> None:

@@ -520,6 +520,17 @@ def test_the_least_recently_used_session_goes_first() -> None:
     assert pool.view_sync(rebuilt(chats["b"]), "b") == chats["b"]
 
 
+@pytest.mark.parametrize("turns", [2, 9], ids=["never saved", "compacted"])
+def test_a_session_that_was_loaded_is_saved_when_it_is_evicted(turns: int, tmp_path: Path) -> None:
+    """Also if this pool had nothing to save; without edits there is nothing to load again."""
+    chat, store, events = grown("a", turns), SessionStore(tmp_path / "sessions.db"), list[Any]()
+    pool_of(store=store).view_sync(chat, "a")
+    pool = pool_of(store=store, limit=1, on_event=events.append)
+    pool.view_sync(chat, "a")
+    pool.view_sync(grown("b", 1), "b")
+    assert [event.is_saved for event in events if isinstance(event, Evicted)] == [turns == 9]
+
+
 @pytest.mark.parametrize(("more", "evicted"), [(0, []), (-1, ["a"])])
 def test_the_bytes_of_all_messages_are_bounded(more: int, evicted: list[str]) -> None:
     chats = {name: grown(name, 2) for name in "abc"}

@@ -85,7 +85,6 @@ def garble(index: MessageIndex) -> Steps:
             garbled = index.format.read({**message.raw, "content": 5})
             index.columns.show(group.id, (garbled, *index.measure(garbled)))
             index.columns.journal.append(attrs.evolve(_made(), edit=Rewrite(group, group.messages, "garbled")))
-            index._discard_view()
     yield from ()
 
 
@@ -94,7 +93,6 @@ def tear(index: MessageIndex) -> Steps:
     for group in index.included_groups:
         if len(group.messages) > 1:
             index.columns.show(group.id + 1, (None, 0, 0))
-            index._discard_view()
     yield from ()
 
 
@@ -102,14 +100,12 @@ def swap(index: MessageIndex) -> Steps:
     """Show a copy of a message that no edit names."""
     message = index.included_groups[0].messages[0]
     index.columns.show(0, (message.evolve(text="short"), *index.measure(message)))
-    index._discard_view()
     yield from ()
 
 
 def turn_around(index: MessageIndex) -> Steps:
     """Show the messages in another order."""
-    index.columns.source.reverse()
-    index._discard_view()
+    index.columns._raws.reverse()
     yield from ()
 
 
@@ -127,7 +123,6 @@ def forget_the_rules(index: MessageIndex) -> Steps:
 def _hide(index: MessageIndex, id: int) -> Steps:
     index.columns.set_shown([id], shown=False)
     index.columns.journal.append(attrs.evolve(_made(), edit=Drop(id, "forgotten")))
-    index._discard_view()
     yield from ()
 
 
