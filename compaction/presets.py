@@ -36,7 +36,7 @@ _LEAST_WINDOW: Final = 200  # of `adaptive`
 _FULL: Final = 0.97  # of the input budget, for the last resort of `adaptive`
 _LEAST_CHARS: Final = 120  # of a result that `adaptive` shortens
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
-_SUMMARIZED_TO: Final = 0.6  # what a summary may leave: it takes a fifth of the threshold, and a fifth is to be free
+_SUMMARIZED_TO: Final = 0.55  # what a summary may leave, which has at most 0.4 of the threshold with what the user said
 _CLEARED_TO: Final = 0.35  # what clearing may leave, chosen with ``tests/hermes/test_windows.py`` beside 0.30, 0.40 and 0.50
 _OPENING: Final = 4  # messages up to the task: the system message, examples, and the task
 
@@ -281,7 +281,7 @@ def hermes(
     much, nothing is summarized; if it does not, no result is cleared. A run with ``trigger`` or a forced one does both.
 
     Where the kept messages would leave too little, less is kept. Results outside the tail are cleared, also in the last
-    ``protect_last_n`` messages, if more than 0.35 of the threshold would stay. If more than 0.6 would stay beside a summary,
+    ``protect_last_n`` messages, if more than 0.35 of the threshold would stay. If more than 0.55 would stay beside a summary,
     it keeps first only as many of these messages as fit into half of the threshold; then, only the tail; finally, the first
     messages are summarized, too. As a last resort, if a request still exceeds the window, `LastResort` runs.
 
