@@ -149,8 +149,12 @@ class SummaryWriter:
     # ---------------------------------------------------------------- kinds of lines
 
     def add_first(self, tokens: float) -> None:
-        """Add the user's first message, or its beginning, unless the task stands in the summary already."""
-        if self._memory.requests and not self._request.said:
+        """Add the user's first message, or its beginning, unless the task stands in the summary already.
+
+        Beside a summary of messages that are not available, the first message known is not that of the conversation.
+        """
+        summarized = any(group.kind is GroupKind.SUMMARY for group in self._request.kept) and not self._request.originals
+        if self._memory.requests and not self._request.said and not summarized:
             whole = " ".join(self._memory.requests[0].split())
             if not self.page.stands(whole[:_FIRST_CHARS]):
                 first = self.page.shortened(whole, max(tokens, min(_FIRST_TOKENS, self.page.limit / 4)))
