@@ -23,6 +23,7 @@ _LEAST_ITEM: Final = 24  # of a shortened item of a question
 _BARE_QUESTION: Final = 24  # characters of a question that names nothing, as "Shall I?"
 _SHORT_MESSAGE: Final = 240  # characters of an assistant's message that is quoted whole: its parts need each other
 _REPLY: Final = 60  # characters of an answer that needs even a statement, as "make it 750" or "I wouldn't"
+_CLEAR: Final = 3  # stems of a rule that needs no statement: "Never pay in cash.", but not "Never again."
 _BETWEEN: Final = 12  # characters of a line between two items, as "or"
 _HEAD: Final = 120  # characters of a line above a list that belongs to it
 _CLAUSE: Final = re.compile(rf"[.,;:!…]\s|[。、，！]|(?<=[{''.join(ASKING)}])")
@@ -109,8 +110,9 @@ def question_of(before: Message | None, answer: Message) -> Question:
     is_sure = bool(meant)
     if not meant and items and len(answer.said) <= _REPLY and not asks(answer.said):
         # 1, the last case: a reply such as "make it 750" or "undo that"
-        is_remark = judge(answer.said).kind is Kind.REMARK and not points_back(answer.said)
-        meant = [] if is_remark else [len(items) - 1]
+        said = judge(answer.said)
+        is_clear = said.kind is Kind.REMARK or (said.kind >= Kind.DUTY and len(said.stems) >= _CLEAR)
+        meant = [] if is_clear and not points_back(answer.said) else [len(items) - 1]
     chosen = {near for place in meant for near in _with_list(items, place)}
     if chosen and len(whole) <= _SHORT_MESSAGE:
         chosen = {*range(len(items))}

@@ -14,6 +14,7 @@ _TABLE: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text("
 WORDS: Final[dict[str, frozenset[str]]] = {name: frozenset(listed.split()) for name, listed in _TABLE.items()}
 ASKING: Final = ("?", "？", "؟")  # the marks at the end of a question
 STATING: Final = (".", "!", "。", "！", "।")  # the marks at the end of any other sentence
+_WIDE_ENDS: Final = ("。", "！", "？")  # no blank follows
 ENDS: Final = (*ASKING, *STATING, "…")
 LONGEST_SENTENCE: Final = 400  # characters of a sentence that are read and quoted; no line of a summary has more
 WORD: Final = re.compile(r"[^\W_]+")  # a run of letters and digits
@@ -87,6 +88,11 @@ def ends_in(sentence: str, marks: tuple[str, ...]) -> bool:
     return sentence.rstrip(_CLOSERS).endswith(marks)
 
 
+def joint(sentence: str) -> str:
+    """Return what stands between a sentence and the next one: nothing behind a mark of Chinese or Japanese, or else a blank."""
+    return "" if ends_in(sentence, _WIDE_ENDS) else " "
+
+
 def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
     """Return whether a dot belongs to an abbreviation, an ordinal, or a quotation that the sentence continues behind."""
     before = _WORD_BEFORE.search(text, max(0, end.start() - _LONGEST_ABBREVIATION), end.start())
@@ -104,8 +110,8 @@ def _is_abbreviated(text: str, end: re.Match[str]) -> bool:
         return True
     if after.isdigit():
         return word in WORDS["abbreviations_before_numbers"] or word.endswith("str")  # "no. 7", "Hauptstr. 7"
-    if after.isupper() and word in WORDS["abbreviations_before_names"]:  # "Dr. Vogt"
-        return True
+    if after.isupper() and word in WORDS["abbreviations_before_names"]:  # "Dr. Vogt", "M. Vogt"; not "100 m. The"
+        return len(word) > 1 or before is None or before[0].isupper()
     follows = WORD.match(text, end.end()) if _NUMBERED.fullmatch(word) else None
     return follows is not None and follows[0].lower() in WORDS["ordinals"]  # "3. Oktober"
 

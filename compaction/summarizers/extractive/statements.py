@@ -18,7 +18,7 @@ from ...messages import Message
 from .kinds import Kind, Statement, judge, kind_of_assistant, names_person
 from .lines import SPEAKER, without_bullet
 from .passages import Passage, passages
-from .sentences import ENDS, LONGEST_SENTENCE, clipped, first_and_last, sentences, sentences_in
+from .sentences import ENDS, LONGEST_SENTENCE, clipped, first_and_last, joint, sentences, sentences_in
 from .subjects import is_eastern
 from .voices import Voice
 
@@ -170,7 +170,7 @@ def _inside_quotations(found: list[str]) -> set[int]:
 def _joined(before: Statement, found: Statement) -> Statement:
     return attrs.evolve(
         found,
-        text=f"{before.text} {found.text}",
+        text=f"{before.text}{joint(before.text)}{found.text}",
         kind=max(before.kind, found.kind),
         stems=before.stems | found.stems,
         values=before.values + found.values,

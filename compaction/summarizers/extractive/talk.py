@@ -32,7 +32,7 @@ from .classifier import PER_MILLE, classifier, words_of
 from .facts import FactSource
 from .lines import SPEAKER
 from .reading import Reading, Redact
-from .sentences import ASKING, ENDS, LONGEST_SENTENCE, both_ends, ends_in, sentences, sentences_in
+from .sentences import ASKING, ENDS, LONGEST_SENTENCE, both_ends, ends_in, joint, sentences, sentences_in
 from .statements import ASSISTANT, QUOTED
 
 _FRAME_CHARS: Final = 4  # of a line of a list
@@ -183,7 +183,7 @@ def as_one(said: Sequence[Utterance]) -> Utterance:
     text = said[0].text
     for before, each in pairwise(said):
         is_closed = before.statement == each.statement or ends_in(before.text, ENDS)
-        text += f"{' ' if is_closed else APART}{each.text}"
+        text += f"{joint(before.text) if is_closed else APART}{each.text}"
     score = sum(each.score * len(each.text) for each in said) / _chars(said)
     return attrs.evolve(said[0], text=text, score=score)
 
@@ -206,13 +206,13 @@ def chosen(
     ({1: 0, 2: 1, 0: 2}, {1: 0, 2: 1})
     """
     frames = {by: count(f"- {by}:" if by else "-") for by in {each.by for each in talk}}
-    between = {" ": 0, APART: count(APART.rstrip())}
+    apart = count(APART.rstrip())
 
     def beginning(before: Utterance | None, each: Utterance | None) -> int:
         if each is None:
             return 0
-        joint = _joint(before, each, across=across)
-        return frames[each.by] if joint is None else between[joint]
+        sign = _between(before, each, across=across)
+        return frames[each.by] if sign is None else apart if sign == APART else 0
 
     ranks: dict[int, int] = {}
     places: list[int] = []  # the same, in the order of the talk
@@ -242,10 +242,10 @@ def lines_of(talk: Sequence[Utterance], ranks: Mapping[int, int], *, across: boo
     texts: list[str] = []
     for place in sorted(ranks):
         each = talk[place]
-        joint = _joint(talk[lines[-1][-1]], each, across=across) if lines else None
-        if joint is not None and len(texts[-1]) + len(joint) + len(each.text) <= LONGEST_SENTENCE:
+        sign = _between(talk[lines[-1][-1]], each, across=across) if lines else None
+        if sign is not None and len(texts[-1]) + len(sign) + len(each.text) <= LONGEST_SENTENCE:
             lines[-1].append(place)
-            texts[-1] += joint + each.text
+            texts[-1] += sign + each.text
         else:
             lines.append([place])
             texts.append(each.text)
@@ -253,7 +253,7 @@ def lines_of(talk: Sequence[Utterance], ranks: Mapping[int, int], *, across: boo
     return [attrs.evolve(talk[lines[at][0]], text=texts[at]) for at in order]
 
 
-def _joint(one: Utterance | None, other: Utterance, *, across: bool) -> str | None:
+def _between(one: Utterance | None, other: Utterance, *, across: bool) -> str | None:
     """Return what stands between two sentences on one line; ``None`` if the second one needs a line of its own.
 
     A blank stands behind a sentence of the same message that ends in an end mark, so that the line can be split again.
@@ -261,5 +261,5 @@ def _joint(one: Utterance | None, other: Utterance, *, across: bool) -> str | No
     if one is None or (one.by, one.lead) != (other.by, other.lead):
         return None
     if int(one.place) == int(other.place) and ends_in(one.text, ENDS) and ends_in(other.text, ENDS):
-        return " "
+        return joint(one.text)
     return APART if across and APART not in one.text + other.text else None

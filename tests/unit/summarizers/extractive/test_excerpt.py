@@ -273,6 +273,8 @@ QUESTION = "Shall I book (1) Wednesday at 11:00 or (2) Friday at 8:30?"
         (QUESTION, "The second one, since " + "nobody is there on Wednesdays, " * 5, False),
         ("I read the calendar.", "yes, the second one", True),
         ("I read the calendar.", "thanks a lot", False),
+        ("I read the calendar.", "Never book anything on Mondays.", False),
+        ("I read the calendar.", "never again", True),
         ("I read the calendar.", "Then tell me which of these days are free in the afternoon, and book one", False),
         (QUESTION, "2, and can you add a call at noon?", True),
         ("Say whether the deposit may be paid by card or by transfer.", "transfer", True),
@@ -285,7 +287,8 @@ QUESTION = "Shall I book (1) Wednesday at 11:00 or (2) Friday at 8:30?"
     ],
     ids=[
         *("question", "options", "a question of the user", "a long answer"),
-        *("nothing asked", "nothing asked, thanks", "nothing asked, a request"),
+        *("nothing asked", "nothing asked, thanks"),
+        *("nothing asked, a rule", "nothing asked, a rule about it", "nothing asked, a request"),
         *("an answer and a question", "a word of the answer", "Chinese", "Japanese", "nothing of it named"),
         *("a correction", "a refusal", "items"),
     ],

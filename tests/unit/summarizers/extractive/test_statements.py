@@ -6,6 +6,7 @@ import pytest
 
 from compaction.summarizers.extractive.kinds import Kind
 from compaction.summarizers.extractive.passages import passages
+from compaction.summarizers.extractive.sentences import sentences_in
 from compaction.summarizers.extractive.statements import user_statements
 
 
@@ -50,6 +51,22 @@ def test_a_rule_keeps_the_sentence_it_refers_to() -> None:
     assert statement.text == "The limit is 40 kilos. Never exceed it."
     said = [each.text for each in user_statements(passages("It rained. There is a folder. Never open that folder."))]
     assert said == ["It rained.", "There is a folder. Never open that folder."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["预算是500元。别超过。", "新幹線は指定席、進行方向右側の窓側。母が海見たいって", "The limit is 40. Never exceed it."],
+)
+def test_joined_sentences_are_word_for_word(text: str) -> None:
+    """Chinese and Japanese have no blank between them, so the statement is found in the message."""
+    assert all(each.text in text for each in user_statements(passages(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["ne mets pas le nom de la fille de M. Keraudren, elle est mineure.", "Never write 100 m. The unit is km."]
+)
+def test_a_capital_m_before_a_name_is_an_abbreviation(text: str) -> None:
+    assert ("M. K" in text) is (len([*sentences_in(text)]) == 1)
 
 
 @pytest.mark.parametrize(
