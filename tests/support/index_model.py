@@ -274,7 +274,7 @@ class Model(View):
             return False
         here = self.in_view
         named = [group for group in here if group.id in edit.groups]
-        if isinstance(edit, Replace) and len(named) == len(edit.groups) and self.is_inside_another(edit):
+        if isinstance(edit, Replace) and 0 < len(named) == len(edit.groups) and self.is_inside_another(edit):
             return False
         own = by if isinstance(edit, Replace) and by else None
         if any(id in edit.groups for id in [id for id in self.marked if self.groups[id].made_by != own][-1:]):
