@@ -103,14 +103,16 @@ class SummaryStrategy(CompactionStrategy):
         )
 
     def _quoted_before(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> set[int]:
-        """Return the objects of short answers that a summary which stays quotes already, because their questions left before.
+        """Return the objects of short answers that a summary quotes already, because their questions left before.
 
-        Quoted again, "one more lamp" would be two lamps.
+        The summary stays, or is replaced with its text alone, because its messages are not available. Quoted again, "one more
+        lamp" would be two lamps.
         """
         ids, found = {group.id for group in replaced}, set[int]()
         for summary in index.included_groups:
-            if summary.id not in ids and is_own(self, summary):
-                words = summarizers.extractive.quoted_words(self.text.read(summary.messages[0]) or "")
+            if (summary.id not in ids or _is_inherited(index, summary.id)) and is_own(self, summary):
+                text = self.text.read(summary.messages[0]) or ""
+                words = summarizers.extractive.quoted_words(text, answers_only=summary.id in ids)
                 spoken = [group for group in replaced if group.kind is GroupKind.USER and group.messages[0].said in words]
                 asked = {*index.ordinals(summary)} if spoken else set[int]()
                 found |= {id(group.messages[0].raw) for group in spoken if answered_ordinal(index, group.id) in asked}
@@ -201,7 +203,7 @@ class SummaryStrategy(CompactionStrategy):
 def _is_inherited(index: MessageIndex, ordinal: int) -> bool:
     """Return whether a source message is part of a summary."""
     grouping = index.columns.grouping
-    return grouping.group_of[ordinal] in grouping.made_by
+    return ordinal >= 0 and grouping.group_of[ordinal] in grouping.made_by  # below 0 is the id of an inserted summary
 
 
 def _spaced(text: str) -> str:

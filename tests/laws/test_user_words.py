@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from compaction import CompactionSession, Drop, MessageIndex, RunContext, compact_sync, last, run_sync
-from compaction.formats import FORMATS, MessageFormat, gemini
+from compaction import CompactionSession, Drop, MessageIndex, RunContext, compact_sync, last, presets, run_sync
+from compaction.formats import FORMATS, MessageFormat, gemini, openai_chat
 from compaction.messages import ToolCallPart, ToolResultPart
 from compaction.strategies import Strategy, Truncation
 from compaction.testing import LawBroken, check_strategy, sample_conversations
@@ -116,3 +116,17 @@ def test_the_view_quotes_the_user_in_order(name: str, format: MessageFormat, sta
     found = [place for place in places if place >= 0]
     assert found == sorted(found)
     assert places[-1] >= 0
+
+
+@pytest.mark.parametrize("make", [presets.token_budget, presets.hermes])
+def test_a_short_answer_is_quoted_once(make: Callable[[int], Strategy]) -> None:
+    """That it was quoted with its question, while it stayed, is known from the text of the earlier summary alone."""
+    view = list[Any]()
+    for number, thing in enumerate(("lamp", "chair", "desk")):
+        for raw in (user(f"Look at the {thing}s."), assistant(f"Shall I order one more {thing}, or two?"), user("one more")):
+            view = compact_sync([*view, raw], make(2_000), counter="chars/4").messages
+        for step in range(5):
+            view = compact_sync([*view, *work(openai_chat, f"{number}.{step}")], make(2_000), counter="chars/4").messages
+    view = compact_sync([*view, user("Thanks."), *work(openai_chat, "9")], make(2_000), counter="chars/4").messages
+    lines = [line.removeprefix("- ") for message in view for line in str(message["content"]).split("\n")]
+    assert sum(line.startswith("one more") for line in lines) == 3

@@ -83,9 +83,10 @@ def split_excerpt(text: str) -> tuple[tuple[str, ...], str]:
     return tuple([_NUMBER_AT_END.sub("", "\n".join(lines).rstrip()) for lines in entries]), "\n".join(rest).strip()
 
 
-def quoted_words(text: str) -> tuple[str, ...]:
-    """Return the user's words in the excerpts of a summary, a text for each message."""
-    return tuple([read_quotation(entry)[0] for entry in split_excerpt(text)[0]])
+def quoted_words(text: str, *, answers_only: bool = False) -> tuple[str, ...]:
+    """Return the user's words in the excerpts of a summary, a text for each message, or for each with its question."""
+    read = [read_quotation(entry) for entry in split_excerpt(text)[0]]
+    return tuple([words for words, question in read if question or not answers_only])
 
 
 def without_excerpts(text: str) -> str:
