@@ -187,7 +187,8 @@ def _arguments(text: str, sources: Sources) -> list[str]:
 def _pieces(text: str, sources: Sources) -> bool:
     return all(
         sources.says(piece) or all(sources.says(sentence) for sentence in _SENTENCE.split(piece))
-        for piece in _LEFT_OUT.split(text)
+        for part in _LEFT_OUT.split(text)
+        for piece in part.split(" / ")  # between two messages of one speaker
         if piece.strip()
     )
 

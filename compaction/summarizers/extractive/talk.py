@@ -43,7 +43,7 @@ _USUAL_CHARS: Final = 60  # of a message
 _LEAST_SPEAKING: Final = 0.5  # of the user's messages, so that the words before a colon are names of speakers
 _MOST_MISSES: Final = 12
 APART: Final = " / "
-"""Stands between two messages of one speaker on one line, and behind a sentence without an end mark."""
+"""The sign between two messages of one speaker on one line, and behind a sentence without an end mark."""
 
 _WORD: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+")  # of scripts without blanks, a character
 _DIGIT: Final = re.compile(r"\d")

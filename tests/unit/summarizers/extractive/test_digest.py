@@ -44,7 +44,7 @@ def ran(id: str, command: str, output: str) -> Chat:
 
 
 def test_the_first_message_behind_a_summary_is_not_the_task() -> None:
-    """What the summary beside it replaced is not known; the messages behind it begin with any words."""
+    """The summary beside it replaced messages that are not known; those behind it begin with any words."""
     task, later = "Cut my novel to 75,000 words.", "Great. My sister thinks it should be in verse."
     earlier = MessageIndex([said("user", task), said("assistant", "Yes. " * 400), said("user", "Go on.")], counter="chars/4")
     run_sync(earlier, Summarization(DigestSummarizer(), keep=last(groups=1)))
