@@ -19,7 +19,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -87,10 +87,10 @@ class _Function(Lifted[Selector, _Choice], Selector):
     __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        answer: object = self.function(index)
-        if not isinstance(answer, Iterable):
+        answer = self.function(index)
+        if not isinstance(answer, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - it is a user's function
             raise StrategyError(f"the selector {self!r} returned {reprlib.repr(answer)}; return groups, or their ids")
-        chosen = (group if isinstance(group, int) else group.id for group in cast("Iterable[MessageGroup | int]", answer))
+        chosen = (group if isinstance(group, int) else group.id for group in answer)
         return frozenset(id for id in chosen if index.is_included(id))
 
 

@@ -110,7 +110,7 @@ def _leaving(columns: Columns, ids: Sequence[int]) -> set[int]:
         free = whole.intersection(ids)
         gaps = [list(run) for is_free, run in groupby(pieces.groups, key=free.__contains__) if is_free]
         place = place_of(columns, gone | free) if gaps else None
-        filled = next((gap for gap in gaps if place in gap), [])
+        filled = next((gap for gap in gaps if place in gap), list[int]())
         units = [[id] for gap in gaps if gap is not filled for id in gap]
         leaving = [*chain(*CutPlanner(pieces).from_oldest(units, columns.format.prefers, behind_instructions=False))]
         if not leaving and (inside.issuperset(filled) or whole == pieces.of_group.keys()):
