@@ -182,7 +182,7 @@ class GrowingSummary(SummaryStrategy):
         return (yield from self._replace(index, request, part))
 
     def _request_for_fewer(self, planner: _PartPlanner, request: SummaryRequest, part: _Written) -> SummaryRequest | None:
-        """Return the request for a part of the same size that replaces fewer groups.
+        """Return the request for a part of the same size, with room for as many words of the user, that replaces fewer groups.
 
         ``None`` if the given part leaves no more room unused than ``slack`` allows, or if no fewer groups can leave.
         """
@@ -192,7 +192,8 @@ class GrowingSummary(SummaryStrategy):
         unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
         if unused <= self.slack * self.tokens:
             return None
-        fewer = self._request(planner, planner.filling_beside(tokens_in(index, part)))
+        of_words = self.tokens_around(index, index.counter.count_text(request.said) + _HEADING) if request.said else 0
+        fewer = self._request(planner, planner.filling_beside(max(tokens_in(index, part), of_words)))
         return None if fewer is None or len(fewer.groups) >= len(request.groups) else fewer
 
     def _cut_with_model(self, index: MessageIndex, request: SummaryRequest) -> Generator[Any, Any, bool]:
@@ -331,11 +332,13 @@ class _PartPlanner:
 
         Of what they say, it is to hold at most ``words`` tokens.
         """
-        return min(words, _quoted_size(self.index, replaced)) <= self.strategy.excerpt_room(self.index, replaced, most)
+        return min(words, _quoted_size(self.strategy, self.index, replaced)) <= self.strategy.excerpt_room(
+            self.index, replaced, most
+        )
 
     def _most(self) -> int:
         """Return the most tokens of a part of the strategy's sizes."""
-        return self.facts + min(self.words, _spoken_tokens(self.index, self.content))
+        return self.facts + min(self.words, _quoted_size(self.strategy, self.index, self.content))
 
     def _filled(self, replaced: Sequence[MessageGroup]) -> _PartPlan:
         gone = {group.id for group in replaced}
@@ -347,7 +350,7 @@ class _PartPlanner:
         for _ in range(_MOST_GROWTHS):
             if self.can_quote(replaced, self.words, tokens):
                 break
-            needed = self.strategy.tokens_around(self.index, min(self.words, _quoted_size(self.index, replaced)))
+            needed = self.strategy.tokens_around(self.index, min(self.words, _quoted_size(self.strategy, self.index, replaced)))
             stay = min(self.room - tokens, group_tokens(self.content) - int(needed / _LARGEST_PART))
             replaced = self._leaving(max(0, stay))  # and with them more of the user's words
             tokens = max(tokens, min(needed, _largest_part(replaced)))
@@ -391,18 +394,23 @@ def _largest_part(replaced: Sequence[MessageGroup]) -> int:
     return max(int(_LARGEST_PART * tokens), min(tokens, _ANY_PART))
 
 
-def _quoted_size(index: MessageIndex, groups: Iterable[MessageGroup]) -> int:
+def _quoted_size(growing: GrowingSummary, index: MessageIndex, groups: Iterable[MessageGroup]) -> int:
     """Return about how many tokens an excerpt of these groups has, with its heading and indents, if it is not shortened."""
-    said = _spoken_tokens(index, groups)
+    said = 0
+    for group in groups:
+        if group.kind is GroupKind.SUMMARY:
+            said += _quoted_tokens(growing, index, [group])
+        elif group.kind is GroupKind.USER:
+            said += group.tokens
+        elif group.is_spoken:  # beside results
+            said += sum(index.counter.count_text(message.said) for message in group.messages if message.said)
     return int(1.1 * said) + _HEADING if said else 0
 
 
-def _spoken_tokens(index: MessageIndex, groups: Iterable[MessageGroup]) -> int:
-    """Return the tokens of what the user says in these groups, beside results or alone."""
-    spoken = [group for group in groups if group.is_spoken]
-    alone = group_tokens(group for group in spoken if group.kind is GroupKind.USER)
-    beside = [message.said for group in spoken if group.kind is not GroupKind.USER for message in group.messages]
-    return alone + sum(index.counter.count_text(said) for said in beside if said)
+def _quoted_tokens(growing: GrowingSummary, index: MessageIndex, summaries: Iterable[MessageGroup]) -> int:
+    """Return the tokens of the user's words in summaries, without what stands around them."""
+    texts = [growing.text.read(group.messages[0]) or "" for group in summaries]
+    return sum(index.counter.count_text(entry) for text in texts for entry in summarizers.extractive.split_excerpt(text)[0])
 
 
 _ADDED_WORDS: Final = 1 / 3  # of `user_tokens`: what later parts may add together
@@ -415,10 +423,8 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     content = [group for group in free if is_content(group)]
     scale = _scale(growing, index, free)
     written = group_tokens(earlier)
-    texts = [growing.text.read(group.messages[0]) or "" for group in earlier]
-    entries = [entry for text in texts for entry in summarizers.extractive.split_excerpt(text)[0]]
-    quoted = sum(map(index.counter.count_text, entries))  # of the user's words
-    new = _quoted_size(index, content)
+    quoted = _quoted_tokens(growing, index, earlier)
+    new = _quoted_size(growing, index, content)
     most_added = int(_ADDED_WORDS * growing.user_tokens)
     most_words = growing.user_tokens + most_added
     too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens

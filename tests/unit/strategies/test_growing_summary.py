@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -299,3 +300,14 @@ def test_a_list_of_facts_in_an_inherited_part_is_never_quoted_as_the_users_words
         text = str(view)
         assert "Never call the landlord." in text
         assert "- ## " not in text
+
+
+def test_words_that_only_a_summary_has_stay() -> None:
+    """When a part is written again for fewer groups, what the earlier parts quote has room in it."""
+    ids = [f"{letter}{number}" for letter in "abcd" for number in range(12)]
+    looks = [[call(id), result(id, f"Row {id} is there. " * 12)] for id in ids]
+    strategy = presets.token_budget(1_500)
+    view: Chat = []
+    for message in [user("Order furniture."), *chain(*looks[:24]), user("one more"), *chain(*looks[24:])]:
+        view = compact_sync([*view, message], strategy, counter="chars/4").messages
+        assert str(view).count("Order furniture.") == 1
