@@ -192,7 +192,7 @@ class GrowingSummary(SummaryStrategy):
         unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
         if unused <= self.slack * self.tokens:
             return None
-        of_words = self.tokens_around(index, index.counter.count_text(request.said) + _HEADING) if request.said else 0
+        of_words = self.tokens_around(index, index.counter.count_text(request.said) + _OVERHEAD) if request.said else 0
         fewer = self._request(planner, planner.filling_beside(max(tokens_in(index, part), of_words)))
         return None if fewer is None or len(fewer.groups) >= len(request.groups) else fewer
 
