@@ -17,6 +17,7 @@ from .base import CompactionStrategy, Steps
 from .cut_middle import cut_middle
 
 _MIN_CHARS: Final = 120
+_LONGEST_SENTENCE: Final = 400  # characters: if the middle is cut out, a shorter one may say the opposite
 
 
 @attrs.frozen
@@ -92,11 +93,16 @@ def _cut(index: MessageIndex, message: Message, tokens: int, most: float) -> Mes
 
 
 def _cut_part(part: Part, share: float, count: Callable[[str], int] | None) -> Part:
-    """Return a part with about this share of its text; of the user's words, lines that look pasted are left out first."""
+    """Return a part with about this share of its text.
+
+    Of the user's words, lines that look pasted are left out first, and no sentence of usual length is cut.
+    """
     if not isinstance(part, TextPart | ToolResultPart):
         return part
     cut = ""
     if count is not None and isinstance(part, TextPart) and len(part.text) > _MIN_CHARS:
         cut = summarizers.extractive.shortened(part.text, int(count(part.text) * share), count)
+        if not cut and len(part.text) <= _LONGEST_SENTENCE:
+            return part
     cut = cut or cut_middle(part.text, max(_MIN_CHARS, int(len(part.text) * share)))
     return part if cut is part.text else attrs.evolve(part, text=cut)

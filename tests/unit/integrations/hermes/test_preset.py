@@ -35,7 +35,7 @@ def test_the_computed_values_for_a_window_of_200_000() -> None:
     assert presets.hermes(200_000).trigger == tokens_exceed(99_999)
     head, tail, newest = first(messages=3), last(tokens=20_000), last(messages=20)
     less = head | tail | (newest & last(tokens=50_000)), head | tail, tail
-    assert summarizing.keep == fitting(60_000, head | tail | newest, *less)
+    assert summarizing.keep == fitting(55_000, head | tail | newest, *less)
     assert clearing.keep == fitting(35_000, tail | newest, tail)
     assert (clearing.at_least, summarizing.target) == (20_000, tokens_below(80_000))
     forced_clearing, forced_summarizing = parts(presets.hermes(200_000, trigger=always))
