@@ -417,7 +417,18 @@ _ADDED_WORDS: Final = 1 / 3  # of `user_tokens`: what later parts may add togeth
 
 
 def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
-    """Return a planner for the next part of a summary; O(groups)."""
+    """Return a planner for the next part of a summary; O(groups).
+
+    With ``user_tokens=180`` and ``extra_tokens=120``, all parts may quote 240 tokens of the user, and those beyond 120 are in
+    addition to ``tokens``:
+
+    | quoted before | new words | the part | may quote | in addition |
+    |---|---|---|---|---|
+    | | 100 | is the first | 180 | 0 |
+    | | 300 | is the first | 180 | 60 |
+    | 100 | 80 | is added | 140 | 60 |
+    | 200 | 80 | replaces all | 180 | 60 |
+    """
     free = growing.candidates(index)
     earlier = [group for group in free if is_own(growing, group)]
     content = [group for group in free if is_content(group)]
@@ -431,8 +442,8 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     rewrites = not earlier or too_long or quoted + min(new, most_added) > most_words
     facts = int(scale * (growing.initial_tokens if rewrites else growing.added_tokens))
     words = growing.user_tokens if rewrites else most_words - quoted
-    after = min(quoted + new, growing.user_tokens if rewrites else most_words)  # of the user's words, in all parts
-    extra = max(0, after - most_words + growing.extra_tokens)
+    quoted_after = min(quoted + new, growing.user_tokens if rewrites else most_words)
+    extra = max(0, quoted_after - (most_words - growing.extra_tokens))
     leaving = group_tokens(content) + (written if rewrites else 0)  # if all that can leave does
     return _PartPlanner(
         strategy=growing,
