@@ -34,6 +34,7 @@ __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgra
 
 _LEAST_WINDOW: Final = 200  # of `adaptive`
 _FULL: Final = 0.97  # of the input budget, for the last resort of `adaptive`
+_EXTRA_WORDS: Final = 0.12  # of the input budget: what the user's words may have in `adaptive` in addition to the target
 _LEAST_CHARS: Final = 120  # of a result that `adaptive` shortens
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
 _SUMMARIZED_TO: Final = 0.55  # what a summary may leave, which has at most 0.4 of the threshold with what the user said
@@ -187,6 +188,8 @@ def adaptive(
     def part(of: float) -> int:
         return max(1, int(budget * of))
 
+    early_from = 0.9 * threshold  # not before it is nearly full: each cut loses something, also one that saves money
+    extra = max(0.0, min(_EXTRA_WORDS, early_from - target))  # a cut must end below what starts it
     call_tokens, answer_tokens, user_tokens = part(0.5 * largest), part(largest), part(1.5 * largest)
     before_task = demonstrations() & first(messages=_OPENING)
     examples = Clip(tokens=call_tokens, keep=~before_task)
@@ -202,16 +205,15 @@ def adaptive(
         added_tokens=part(0.065),  # of each later part
         max_tokens=part(0.36),  # of all parts; above it, they are written again as one
         user_tokens=part(0.18),  # of the user's own words
-        extra_tokens=part(0.12),  # of them, in addition to the target
+        extra_tokens=int(budget * extra),  # of them, in addition to the target
         keep_tokens=part(0.13),  # of the newest messages, which stay
-        target=~tokens_exceed(part(target + 0.12)),
+        target=~tokens_exceed(part(target + extra)),
         keep=before_task,
     )
     results = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))
     shorten = [results] if summarizer is None else []  # a model is to read whole results
     rehearsal = Truncation(target=~tokens_exceed(part(target)), keep=last(groups=1))
-    # not before it is nearly full: each cut loses something, also one that saves money
-    early = tokens_exceed(part(0.9 * threshold)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
+    early = tokens_exceed(part(early_from)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
     return Pipeline(
         # before any call, examples are cut at once; later they are part of the cached prefix, so only with a cut
         attrs.evolve(examples, trigger=~messages_exceed(_OPENING)),

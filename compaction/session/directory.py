@@ -248,7 +248,7 @@ class SessionDirectory:
             if (found := self._continued(key, request)) is not None:
                 return PoolSearch(found, perhaps)
             if (parent := self._parent(key, request, count)) is not None:
-                if parent.id == request.id:  # perhaps it is no fork: the host altered the messages after these
+                if parent.id == request.id:  # not a fork if the host altered the messages after these
                     perhaps.setdefault(parent, False)
                 return PoolSearch(None, perhaps, parent)
         return PoolSearch(None, perhaps)

@@ -17,7 +17,6 @@ from .base import CompactionStrategy, Steps
 from .cut_middle import cut_middle
 
 _MIN_CHARS: Final = 120
-_LONGEST_SENTENCE: Final = 400  # characters: if the middle is cut out, a shorter one may say the opposite
 
 
 @attrs.frozen
@@ -102,7 +101,7 @@ def _cut_part(part: Part, share: float, count: Callable[[str], int] | None) -> P
     cut = ""
     if count is not None and isinstance(part, TextPart) and len(part.text) > _MIN_CHARS:
         cut = summarizers.extractive.shortened(part.text, int(count(part.text) * share), count)
-        if not cut and len(part.text) <= _LONGEST_SENTENCE:
-            return part
+        if not cut and len(part.text) <= summarizers.extractive.LONGEST_SENTENCE:
+            return part  # without its middle, a sentence may say the opposite
     cut = cut or cut_middle(part.text, max(_MIN_CHARS, int(len(part.text) * share)))
     return part if cut is part.text else attrs.evolve(part, text=cut)

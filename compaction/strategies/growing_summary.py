@@ -22,7 +22,7 @@ from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
 from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
-_SIZES: Final = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "extra_tokens", "keep_tokens")
+_SIZES: Final = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "keep_tokens")
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
 _MOST_REPEATS: Final = 3  # times that a summarizer without a model is asked again, until its part uses the room
@@ -119,7 +119,7 @@ class GrowingSummary(SummaryStrategy):
         ratio = min(1.0, tokens / 2 / self.tokens)
         now: dict[str, int] = {name: getattr(self, name) for name in _SIZES}
         fewer: dict[str, Any] = {name: max(min(1, size), int(ratio * size)) for name, size in now.items()}
-        return attrs.evolve(self, **fewer, target=~tokens_exceed(fewer["tokens"]))
+        return attrs.evolve(self, **fewer, extra_tokens=0, target=~tokens_exceed(fewer["tokens"]))
 
     def _cut(self, index: MessageIndex) -> Generator[Any, Any, bool]:
         """Let the oldest groups leave once; return whether to cut again if the target does not hold yet."""

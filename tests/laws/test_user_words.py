@@ -88,7 +88,7 @@ def in_one_session(strategy: Strategy, format: MessageFormat) -> Callable[[list[
 
 
 def with_stored_views(strategy: Strategy, format: MessageFormat) -> Callable[[list[Any], list[Any]], list[Any]]:
-    """Each call compacts the list that the call before it returned, and what is new."""
+    """Each call compacts the list that the previous call returned, with the new messages behind it."""
     return lambda view, new: compact_sync([*view, *new], strategy, counter="chars/4", format=format).messages
 
 

@@ -117,24 +117,6 @@ class TestContextWindow:
         context = RunContext(overhead_tokens=100)
         assert compact_sync(messages, pipeline, counter="chars/4", context=context).outcome == "compacted"
 
-    @pytest.mark.parametrize("make", [presets.adaptive, presets.context_window, presets.hermes, presets.token_budget])
-    def test_a_long_message_of_the_user_stays_whole_while_all_fits(self, make: Callable[[int], Strategy]) -> None:
-        session = CompactionSession(make(4_000), counter="chars/4")
-        chat = [user("\n\n".join(f"Clause {n} says that party {n} pays." for n in range(180)))]
-        for text in ("I have read it.", "What does clause 90 say?"):
-            chat.append((assistant if len(chat) % 2 else user)(text))
-            assert session.view_sync(chat) == chat
-        assert session.status().tokens > 1_600
-
-    @pytest.mark.parametrize("make", [presets.adaptive, presets.context_window, presets.hermes, presets.token_budget])
-    @pytest.mark.parametrize("ratio", [1.03, 1.3, 4])
-    def test_of_what_cannot_fit_as_much_stays_as_can(self, make: Callable[[int], Strategy], ratio: float) -> None:
-        said = user(" ".join(f"w{n}" for n in range(5_000)))
-        window = int(indexed([said]).tokens / ratio)
-        done = compact_sync([said, assistant("a")], make(window), counter="chars/4")
-        assert 0.7 * window <= done.after.tokens <= window
-        assert len(done.messages) == 2
-
     def test_what_cannot_be_removed_is_said(self) -> None:
         done = compact_sync([system("word " * 900), user("q")], presets.context_window(100), counter="chars/4")
         assert (done.outcome, len(done.messages)) == ("over_target", 2)
@@ -241,3 +223,34 @@ def test_token_budget_fills_its_budget_with_the_newest_messages() -> None:
     budget = int(0.7 * indexed(chat).tokens)
     done = compact_sync(chat, presets.token_budget(budget), counter="chars/4")
     assert 0.95 * budget < done.after.tokens <= budget
+
+
+class TestSeveral:
+    """What `adaptive` or every preset does with a user's long messages, and where a cut ends."""
+
+    @pytest.mark.parametrize("target", [0.35, 0.8, 0.9])
+    def test_a_high_target_of_adaptive_is_below_what_starts_a_cut(self, target: float) -> None:
+        """What the user's words may have in addition does not keep a request above the threshold."""
+        turns = [message for n in range(60) for message in (user(f"Look at {n}."), assistant(f"Shelf {n}. " * 12))]
+        window = int(indexed(turns).tokens / 0.96)
+        done = compact_sync(turns, presets.adaptive(window, target=target), counter="chars/4")
+        assert done.outcome == "compacted"
+        assert done.after.tokens <= 0.95 * window
+
+    @pytest.mark.parametrize("make", [presets.adaptive, presets.context_window, presets.hermes, presets.token_budget])
+    def test_a_long_message_of_the_user_stays_whole_while_all_fits(self, make: Callable[[int], Strategy]) -> None:
+        session = CompactionSession(make(4_000), counter="chars/4")
+        chat = [user("\n\n".join(f"Clause {n} says that party {n} pays." for n in range(180)))]
+        for text in ("I have read it.", "What does clause 90 say?"):
+            chat.append((assistant if len(chat) % 2 else user)(text))
+            assert session.view_sync(chat) == chat
+        assert session.status().tokens > 1_600
+
+    @pytest.mark.parametrize("make", [presets.adaptive, presets.context_window, presets.hermes, presets.token_budget])
+    @pytest.mark.parametrize("ratio", [1.03, 1.3, 4])
+    def test_of_what_cannot_fit_as_much_stays_as_can(self, make: Callable[[int], Strategy], ratio: float) -> None:
+        said = user(" ".join(f"w{n}" for n in range(5_000)))
+        window = int(indexed([said]).tokens / ratio)
+        done = compact_sync([said, assistant("a")], make(window), counter="chars/4")
+        assert 0.7 * window <= done.after.tokens <= window
+        assert len(done.messages) == 2

@@ -42,7 +42,7 @@ class _Shares:
 
 _OF_DIGEST: Final = _Shares()
 _OF_LIST: Final = _Shares(request=0.05, said=0.3, failed=0.01, calls=0.03)
-# for a talk between people: there are no calls, and whole sentences get the room of the facts
+# for a talk between people, which has no calls: no room is reserved for facts, so that whole sentences have it
 _OF_TALK: Final = _Shares(request=0.04, said=0.1, facts=0.0)
 # for a talk with an assistant: rules and other statements of the user come before other sentences
 _OF_CHAT: Final = _Shares(request=0.04, facts=0.0)

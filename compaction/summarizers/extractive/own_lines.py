@@ -180,7 +180,7 @@ def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Stateme
         own = [place for place, line in enumerate(lines) if line.is_own and line.is_prose is is_prose and _says(line.text)]
         heavy = [place for place in own if judged(as_item(lines[place].text)).kind >= Kind.TASK]
         found += [*own[:1], *own[-1:], *_ends_first(heavy), *_ends_first(own)]
-    others = [place for place, line in enumerate(lines) if _says(line.text) and not FENCE.match(line.text)]
+    others = [place for place, line in enumerate(lines) if not line.is_own and _says(line.text) and not FENCE.match(line.text)]
     return list(dict.fromkeys([*found, *others]))
 
 

@@ -247,7 +247,7 @@ def _surely_replaces(new: Statement, old: Statement) -> bool:
     return (
         bool(old.stems)
         and len(values) == 1
-        and is_quantity(values[0][0]) + new.changes > (old.kind >= Kind.DUTY)
+        and (all if old.kind >= Kind.DUTY else any)([is_quantity(values[0][0]), new.changes])
         and old.text[0] not in "(["  # "(3 lines more)": a remark of a program
         and not begins_with_pronoun(old.text)  # "It costs 10 euros."
         and not is_name(new.text, values[0][1])  # "Invoice 4411 is paid."

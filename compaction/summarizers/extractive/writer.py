@@ -254,7 +254,7 @@ class SummaryWriter:
             text += f" (message {said.place})"
         section = _SECTIONS.get(statement.kind, Section.CONTEXT)
         by = statement.by or (self._memory.speakers.get(statement.text, "") if self._memory.is_named else "")
-        return Item(section, text, place=self._places.get(statement.text, said.place), under=statement.lead, by=by)
+        return Item(section, text, place=self._places[statement.text], under=statement.lead, by=by)
 
     def _weight(self, said: Remembered) -> float:
         """Return the weight of a statement: that of its kind, or less if a newer one may be about the same thing."""
