@@ -226,11 +226,11 @@ def test_token_budget_fills_its_budget_with_the_newest_messages() -> None:
 
 
 class TestSeveral:
-    """What `adaptive` or every preset does with a user's long messages, and where a cut ends."""
+    """Presets and a user's long messages; and the end of a cut."""
 
     @pytest.mark.parametrize("target", [0.35, 0.8, 0.9])
     def test_a_high_target_of_adaptive_is_below_what_starts_a_cut(self, target: float) -> None:
-        """What the user's words may have in addition does not keep a request above the threshold."""
+        """Room in addition for the user's words does not keep a request above the threshold."""
         turns = [message for n in range(60) for message in (user(f"Look at {n}."), assistant(f"Shelf {n}. " * 12))]
         window = int(indexed(turns).tokens / 0.96)
         done = compact_sync(turns, presets.adaptive(window, target=target), counter="chars/4")
