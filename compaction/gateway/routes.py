@@ -59,7 +59,7 @@ class ModelRoute:
 _AZURE: Final = rf"(?:/openai(?:/deployments/(?P<model>[^/]+)|{_VERSION})?)?"  # or OpenAI's own, without such a beginning
 _VERTEX: Final = r"/projects/[^/]+/locations/[^/]+"
 _ROUTES: Final = [
-    (re.compile(path), route)
+    (re.compile(rf"\A{path}\Z"), route)
     for path, route in (
         (rf"{_AZURE}/chat/completions", ModelRoute(CHAT_API, "openai")),
         (rf"{_AZURE}/responses", ModelRoute(RESPONSES_API, "openai")),
@@ -91,7 +91,7 @@ def route_of(method: str, path: str) -> ModelRoute | None:
     """
     rest = without_version(path).rstrip("/")
     for pattern, route in _ROUTES if method == "POST" else ():
-        if (found := pattern.fullmatch(rest)) is not None:
+        if (found := pattern.match(rest)) is not None:
             return attrs.evolve(route, model=found.groupdict().get("model"))
     return None
 
