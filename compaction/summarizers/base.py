@@ -8,7 +8,7 @@ decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 import anyio
@@ -158,6 +158,21 @@ def cache_key_of(summarizer: object) -> str:
         raise ConfigurationError(
             f"CachedSummarizer: {type(summarizer).__qualname__} has no 'cache_key', and its repr holds an address; give it a"
             " 'cache_key', a text with everything its answers depend on"
+        )
+    return shown
+
+
+def function_key(function: Callable[..., object]) -> str:
+    """Return the name of a function, for a ``cache_key``; it must tell the function from others.
+
+    Raises:
+        ConfigurationError: If it is a lambda, or defined in a function: others have the same name.
+    """
+    name: object = getattr(function, "__qualname__", None)
+    shown = repr(function) if name is None else f"{function.__module__}.{name}"
+    if "<" in shown:
+        raise ConfigurationError(
+            f"CachedSummarizer: {shown} has no name that distinguishes it; define 'redact' as a function of a module"
         )
     return shown
 

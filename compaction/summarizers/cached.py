@@ -146,5 +146,5 @@ def _part(part: Part) -> list[Any]:
     if isinstance(part, ToolResultPart):
         return [kind, part.call_id, part.text, part.failed, [_part(medium) for medium in part.media]]
     if isinstance(part, MediaPart):
-        return [kind, part.kind, part.detail, part.size_bytes]
+        return [kind, part.kind, part.name, part.detail, part.size_bytes]
     return [kind, part.text]

@@ -8,9 +8,9 @@ answer is asked for again here.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import anyio
 import attrs
@@ -19,7 +19,7 @@ from ..checks import above, at_least, count
 from ..errors import ConfigurationError, SummaryFailed
 from ..tokens import is_too_long
 from .answers import AnswerCheck
-from .base import TIMEOUT_SECONDS, SummaryRequest
+from .base import TIMEOUT_SECONDS, SummaryRequest, function_key
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, brief, drive
 from .prompts import SYSTEM_RULES, part_note
 from .redaction import redact as redact_secrets
@@ -35,6 +35,9 @@ _SAME_SHARE: Final = 0.25  # of the share read before: a smaller difference is n
 
 AskModel: TypeAlias = Callable[[ModelCall], ModelReply | Awaitable[ModelReply]]
 """A function that sends one call and returns its reply, or an awaitable of it."""
+
+
+_NAME_FIELDS: Final = ("model", "model_name", "model_id")  # where models of frameworks have their name
 
 
 @attrs.frozen(kw_only=True)
@@ -55,6 +58,24 @@ class SummaryOptions:
     max_parts: int = attrs.field(default=100, validator=count(1))
     timeout_seconds: float = attrs.field(default=TIMEOUT_SECONDS, validator=above(0))
     redact: Callable[[str], str] = attrs.field(default=redact_secrets, repr=False)
+
+    def cache_key(self, model: object, options: Mapping[str, Any]) -> str:
+        """Return a text with what answers depend on: a framework's model, the options of its calls, and these.
+
+        Settings inside the model, such as its temperature, do not count.
+
+        Raises:
+            ConfigurationError: If the model has no name, or ``redact`` has none.
+        """
+        names = (getattr(model, field, None) for field in _NAME_FIELDS)
+        name = next((name for name in names if isinstance(name, str) and name), None)
+        if name is None:
+            raise ConfigurationError(
+                f"CachedSummarizer: {type(model).__qualname__} has no 'model' or 'model_name', by which its answers are known"
+            )
+        server = str(getattr(model, "base_url", None))
+        parts = (type(model).__qualname__, name, server, self.window, self.headroom, function_key(self.redact))
+        return f"{parts} {sorted(options.items())}"
 
     async def summary(self, request: SummaryRequest, model: str, ask: AskModel) -> str:
         """Return the summary; if ``ask`` returns no awaitable, this awaits nothing, see `compaction.index.unawaited`.

@@ -13,7 +13,7 @@ from ..checks import above, at_least, count, must_be, one_of
 from ..errors import ConfigurationError
 from ..index import unawaited
 from ..tokens import Usage
-from .base import TIMEOUT_SECONDS, SummaryRequest
+from .base import TIMEOUT_SECONDS, SummaryRequest, function_key
 from .chunked import SummaryOptions
 from .model_calls import ModelCall, ModelFault, ModelReply, SummarySteps, drive
 from .openai_client import in_time, is_sync_client, opened_client, read_error, read_reply, read_usage
@@ -114,8 +114,7 @@ class OpenAISummarizer:
     def cache_key(self) -> str:
         """The options that its answers depend on, as a text."""
         server = str(self.client.base_url) if self.client is not None else self.base_url
-        redacted = getattr(self.redact, "__qualname__", type(self.redact).__qualname__)
-        parts = (self.model, server, self.window, self.headroom, self.rules_role, redacted)
+        parts = (self.model, server, self.window, self.headroom, self.rules_role, function_key(self.redact))
         return f"{parts} {sorted(self.options.items())}"
 
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:

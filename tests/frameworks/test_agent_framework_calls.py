@@ -544,6 +544,10 @@ async def test_the_summarizers_request(finish: str | None) -> None:
     assert [message.role for message in messages] == ["system", "user"]
     assert (options["seed"], options["max_tokens"] > 0) == (1, True)
     assert "Scripted" not in repr(summarizer)
+    client.model = "first"  # type: ignore[attr-defined]
+    key = summarizer.cache_key
+    client.model = "second"  # type: ignore[attr-defined]
+    assert summarizer.cache_key != key
     assert hash(summarizer) == hash(ChatClientSummarizer(client, options={"seed": 2}, summary_options=settings))
     with pytest.raises(TypeError):
         ChatClientSummarizer(client, {})  # type: ignore[misc]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph.types import Command
 
 from compaction import CompactionResult, MessageIndex, last, run, run_sync
+from compaction.errors import ConfigurationError
 from compaction.integrations.langchain import (
     ChatModelSummarizer,
     CompactionMiddleware,
@@ -24,7 +26,7 @@ from compaction.integrations.langchain import (
 )
 from compaction.integrations.langchain.graph_run import focus_of_call
 from compaction.strategies import Summarization, Truncation
-from compaction.summarizers import SummaryOptions
+from compaction.summarizers import CachedSummarizer, SummaryOptions
 from compaction.triggers import tokens_exceed
 from tests.frameworks.model_server import SUMMARY
 from tests.frameworks.turns import status_of, turn_of
@@ -260,11 +262,19 @@ def test_why_an_answer_ended(metadata: Any) -> None:
     assert ["content filter" in str(failed) for failed in failures] == [True] * (metadata is not None)
 
 
-def test_a_summarizer_is_a_value() -> None:
-    """It has a hash, does not show the model, which may hold a key, and takes its settings by name."""
+def test_a_summarizer_is_a_value(tmp_path: Path) -> None:
+    """It has a hash, does not show the model, which may hold a key, is cached by the model's name and its settings."""
     model = Scripted()
     summarizer = ChatModelSummarizer(model, options={"seed": 1})
     assert hash(summarizer) == hash(ChatModelSummarizer(model, options={"seed": 1}))
     assert "Scripted" not in repr(summarizer)
+    with pytest.raises(ConfigurationError, match="Scripted has no 'model' or 'model_name'"):
+        CachedSummarizer(summarizer, tmp_path / "answers.db")
+    model.model_name = "first"  # type: ignore[attr-defined]
+    cached = CachedSummarizer(summarizer, tmp_path / "answers.db")
+    keys = [cached.cache_key]
+    model.model_name = "second"  # type: ignore[attr-defined]
+    keys += [cached.cache_key, CachedSummarizer(ChatModelSummarizer(model), tmp_path / "answers.db").cache_key]
+    assert len(set(keys)) == 3
     with pytest.raises(TypeError):
         ChatModelSummarizer(model, True)  # type: ignore[misc]

@@ -32,6 +32,11 @@ class ChatClientSummarizer:
     def __attrs_post_init__(self) -> None:
         AGENT_FRAMEWORK.check()
 
+    @property
+    def cache_key(self) -> str:
+        """The model and the options that its answers depend on, for `compaction.summarizers.CachedSummarizer`."""
+        return self.summary_options.cache_key(self.client, self.options)
+
     async def summarize(self, request: SummaryRequest) -> str:
         """Return the summary.
 

@@ -36,6 +36,11 @@ class ChatModelSummarizer:
     def __attrs_post_init__(self) -> None:
         LANGCHAIN_CORE.check()
 
+    @property
+    def cache_key(self) -> str:
+        """The model and the options that its answers depend on, for `compaction.summarizers.CachedSummarizer`."""
+        return self.summary_options.cache_key(self.model, self.options)
+
     def summarize(self, request: SummaryRequest) -> str | Awaitable[str]:
         """Return the summary, or an awaitable of it.
 

@@ -118,6 +118,15 @@ def test_parts_of_messages_count(path: Path) -> None:
     assert inner.asked == len(talks)
 
 
+def test_the_name_of_a_file_counts(path: Path) -> None:
+    inner = Counting()
+    cached = CachedSummarizer(inner, path)
+    for name in ("a.pdf", "b.pdf"):
+        file = {"type": "file", "file": {"filename": name, "file_data": "data:application/pdf;base64,QUJD"}}
+        cached.summarize(asked(cached, [{"role": "user", "content": [file]}]))
+    assert inner.asked == 2
+
+
 def test_whether_a_call_failed_counts(path: Path) -> None:
     inner = Counting()
     cached = CachedSummarizer(inner, path)

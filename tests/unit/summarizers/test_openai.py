@@ -359,6 +359,13 @@ def test_it_is_a_value() -> None:
     assert "hunter2x" not in summarizer.cache_key
     assert attrs.evolve(summarizer, window=4_096).cache_key != summarizer.cache_key
     assert attrs.evolve(summarizer, timeout=5).cache_key == summarizer.cache_key
+    assert attrs.evolve(summarizer, redact=hidden).cache_key != summarizer.cache_key
+    with pytest.raises(ConfigurationError, match="has no name that distinguishes it"):
+        _ = attrs.evolve(summarizer, redact=lambda text: text).cache_key
+
+
+def hidden(text: str) -> str:
+    return "*" * len(text)
 
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "prompts.md"
