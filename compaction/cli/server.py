@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import uvicorn
 
+_logger: Final = logging.getLogger("compaction.gateway")
 _SWITCH_SECONDS: Final = 0.0005  # so that a compaction in a thread does not delay streams by five milliseconds at a time
 _COLLECT: Final = (5_000, 20, 100)  # so that the garbage collector rarely walks all conversations, and stops for a millisecond
 _KEEP_ALIVE_SECONDS: Final = 120  # longer than the pauses of most agents, which then stay with one worker
@@ -44,9 +45,7 @@ def make_server(settings: GatewaySettings, log: TextIO | None, workers: Workers 
     _log_lines("compaction", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
     _log_lines("uvicorn", logging.WARNING, "%(levelname)s %(name)s: %(message)s", log)
     logging.getLogger("uvicorn.error").addFilter(is_worth_a_log)
-    app: Any = create_app(
-        settings, on_event=OpenTelemetryEvents() if find_spec("opentelemetry") is not None else None, workers=workers
-    )
+    app: Any = create_app(settings, on_event=telemetry(), workers=workers)
     options: dict[str, Any] = {
         "log_config": None,
         "access_log": False,
@@ -61,6 +60,16 @@ def make_server(settings: GatewaySettings, log: TextIO | None, workers: Workers 
         "limit_concurrency": _MOST_CONNECTIONS,
     }
     return uvicorn.Server(uvicorn.Config(app, **options))
+
+
+def telemetry() -> OpenTelemetryEvents | None:
+    """Return the observer that reports to OpenTelemetry; ``None`` if its API is not installed, or too old, which is logged."""
+    try:
+        return OpenTelemetryEvents()
+    except ConfigurationError as error:
+        if find_spec("opentelemetry") is not None:
+            _logger.warning("no events are reported to OpenTelemetry: %s", error)
+        return None
 
 
 def tune_process() -> None:

@@ -84,9 +84,21 @@ def _events(answer: bytes) -> list[Any]:
 
 
 def tool_names(request: Mapping[str, Any]) -> set[str]:
-    """Return the names of a request's tools. A tool without a name, or an entry that is a list, has the name ``"None"``."""
-    tools = [(fields_of(each) or {}) for each in items_in(request, "tools")]
-    return {str(each.get("name") or (fields_of(each.get("function")) or {}).get("name")) for each in tools}
+    """Return the names of a request's tools. A tool without a name, or an entry that is a list, has the name ``"None"``.
+
+    >>> sorted(tool_names({"tools": [{"functionDeclarations": [{"name": "look"}, {"name": "move"}]}]}))
+    ['look', 'move']
+    """
+    names: set[str] = set()
+    for tool in (*items_in(request, "tools"), *items_in(request.get("toolConfig"), "tools")):
+        listed = [tool, *(each for field in _DECLARATIONS for each in items_in(tool, field))]
+        wrapped = [(fields_of(tool) or {}).get(field) for field in ("function", "toolSpec")]
+        named = {str(name) for each in (*listed, *wrapped) if (name := (fields_of(each) or {}).get("name"))}
+        names |= named or {"None"}
+    return names
+
+
+_DECLARATIONS: Final = ("functionDeclarations", "function_declarations")  # the fields of a Gemini tool with several functions
 
 
 def may_choose_tools(request: Mapping[str, Any]) -> bool:

@@ -99,8 +99,11 @@ class SessionRecorder:
 
 
 def _is_of(line: bytes, conversation: str) -> bool:
-    """Whether a line of a recording belongs to a conversation."""
+    """Whether a line of a recording belongs to a conversation; one that a crash cut off does if it has the name."""
     if json.dumps(conversation).encode() not in line:
         return False
-    fields = fields_of(json.loads(line)) or {}
+    try:
+        fields = fields_of(json.loads(line)) or {}
+    except ValueError:
+        return True
     return fields.get("conversation") == conversation

@@ -73,7 +73,10 @@ class ModelWindows:
         self._learned: dict[ServedModel, LearnedWindow] = {}
         self.publish: Callable[[list[Any]], object] | None = None  # tells other workers what was learned
         if store is not None and (state := store.load(_SAVED_AS)) is not None:
-            self.learn_from(state["windows"])
+            try:
+                self.learn_from(state["windows"])
+            except (LookupError, TypeError, ValueError) as error:
+                raise StateError(f"the saved state {_SAVED_AS!r} of the gateway is damaged ({error}); delete it") from error
 
     def learn_from(self, rows: Iterable[Sequence[Any]]) -> None:
         """Learn what was saved, or what another worker learned."""

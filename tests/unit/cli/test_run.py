@@ -9,6 +9,7 @@ import socket
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 import uvicorn
 from typer.testing import CliRunner
@@ -16,8 +17,9 @@ from typer.testing import CliRunner
 from compaction.cli.app import app
 from compaction.cli.options import parse_seconds
 from compaction.cli.run import _upstream, agent_environment, agent_options
-from compaction.cli.server import listening_socket, reserved_socket
+from compaction.cli.server import listening_socket, reserved_socket, telemetry
 from compaction.errors import ConfigurationError
+from compaction.integrations.requirements import OPENTELEMETRY
 from tests.support.gateways import ScriptedUpstream, chat_reply, tool_chat
 from tests.support.limits import WAIT_SECONDS
 from tests.support.programs import ended, started
@@ -226,3 +228,14 @@ def test_workers_take_a_port_of_a_process_that_ended_but_of_none_that_serves() -
         assert reserved.getsockname()[1] == port
         with pytest.raises(ConfigurationError, match="cannot be used"):
             reserved_socket("127.0.0.1", port)
+
+
+def test_an_unusable_telemetry_is_logged_and_not_fatal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another package may bring a part of OpenTelemetry without its API, or with an old one."""
+    (tmp_path / "opentelemetry" / "proto").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("compaction.integrations.opentelemetry.OPENTELEMETRY", attrs.evolve(OPENTELEMETRY, minimum="999"))
+    assert telemetry() is None
+    assert "no events are reported to OpenTelemetry: opentelemetry-api" in caplog.text

@@ -229,3 +229,6 @@ async def test_a_tool_is_known_by_its_name_in_every_wire() -> None:
     assert scopes[0] == scopes[2] != scopes[1]
     assert len(set(scopes)) == 4
     assert request_of([], tools=[]).scope == request_of([]).scope
+    see, both = {"name": "see"}, [{"name": "look"}, {"name": "see"}]
+    assert request_of([], tools=[{"functionDeclarations": both}]).scope == request_of([], tools=[*LOOK, see]).scope
+    assert request_of([], tools=None, toolConfig={"tools": [{"toolSpec": see}]}).scope == request_of([], tools=[see]).scope

@@ -89,6 +89,16 @@ def test_one_conversation_is_forgotten_in_every_file(tmp_path: Path) -> None:
     assert recordings_of(recorder.path)[1].messages == told
 
 
+def test_a_line_that_a_crash_cut_off_is_deleted(tmp_path: Path) -> None:
+    recorder = SessionRecorder(tmp_path, lambda: 0.0)
+    for name in ("one", "two"):
+        recorder.record(name, openai_chat, [{"role": "user", "content": "told by " + name}])
+    one, two = recorder.path.read_bytes().splitlines(keepends=True)
+    recorder.path.write_bytes(two + one[:-5])
+    assert recorder.forget("one")
+    assert recorder.path.read_bytes() == two
+
+
 def test_the_recorder_knows_the_newest_thousand_conversations(tmp_path: Path) -> None:
     """All messages of an older conversation are recorded again."""
     recorder, message = SessionRecorder(tmp_path, lambda: 0.0), {"role": "user", "content": "a"}

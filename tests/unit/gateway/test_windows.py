@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from compaction import presets
+from compaction.errors import StateError
 from compaction.gateway import GatewaySettings
 from compaction.gateway.windows import ModelWindows, ServedModel, UnknownWindow, known_window
 from compaction.stores import SessionStore
@@ -204,6 +205,14 @@ def test_a_file_that_cannot_be_written_loses_nothing_in_memory(tmp_path: Path) -
     holder.close()
     windows.refused(model_of("b"), LengthRefusal(window=8_000), 0)
     assert windows_of(store).learned() == {"a at u": 7_000, "b at u": 8_000}
+
+
+@pytest.mark.parametrize("saved", [{}, {"windows": [["u", "m", False, -5, 0]]}, {"windows": [[1]]}], ids=str)
+def test_a_damaged_state_is_refused(tmp_path: Path, saved: dict[str, Any]) -> None:
+    store = SessionStore(tmp_path / "s.db")
+    store.save("gateway:windows", saved)
+    with pytest.raises(StateError, match="'gateway:windows' of the gateway is damaged"):
+        windows_of(store)
 
 
 def test_the_least_recently_learned_is_forgotten() -> None:
