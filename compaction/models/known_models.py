@@ -119,6 +119,9 @@ def _own_table(table: ModelTable | None) -> Mapping[str, ModelEntry]:
     """Return the entries of the caller's table: of a file, or of a mapping from names to context windows."""
     if table is None or isinstance(table, Path):
         return {} if table is None else read_models_file(table)
+    if not isinstance(table, Mapping):
+        text = f"table={table!r}: must be a mapping from names to context windows, or a pathlib.Path of a TOML file"
+        raise ConfigurationError(text, argument="table")
     return {name.lower(): ModelEntry(model=name.lower(), context_window=tokens) for name, tokens in table.items()}
 
 

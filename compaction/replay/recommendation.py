@@ -235,5 +235,5 @@ def _why_excluded(name: str, score: Score) -> str:
         if count
     ]
     if score.failures:
-        parts.append(f"it raised an exception in {score.failures} runs")
+        parts.append(f"it raised an exception in {score.failures:,} conversation{'s' * (score.failures != 1)}")
     return f"{name} is excluded: {', and '.join(parts)}."

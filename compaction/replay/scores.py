@@ -68,7 +68,7 @@ class Score:
     summary_written: int = 0  # tokens of the summaries
     prompt_dollars: float = 0.0  # cost of the requests
     summary_dollars: float = 0.0  # cost of the summaries, if they are charged for
-    failures: int = 0  # different exceptions of the candidate, counted once per conversation
+    failures: int = 0  # conversations in which the candidate raised an exception
     # what the requests contain, of what they should contain, by the names in `SCORE_SHARES`
     shares: Mapping[str, Share] = attrs.field(factory=_no_shares)
     kinds: Mapping[str, Share] = attrs.field(factory=dict[str, Share])  # the share ``"usable"`` by kind of fact
@@ -135,7 +135,7 @@ def score_of(
         summary_written=written,
         prompt_dollars=sum(prices.dollars(read=use.read, written=use.written, fresh=use.fresh) for use in uses),
         summary_dollars=prices.dollars(fresh=read, output=written) if charge_summaries else 0.0,
-        failures=len(run.failures),
+        failures=int(bool(run.failures)),
         causes=Counter(call.broken.cause for call in calls if call.broken),
         survival=run.survival,
         **_shares_of(calls, conversation.needs),

@@ -5,6 +5,7 @@ The target needs nothing but `MessageFormat.compose`, `acceptable` and `follows`
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -94,7 +95,8 @@ class _Writer:
 
     def with_new_id(self, call: ToolCallPart) -> ToolCallPart:
         """Return a call with an id of its own that every provider accepts, and an object as arguments."""
-        given = call.id if _ID.fullmatch(call.id) and call.id not in self._ids else f"call_{len(self._ids)}_"
+        made = (f"call_{number}_" for number in itertools.count(len(self._ids)))
+        given = next(id for id in itertools.chain([call.id], made) if _ID.fullmatch(id) and id not in self._ids)
         self._ids.add(given)
         arguments = call.arguments if json_object(call.arguments) is not None else json.dumps({"input": call.arguments})
         return ToolCallPart(given, call.name or "unnamed", arguments)

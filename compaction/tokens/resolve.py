@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from ..checks import warn_caller
+from ..checks import refuse_uncalled, warn_caller
 from ..errors import UnknownCounter
 from ..installation import install_line
 from .base import TokenCounter
@@ -69,6 +69,7 @@ def counter(spec: str | TokenCounter = "auto") -> TokenCounter:
 
 
 def _checked(spec: object) -> TokenCounter:
+    refuse_uncalled(spec, "a counter")
     if all(hasattr(spec, member) for member in ("name", "exact", "count_text")):  # isinstance would take 8 us an index
         return cast("TokenCounter", spec)
     raise UnknownCounter(

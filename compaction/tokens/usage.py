@@ -58,7 +58,7 @@ class Usage:
 
         Args:
             usage: The ``usage`` (Gemini: ``usage_metadata``) of an OpenAI chat, OpenAI Responses, Anthropic, Gemini or Bedrock
-                response, as the client library's object or as parsed JSON.
+                response, as the client library's object or as parsed JSON. A `Usage` is returned as it is.
 
         Raises:
             InputError: If it is the usage of none of these, or a figure is not a whole number >= 0.
@@ -66,6 +66,8 @@ class Usage:
         >>> Usage.read({"input_tokens": 50, "output_tokens": 9, "cache_read_input_tokens": 4_000}).prompt_tokens
         4050
         """
+        if isinstance(usage, Usage):
+            return usage
         for names, read in _DIALECTS:
             if any(member_of(usage, name) is not None for name in names):
                 return read(usage)

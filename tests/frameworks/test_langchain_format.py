@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import attrs
 import pytest
 from langchain_core.messages import (
     AIMessage,
@@ -127,6 +128,8 @@ def test_a_call_that_leaves_takes_its_block_along() -> None:
     assert (changed.tool_calls, changed.id, changed.additional_kwargs) == ([CALL], "7", raw.additional_kwargs)
     plain = message.evolve(parts=[part for part in kept if not isinstance(part, ReasoningPart)]).raw
     assert plain.additional_kwargs == {"x": 1}
+    shorter = message.evolve(parts=[attrs.evolve(kept[0], text="h"), *kept[1:]]).raw
+    assert shorter.additional_kwargs == {"x": 1, "reasoning_content": "h"}
     same = message.evolve(parts=message.parts).raw
     assert (same.content, same.tool_calls, same.additional_kwargs) == (raw.content, raw.tool_calls, raw.additional_kwargs)
     assert [one is other for one, other in zip(same.tool_calls, raw.tool_calls, strict=True)] == [True] * 2

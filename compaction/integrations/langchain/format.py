@@ -85,8 +85,10 @@ class LangChain(MessageAdapter):
             update["content"] = _content(raw.content, message.parts, parts)
             if getattr(raw, "tool_calls", None):
                 update["tool_calls"] = [_changed_call(part) for part in parts if isinstance(part, ToolCallPart)]
-            if any(isinstance(part.raw, _Extra) for part in message.parts if part not in parts):
-                update["additional_kwargs"] = {k: v for k, v in raw.additional_kwargs.items() if k != _REASONING_EXTRA}
+            thought, changed = (_extra_thought(each) for each in (message.parts, parts))
+            if changed != thought:
+                others = {name: value for name, value in raw.additional_kwargs.items() if name != _REASONING_EXTRA}
+                update["additional_kwargs"] = others if changed is None else {**others, _REASONING_EXTRA: changed}
         return self.read(raw.model_copy(update=update))
 
     def new(self, role: str, text: str) -> Message:
@@ -142,6 +144,11 @@ def _data(fields: Mapping[str, Any]) -> str:
 def _extra_parts(raw: Any) -> list[Part]:
     thought = getattr(raw, "additional_kwargs", {}).get(_REASONING_EXTRA)
     return [ReasoningPart(thought, raw=_Extra())] if isinstance(thought, str) and thought else []
+
+
+def _extra_thought(parts: Sequence[Part]) -> str | None:
+    """Return the reasoning that stands in ``additional_kwargs``; ``None`` if there is none."""
+    return next((part.text for part in parts if isinstance(part, ReasoningPart) and isinstance(part.raw, _Extra)), None)
 
 
 def _calls(raw: Any) -> list[Part]:

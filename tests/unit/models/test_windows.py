@@ -79,6 +79,8 @@ def test_a_table_of_ones_own_comes_first(tmp_path: Path) -> None:
 def test_a_bad_table_is_an_error(tokens: object) -> None:
     with pytest.raises(ConfigurationError, match="'context_window'"):
         input_limit("ours", table={"ours": tokens})  # type: ignore[dict-item]
+    with pytest.raises(ConfigurationError, match=r"table='mine\.toml': must be a mapping"):
+        input_limit("ours", table="mine.toml")  # type: ignore[arg-type]
 
 
 def test_presets_take_a_name_for_a_window() -> None:

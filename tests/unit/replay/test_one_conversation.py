@@ -221,7 +221,7 @@ def test_a_strategy_that_raises_is_named_and_the_run_continues() -> None:
         yield from ()
 
     run = run_of(turns(4), fails_at_third)
-    assert run.failures == ("ValueError: no, 1 times, first at message 5",)
+    assert run.failures == ("ValueError: no, once, at message 5",)
     assert [each.messages for each in run.calls] == [1, 3, 5, 7]
 
 
@@ -233,7 +233,7 @@ def test_a_function_that_raises_continues_with_its_last_view() -> None:
 
     run = run_of(turns(3), Candidate("fails", start))
     assert [each.messages for each in run.calls] == [1, 1, 3]
-    assert run.failures == ("IndexError: list index out of range, 1 times, first at message 5",)
+    assert run.failures == ("IndexError: list index out of range, once, at message 5",)
 
 
 def test_a_candidate_that_cannot_start_is_named() -> None:
@@ -244,7 +244,7 @@ def test_a_candidate_that_cannot_start_is_named() -> None:
     recording = Recording(id="1", messages=turns(2), format=openai_chat)
     runs = replay_conversation(recording, candidates_of([Candidate("x", start)]), setting()).runs
     assert (runs["x"].calls, len(runs["none"].calls)) == ((), 2)
-    assert runs["x"].failures == ("RuntimeError: no license, 1 times, first at message 0",)
+    assert runs["x"].failures == ("RuntimeError: no license, once, at message 0",)
 
 
 def test_a_request_is_bad_for_what_the_log_is_not() -> None:

@@ -127,7 +127,7 @@ def test_what_raised_is_noted_and_excluded() -> None:
 
     found = replayed(chat(20), strategies=[fails])
     assert found.notes == ("1: fails raised ValueError: no, 22 times, first at message 1",)
-    reason = "fails is excluded: 18 of 22 requests exceed the window, and it raised an exception in 1 runs."
+    reason = "fails is excluded: 18 of 22 requests exceed the window, and it raised an exception in 1 conversation."
     assert reason in recommend(found).reasons
 
 

@@ -19,7 +19,7 @@ from hypothesis.errors import NoSuchExample
 
 from compaction import Problem, compact_sync, first, last, presets, validate
 from compaction.errors import CompactionError, ConfigurationError
-from compaction.formats import MessageFormat, OpenAIChat
+from compaction.formats import MessageFormat, OpenAIChat, anthropic
 from compaction.index import Drop, GroupKind, MessageIndex, Request, Rewrite, RunContext, Together
 from compaction.index.marks import read_mark
 from compaction.messages import Message
@@ -35,6 +35,7 @@ from compaction.testing import (
     conversations,
     sample_conversations,
 )
+from compaction.testing.written import write_chat
 from compaction.triggers import Trigger, always, context_exceeds, every, idle_for, never, tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, thought, user
 from tests.support.scripted import Scripted
@@ -488,6 +489,14 @@ def test_samples_are_written_in_a_format_of_ones_own() -> None:
     check_trigger(tokens_exceed(100), format=BARE)
     [row] = benchmark_strategy(Truncation(keep=last(groups=2)), [60], format=BARE, repeats=1).rows
     assert row.edits > 0
+
+
+def test_a_made_id_is_no_other_calls() -> None:
+    """A call whose id no provider accepts gets one that no other call has."""
+    asked = [each for id in ("call_1_", "an id") for each in (call(id), result(id))]
+    written = write_chat([user("Look."), *asked], anthropic)
+    ids = [call.id for message in written for call in anthropic.read(message).tool_calls()]
+    assert ids[0] == "call_1_" != ids[1]
 
 
 def test_samples_are_joined_where_they_may_not_follow_each_other() -> None:

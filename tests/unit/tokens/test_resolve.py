@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import pytest
 
-from compaction.errors import UnknownCounter
-from compaction.tokens import TokenCounter, counter
+from compaction.errors import ConfigurationError, UnknownCounter
+from compaction.tokens import CharsPerToken, TokenCounter, counter
 
 ROOT = Path(__file__).resolve().parents[3]
 WORDS = ["chars/4", "bytes/4", "estimate"]
@@ -41,6 +41,11 @@ def test_an_own_counter_is_taken_as_it_is() -> None:
 def test_what_is_no_counter_is_refused(spec: Any) -> None:
     with pytest.raises(UnknownCounter, match="'name', 'exact' and 'count_text"):
         counter(spec)
+
+
+def test_a_class_of_counters_is_no_counter() -> None:
+    with pytest.raises(ConfigurationError, match=r"CharsPerToken\(\.\.\.\)"):
+        counter(CharsPerToken)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("spec", ["claude-sonnet-4-5", "words", ""])

@@ -101,4 +101,5 @@ def test_usage_checks_its_figures(value: Any) -> None:
 
 
 def test_values() -> None:
+    assert Usage.read(REASONED) is REASONED
     assert pickle.loads(pickle.dumps(REASONED)) == REASONED == eval(repr(REASONED))
