@@ -7,8 +7,10 @@ may be killed at any moment. Every SQLite error becomes a `StateError` with a re
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sqlite3
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
@@ -16,6 +18,11 @@ from typing import Final
 import attrs
 
 from ..errors import StateError
+
+_QUEUE_SECONDS: Final = 10.0  # for which a thread waits for those before it, each of which takes milliseconds
+_locks: Final[dict[Path, threading.RLock]] = {}  # of this process, by file
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_locks.clear)  # another thread of the parent may hold one
 
 
 @attrs.frozen(kw_only=True)
@@ -53,7 +60,7 @@ class DatabaseFile:
         The errors say what is ``left`` if this fails.
         """
         try:
-            with contextlib.closing(sqlite3.connect(self.path, timeout=self.timeout_seconds)) as database:
+            with self._alone(), contextlib.closing(sqlite3.connect(self.path, timeout=self.timeout_seconds)) as database:
                 database.execute("PRAGMA synchronous=FULL")
                 if _version(database) != (self.application, self.schema):
                     self._fill(database)
@@ -61,6 +68,20 @@ class DatabaseFile:
                     yield database
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
             raise StateError(f"{self.path}: {error}; {_remedy(str(error), left)}") from error
+
+    @contextlib.contextmanager
+    def _alone(self) -> Generator[None]:
+        """Let no other thread of this process use the file.
+
+        SQLite lets those that wait try again at intervals that grow, so under load some would never get their turn.
+        """
+        lock = _locks.setdefault(self.path.absolute(), threading.RLock())
+        if not lock.acquire(timeout=_QUEUE_SECONDS + self.timeout_seconds):
+            raise sqlite3.OperationalError("locked by other threads")
+        try:
+            yield
+        finally:
+            lock.release()
 
     def scrub(self) -> None:
         """Rewrite the file, so that no deleted or replaced data is left in it or in its log; O(file)."""
@@ -115,7 +136,7 @@ _DELETED: Final = "what was deleted cannot be found any more, but its bytes are 
 _REMEDIES: Final = (
     (r"surrogates", "name the session without it; {left}"),
     (r"too large to convert", "a number must be below 2**63; {left}"),
-    (r"locked|busy", "another process holds the file; {left}; try again"),
+    (r"locked|busy", "another process or thread holds the file; {left}; try again"),
     (r"full|I/O", "free some space; {left}"),
     (r"readonly", "make it writable or name another file; {left}"),
     (r"", "it is not a store, or is damaged; move it away or name another file, the conversation itself is not affected"),

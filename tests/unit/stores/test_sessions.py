@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import multiprocessing
+import os
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ import pytest
 
 from compaction.errors import StateError
 from compaction.stores import SessionStore
+from tests.support.limits import WAIT_SECONDS
 
 STATE: dict[str, Any] = {"version": 1, "anchor": 5}
 
@@ -167,3 +172,32 @@ def test_a_session_that_is_used_meanwhile_is_not_deleted(tmp_path: Path) -> None
     assert store.load("one") == {**STATE, "again": True}
     assert store.delete_unused(before=50.0, now=100.0) == []
     assert store.load("one") is not None
+
+
+def test_threads_of_one_process_take_turns(tmp_path: Path) -> None:
+    """None fails because others write, however short the time is for which the store waits for other processes."""
+    store = SessionStore(tmp_path / "sessions.db", timeout_seconds=0.001)
+    with ThreadPoolExecutor(8) as threads:
+        for _ in threads.map(lambda number: store.save(f"{number}", {**STATE, "text": "x" * 20_000}), range(80)):
+            pass
+    assert all(store.load(f"{number}") is not None for number in range(80))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_is_not_locked_by_a_thread_of_its_parent(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path / "sessions.db")
+    holds, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store._file.open():
+            holds.set()
+            may_end.wait(WAIT_SECONDS)
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(hold)
+        assert holds.wait(WAIT_SECONDS)
+        child = multiprocessing.get_context("fork").Process(target=store.load, args=("one",))
+        child.start()
+        child.join(WAIT_SECONDS)
+        may_end.set()
+    assert child.exitcode == 0
