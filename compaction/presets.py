@@ -164,8 +164,8 @@ def adaptive(
         threshold: Share above which the oldest groups are removed, at most 0.97. Choose a lower one if tokens are estimated.
         target: Share down to which they are removed, at least 0.2 and below ``threshold``.
         largest: Share that one answer may have, above 0 and below ``target``; longer ones are cut. A tool call with its results
-            may have 0.5 times this share; a user message before the task, such as an example, too, and it stays in the view
-            until the last resort; other user messages except the last one may have 1.5 times, after the next large cut.
+            may have 0.5 times this share; an example of work before the task (see `demonstrations`), too, and it stays in the
+            view until the last resort; user messages except the last one may have 1.5 times, after the next large cut.
         cached: Price of a cached input token as a share of the price of one written to the cache, above 0 and at most 1.
         cache_seconds: Seconds for which the provider keeps a cached prefix.
 

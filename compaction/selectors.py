@@ -9,7 +9,8 @@ They are combined with ``|``, ``&`` and ``~``. Rules for `first` and `last`:
   tokens is rounded down, but the newest group is always chosen.
 - `last` skips system messages that must stay and never chooses them; `first` chooses them. A reminder that a later one
   replaced may leave, so `last` counts it.
-- Both skip summaries and never choose them. A collapsed tool call is treated as a tool call.
+- Neither chooses a summary. `last` skips summaries; `first` ends at one, since the messages behind it are not the first. A
+  collapsed tool call is treated as a tool call.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from . import summarizers
 from .algebra import Conjunction, Constant, Disjunction, Lifted, Negation, Predicate
 from .checks import checked_count, is_count, refuse_uncalled
 from .errors import ConfigurationError, StrategyError
@@ -181,6 +183,8 @@ class _Range(Selector):
         for id in ids if self.end == "first" else reversed(ids):
             kind = index.columns.kind(id)
             is_summary = kind is GroupKind.SUMMARY and not index.columns.is_collapsed(id)
+            if is_summary and self.end == "first":
+                return  # the first messages are in it, and those behind it are newer
             stays = kind is GroupKind.SYSTEM and id not in index.columns.grouping.instructions.outdated
             is_counted = not is_summary and not (stays and self.end == "last")
             if is_counted and (allowed is None or id in allowed):
@@ -273,11 +277,12 @@ def _of_kinds(index: MessageIndex, *kinds: GroupKind) -> list[int]:
 
 
 def demonstrations() -> Selector:
-    """Return a selector of the user messages at the start of the view that another user message follows before any answer.
+    r"""Return a selector of the user messages at the start of the view that show how work is done.
 
-    Such messages are examples or background; the last one before the answer is the task.
+    They are long, in good part what programs printed, and another user message follows before any answer: the task.
 
-    >>> opening = [{"role": "user", "content": "An example: ..."}, {"role": "user", "content": "Now fix the test."}]
+    >>> shown = "An example:\n" + "2026-01-03 10:11:12 ERROR no disk\n" * 200
+    >>> opening = [{"role": "user", "content": shown}, {"role": "user", "content": "Now fix the test."}]
     >>> demonstrations()(MessageIndex(opening, counter="chars/4"))
     frozenset({0})
     """
@@ -287,7 +292,8 @@ def demonstrations() -> Selector:
 def _that_demonstrate(index: MessageIndex) -> list[int]:
     kind = index.columns.kind
     opening = takewhile(lambda id: kind(id) in (GroupKind.SYSTEM, GroupKind.USER), index.included_ids)
-    return [id for id in opening if kind(id) is GroupKind.USER][:-1]
+    before_task = [id for id in opening if kind(id) is GroupKind.USER][:-1]
+    return [id for id in before_task if any(summarizers.extractive.shows_work(each.text) for each in index.read_originals(id))]
 
 
 def spoken() -> Selector:
@@ -343,7 +349,7 @@ def _that_call(index: MessageIndex, *patterns: str) -> list[int]:
 def first(
     *, messages: int | None = None, groups: int | None = None, turns: int | None = None, of: SelectorLike | None = None
 ) -> Selector:
-    """Return a selector of the first groups of the view, system messages included; summaries are skipped.
+    """Return a selector of the first groups of the view, system messages included, up to the first summary.
 
     Args:
         messages: At least this many messages, in whole groups.

@@ -158,9 +158,21 @@ def test_adaptive_refuses_a_window_without_room_for_a_summary(window: int) -> No
         presets.adaptive(window)
 
 
+def test_adaptive_cuts_no_rules_before_the_task() -> None:
+    rules = "\n".join(f"{n}. Never ship to region {n} before {n} March; tell Petra first." for n in range(1, 100))
+    session = CompactionSession(presets.adaptive(8_000), counter="chars/4")
+    chat = [user("My rules:\n" + rules), user("Now draft an answer to region 20.")]
+    assert session.view_sync(chat) == chat
+
+
 def test_adaptive_cuts_an_example_before_the_task_and_keeps_it() -> None:
     """A long user message before the task is cut to a tenth of the window when it arrives, and is still there after a cut."""
-    chat = [system("s"), user("example " * 2_000), user("task " * 300), *tool_turns(30)[1:]]
+    chat = [
+        system("s"),
+        user("An example:\n" + "2026-01-03 10:11:12 ERROR no disk\n" * 400),
+        user("task " * 300),
+        *tool_turns(30)[1:],
+    ]
     session = CompactionSession(presets.adaptive(4_000), counter="chars/4")
     [_, example, task] = session.view_sync(chat[:3])
     assert len(example["content"]) / 4 <= 400

@@ -134,11 +134,15 @@ class TestCollapsedCalls:
 
 
 class TestSummaries:
-    @pytest.mark.parametrize(
-        "selector", [first(groups=2), last(groups=2), first(messages=2), last(tokens=10**6), last(turns=1)]
-    )
+    def test_the_first_messages_end_at_a_summary(self) -> None:
+        """What stands behind a summary is newer than what is in it; so it is not the first."""
+        index = indexed([system(), user("a"), user(marked("so far", by="X")), *turns(2)])
+        assert first(messages=9)(index) == first(groups=3)(index) == first(turns=2)(index) == {0, 1}
+        assert first(groups=1)(indexed([user(marked("so far", by="X")), *turns(1)])) == set()
+
+    @pytest.mark.parametrize("selector", [last(groups=2), last(tokens=10**6), last(turns=1)])
     def test_a_summary_is_passed_over(self, selector: Selector) -> None:
-        """``first`` and ``last`` neither count nor choose summaries, whether read from the list or inserted by an edit."""
+        """``last`` neither counts nor chooses summaries, whether read from the list or inserted by an edit."""
         read = indexed([user(marked("so far", by="X")), *turns(1), assistant("x"), user(marked("later", by="X"))])
         made = indexed(turns(3, words=40))
         made.apply(Replace([0, 1], [openai_chat.new("user", marked("so far", by="X"))]))
@@ -255,16 +259,19 @@ def test_what_a_tool_said_names_no_tool() -> None:
         assert collapsed.tool_names == names
 
 
+EXAMPLE = user("This is how it is done:\n" + "2026-01-03 10:11:12 ERROR no disk\n" * 200)
+
+
 @pytest.mark.parametrize(
     ("messages", "ids"),
     [
-        ([system(), user("example"), user("task"), assistant("a")], {1}),
-        ([user("example"), user("another"), user("task")], {0, 1}),
-        ([system(), user("task"), assistant("a"), user("q2"), user("q3")], set()),
-        ([assistant("hello"), user("example"), user("task")], set()),
+        ([system(), EXAMPLE, user("task"), assistant("a")], {1}),
+        ([EXAMPLE, user("Never touch prod.db. " * 200), EXAMPLE, user("task")], {0, 2}),
+        ([system(), user("task"), assistant("a"), EXAMPLE, user("q3")], set()),
+        ([assistant("hello"), EXAMPLE, user("task")], set()),
         ([], set()),
     ],
 )
 def test_demonstrations_precede_the_task(messages: Chat, ids: set[int]) -> None:
-    """User messages at the start count as demonstrations, except the last one before the first answer."""
+    """User messages at the start that show work are demonstrations, except the last one before the first answer."""
     assert chosen(demonstrations(), messages) == ids

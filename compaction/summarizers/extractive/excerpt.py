@@ -28,7 +28,7 @@ from ..redaction import redact as redact_secrets
 from .actions import argument_values
 from .excerpt_text import EXCERPT_HEADING, quotation, read_quotation, write_excerpt
 from .kinds import Kind, Statement, judge
-from .lines import SPEAKER
+from .lines import SPEAKER, are_named
 from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
 from .questions import QUESTION_CHARS, in_chars, question_of
 from .sentences import sentences_in
@@ -288,12 +288,12 @@ class _Room:
         messages begin with names.
         """
         weights, sharing = dict[tuple[int, int], float](), defaultdict[str, list[tuple[int, int]]](list)
-        are_named = sum(SPEAKER.match(entry.text) is not None for entry in entries) >= max(2, len(entries) / 2)
+        named = are_named([entry.text for entry in entries])
         for entry in entries:
             is_long = sum(len(entry.lines[at].text) for at in entry.own()) > LONG_MESSAGE  # it is about much
             for at in entry.own():
                 line = entry.lines[at].text
-                told = [self._judged(sentence) for sentence in sentences_in(SPEAKER.sub("", line, 1) if are_named else line)]
+                told = [self._judged(sentence) for sentence in sentences_in(SPEAKER.sub("", line, 1) if named else line)]
                 weight = max(map(_weight, told), default=Kind.REMARK)
                 weights[entry.place, at] = Kind.PLAIN if weight == Kind.REQUEST and self._is_short(entry) else weight
                 for word in () if is_long else frozenset[str]().union(*[said.stems for said in told]):

@@ -55,7 +55,8 @@ class ConversationMemory:
         self.worked = 0  # messages that hold calls or results
         self.chars = 0  # of the texts, of each message up to a bound
         self.spoken = 0  # messages in which the user says something
-        self.named = 0  # those of them that begin with the name of a speaker
+        self.named = 0  # those of them that begin with the name of a speaker, which comes again
+        self.heads: dict[str, int] = {}  # how many of them begin with such a name
         self.speakers: dict[str, str] = {}  # their speakers, by the words of the other statements in them
         self.valued = 0  # those of them that state a value, such as a number, an id or a path
         self._open: dict[str, Action] = {}  # calls without a result, by their id
@@ -110,7 +111,7 @@ class ConversationMemory:
         for result in reading.results:
             self._finish(result)
         replaced, values = self.statements.replaced, self.statements.replaced_values
-        for grown in (self.actions, self.files, self.rows, self.speakers, self._open, replaced, values):
+        for grown in (self.actions, self.files, self.rows, self.heads, self.speakers, self._open, replaced, values):
             if len(grown) > MOST:  # then the older half is forgotten
                 for key in list(grown)[: MOST // 2]:
                     del grown[key]
@@ -122,7 +123,10 @@ class ConversationMemory:
         if reading.source is FactSource.USER and (said := reading.statements):
             self.spoken += 1
             name = SPEAKER.match(reading.text)
-            self.named += name is not None or said[0].by not in ("", QUOTED)
+            if name is not None:
+                times = self.heads[name[1]] = self.heads.get(name[1], 0) + 1
+                self.named += times if times == 2 else times > 2
+            self.named += name is None and said[0].by not in ("", QUOTED)
             self.speakers.update({each.text: name[1] for each in said[1:] if name and not each.by})
             self.valued += any(each.values for each in said)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -12,7 +12,7 @@ from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
 from .actions import Action, action_of, argument_values
 from .facts import FactSource, facts_in, is_telling
 from .kinds import Statement
-from .passages import passages
+from .passages import Passage, passages
 from .sentences import READ_CHARS, both_ends
 from .statements import SYSTEM, assistant_statements, speaker_of, user_statements
 from .voices import Voice, is_output
@@ -42,8 +42,7 @@ class Reading:
     calls: tuple[Action, ...]
     results: tuple[ToolResultPart, ...]
     unread: int = 0  # how many of its texts were so long that only both ends were read
-    # whether it is a long user message that is in good part what programs printed, as a demonstration is
-    shows_work: bool = False
+    shows_work: bool = False  # whether it is a user message that `shows_work`
 
 
 def read_message(message: Message, redact: Redact = str) -> Reading:
@@ -59,9 +58,22 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     statements = tuple(assistant_statements(text) if is_assistant else user_statements(spoken, of_system=message.is_system))
     if spoken and (speaker := SYSTEM if message.is_system else speaker_of(message)):
         statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
+    is_work = not message.is_system and _shows_work(text, spoken)
+    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), unread, is_work)
+
+
+def shows_work(text: str) -> bool:
+    r"""Return whether a text is long and in good part what programs printed, as a demonstration is; O(characters).
+
+    >>> shows_work("Never touch prod.db.\n" * 200), shows_work("Look:\n" + "2026-01-03 10:11:12 ERROR no disk\n" * 200)
+    (False, True)
+    """
+    return len(text) >= _DEMONSTRATION_CHARS and _shows_work(text, [*passages(both_ends(text))])
+
+
+def _shows_work(text: str, spoken: Sequence[Passage]) -> bool:
     printed = sum(len(each.text) for each in spoken if each.voice is Voice.PROGRAM)
-    shows_work = not message.is_system and len(text) >= _DEMONSTRATION_CHARS and printed > _PRINTED_SHARE * len(text)
-    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), unread, shows_work)
+    return len(text) >= _DEMONSTRATION_CHARS and printed > _PRINTED_SHARE * len(text)
 
 
 def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[Action], list[ToolResultPart]]:

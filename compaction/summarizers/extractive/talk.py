@@ -30,7 +30,7 @@ import attrs
 from ...messages import Message
 from .classifier import PER_MILLE, classifier, words_of
 from .facts import FactSource
-from .lines import SPEAKER
+from .lines import SPEAKER, are_named
 from .reading import Reading, Redact
 from .sentences import ASKING, ENDS, LONGEST_SENTENCE, both_ends, ends_in, joint, sentences, sentences_in
 from .statements import ASSISTANT, QUOTED
@@ -40,7 +40,6 @@ _LEAST_CHARS: Final = 12
 _LEAST_WORDS: Final = 4
 _MOST_NAMES: Final = 4
 _USUAL_CHARS: Final = 60  # of a message
-_LEAST_SPEAKING: Final = 0.5  # of the user's messages, so that the words before a colon are names of speakers
 _MOST_MISSES: Final = 12
 APART: Final = " / "
 """The sign between two messages of one speaker on one line, and behind a sentence without an end mark."""
@@ -125,11 +124,11 @@ def _said(message: Message, place: int, read: Callable[[Message], Reading], reda
 def _by_speakers(said: list[list[Utterance]]) -> list[list[Utterance]]:
     """Return the messages, with the speakers' names apart where the user's messages begin with them."""
     users = [sentences for sentences in said if sentences[0].by != ASSISTANT]
-    named = [(sentences, match) for sentences in users if (match := SPEAKER.match(sentences[0].text))]
-    if len(named) >= max(2, _LEAST_SPEAKING * len(users)):
-        for sentences, name in named:
-            sentences[0] = attrs.evolve(sentences[0], text=sentences[0].text[name.end() :])
-            sentences[:] = [attrs.evolve(each, by=each.by or name[1]) for each in sentences]
+    if are_named([sentences[0].text for sentences in users]):
+        for sentences in users:
+            if name := SPEAKER.match(sentences[0].text):
+                sentences[0] = attrs.evolve(sentences[0], text=sentences[0].text[name.end() :])
+                sentences[:] = [attrs.evolve(each, by=each.by or name[1]) for each in sentences]
     return said
 
 

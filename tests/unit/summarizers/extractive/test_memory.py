@@ -136,6 +136,14 @@ def test_the_message_of_a_named_program_is_nobodys_words(name: str) -> None:
 LOG = "\n".join(f"2026-01-03 10:11:{n:02} INFO step {n} of the build" for n in range(60))
 
 
+def test_a_beginning_that_comes_again_is_a_speaker() -> None:
+    """One that does not come again, or stands before a quotation, says of nobody that the rest is theirs."""
+    told = ["Legal says: Delete it. Keep it, they are wrong.", "My aim: a house. It is far away.", "And point 2: the rent."]
+    quoted = ['Ann says: "Delete it." Keep it, she is wrong.', 'Ann says: "Ban the dog." Answer politely no.'] * 2
+    talk = ["Ann: We leave at 9. Bring cash.", "Bob: The bus is late. I will wait.", "Ann: Fine. See you there.", "Bob: Yes."]
+    assert [memory_of(said(*each)).is_named for each in (told, quoted, talk, talk[:2])] == [False, False, True, False]
+
+
 def test_a_demonstration_is_nobodys_words() -> None:
     """A long user message full of program output, before another user message, is an example: it has no statements."""
     shown = f"Always start with the tests.\n{LOG}\nNever skip the linter."
