@@ -144,7 +144,7 @@ def adaptive(
 
     The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached prefix. If
     the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces them, to which
-    later parts are added. Each part begins with what the user said in these groups, word for word; exact facts and past calls,
+    later parts are added. Each part ends with what the user said in these groups, word for word; exact facts and past calls,
     chosen from the whole conversation, follow. All parts may quote 0.24 of the input budget, and what exceeds 0.12 is added to
     ``target``. Unless a ``summarizer`` is given, all tool results except the newest group's are shortened first, so that more
     calls stay verbatim. Between these cuts, requests only grow at their end. From nine tenths of the threshold on, it cuts
@@ -287,7 +287,7 @@ def hermes(
     it keeps first only as many of these messages as fit into half of the threshold; then, only the tail; finally, the first
     messages are summarized, too. As a last resort, if a request still exceeds the window, `LastResort` runs.
 
-    Unlike Hermes Agent's, each summary begins with what the user said in the messages that it replaces, word for word. This
+    Unlike Hermes Agent's, each summary ends with what the user said in the messages that it replaces, word for word. This
     excerpt may have 0.15 of the window, at most 6,000 tokens; or as many tokens as the rest of the summary, if that is more.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 

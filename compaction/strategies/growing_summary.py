@@ -40,7 +40,7 @@ class GrowingSummary(SummaryStrategy):
     ``tokens``. The summary consists of *parts*: each run appends one. Its content is chosen from the whole conversation,
     including messages that earlier runs removed.
 
-    Each part begins with what the user said in the messages that it replaces, word for word, as far as it fits into
+    Each part ends with what the user said in the messages that it replaces, word for word, as far as it fits into
     ``user_tokens``; the task comes first, then the newest messages. If a part cannot be written, or would not be shorter than
     what it replaces, these words stand alone. If even they do not fit, the user's messages stay in the view.
 

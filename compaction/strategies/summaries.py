@@ -183,14 +183,17 @@ class SummaryStrategy(CompactionStrategy):
         return messages if tokens < group_tokens(replaced) else None
 
     def answered(self, index: MessageIndex, request: SummaryRequest, answer: object) -> tuple[Message, ...] | None:
-        """Return the user's words and the answer to a request as messages; ``None`` if they are not shorter than the groups.
+        """Return the answer to a request and the user's words as messages; ``None`` if they are not shorter than the groups.
+
+        The words stand last, since what the answer repeats of the user's messages is mostly older. So "Undo that." is read
+        after what it undoes.
 
         An answer that cannot be used or is too large raises `SummaryFailed`; if a request in the background failed, the answer
         is its exception, which is raised.
         """
         if isinstance(answer, Exception):
             raise answer
-        words = "\n\n".join(filter(None, [request.said, summarizers.extractive.without_excerpts(usable_text(answer)).strip()]))
+        words = "\n\n".join(filter(None, [summarizers.extractive.without_excerpts(usable_text(answer)).strip(), request.said]))
         return self.written(index, words, replaced_by(index, request))
 
     def without_model(self, index: MessageIndex, request: SummaryRequest, summarizer: Summarizer) -> tuple[Message, ...] | None:

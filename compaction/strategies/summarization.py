@@ -61,7 +61,7 @@ class Summarization(SummaryStrategy):
         budget: The length of the summary. It may depend on the room for it: the `Trigger.token_limit` of ``trigger`` minus the
             tokens that are kept, but at least half of that limit. If the trigger has no token limit, for example because only
             the pipeline around this strategy has a trigger, the room is unlimited.
-        user_tokens: Most tokens of what the user said in the replaced messages, which stands word for word before the answer of
+        user_tokens: Most tokens of what the user said in the replaced messages, which stands word for word after the answer of
             the summarizer, >= 0: the task, then the newest messages. ``None`` for as many as the answer may have.
         on_failure: The reaction if there is no usable summary.
         least_share: A summary is requested only if the new groups have at least this share of the view's tokens. With 0, a

@@ -102,7 +102,7 @@ class SummaryRequest(Request):
             were shortened; if it is empty, read ``groups``.
         kept: The groups that stay in the view together with the summary.
         said: What the user said in the replaced messages, word for word, see `compaction.summarizers.extractive.excerpt`. The
-            strategy puts it before the answer, so the answer need not repeat it.
+            strategy puts it behind the answer, so the answer need not repeat it.
         budget: Tokens the answer may have, without ``said``.
         counter: The token counter.
         focus: A topic to give most room to, in the user's words; ``None`` for no preference.

@@ -46,6 +46,16 @@ def test_one_summary_stands_for_all_that_keep_leaves_free() -> None:
     assert "They talked." in outcome.messages[1]["content"]
 
 
+def test_the_users_words_stand_behind_what_the_summarizer_wrote() -> None:
+    """What it repeats is mostly older, so a correction is read after what it corrects."""
+    done = assistant("Done. " * 200)
+    chat = [user("The header is sticky."), done, user("Undo that."), done, user("Next.")]
+    [summary, newest] = summarized(chat, Summarization(Scripted("The header is sticky."), keep=last(messages=1))).messages
+    text = summary["content"]
+    assert text.index("\n\nThe header is sticky.\n\n") < text.index("word for word") < text.index("- Undo that.")
+    assert newest is chat[-1]
+
+
 def test_a_kept_message_between_summarized_ones_stays_verbatim_and_before_the_summary() -> None:
     chat = turns(4)
     outcome = summarized(chat, Summarization(Scripted("Answers were given."), keep=kinds(GroupKind.USER) | last(groups=1)))
