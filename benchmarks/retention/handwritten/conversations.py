@@ -21,7 +21,7 @@ A mark belongs to the message before it. ``|`` separates alternatives, and all w
 
 - ``@KIND: words``: an item, with one of the kinds in `KINDS`.
 - ``@KIND NAME: words``: the same with a name. A later item of this name replaces it.
-- ``@answer: words << question``: an answer, which is understood only next to the words of what it answers.
+- ``@answer: words << question``: an answer that nobody understands without what it answers, and words of that.
 - ``@drop NAME: words``: the item was revoked with these words. ``@done NAME``: it was needed until here.
 - ``@foreign: words << source``: words of somebody else, which may be quoted only with one of the words of their source nearby.
 """

@@ -27,7 +27,7 @@ _END: Final = r"(?![\w)]|\.\s*\w)"
 
 @attrs.frozen
 class Present:
-    """What a request has of a conversation.
+    """The parts of a conversation that a request has.
 
     Args:
         items: Places of the items that it has.
@@ -91,7 +91,7 @@ class Judge:
 
 @attrs.frozen
 class _Found:
-    """What one text has: whole items, answers without and with what they answer, what answers answer, words of others."""
+    """The parts that one text has: whole items, answers alone, words that are answered, and words of others without source."""
 
     whole: frozenset[int]
     answers: frozenset[int]
