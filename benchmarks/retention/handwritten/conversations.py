@@ -169,12 +169,10 @@ def _blocks(body: str) -> Iterator[str]:
 
 def _add(messages: list[Message], speaker: str, words: str, *, named: bool) -> None:
     """Append what a speaker says; calls that follow words of the assistant, or another call, belong to the same message."""
-    newest = messages[-1]
     if speaker == "Call":
-        if newest["role"] != "assistant":
-            newest = {"role": "assistant", "content": None}
-            messages.append(newest)
-        calls = newest.setdefault("tool_calls", [])
+        if messages[-1]["role"] != "assistant":
+            messages.append({"role": "assistant", "content": None})
+        calls: list[Any] = messages[-1].setdefault("tool_calls", [])
         calls.append({"id": f"call_{len(messages)}_{len(calls)}", "type": "function", "function": _function(words)})
     elif speaker == "Result":
         calls = next(each["tool_calls"] for each in reversed(messages) if "tool_calls" in each)
