@@ -34,7 +34,7 @@ __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgra
 
 _LEAST_WINDOW: Final = 200  # of `adaptive`
 _FULL: Final = 0.97  # of the input budget, for the last resort of `adaptive`
-_EXTRA_WORDS: Final = 0.12  # of the input budget: what the user's words may have in `adaptive` in addition to the target
+_EXTRA_WORDS: Final = 0.28  # of the input budget: what the user's words may have in `adaptive` in addition to the target
 _LEAST_CHARS: Final = 120  # of a result that `adaptive` shortens
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
 _SUMMARIZED_TO: Final = 0.55  # what a summary may leave, which has at most 0.4 of the threshold with what the user said
@@ -204,7 +204,7 @@ def adaptive(
         initial_tokens=part(0.16),  # of the first part of the summary
         added_tokens=part(0.065),  # of each later part
         max_tokens=part(0.36),  # of all parts; above it, they are written again as one
-        user_tokens=part(0.18),  # of the user's own words
+        user_tokens=part(0.30),  # of the user's own words
         extra_tokens=int(budget * extra),  # of them, in addition to the target
         keep_tokens=part(0.13),  # of the newest messages, which stay
         target=~tokens_exceed(part(target + extra)),
@@ -341,7 +341,7 @@ def hermes(
             keep=keep,
             target=tokens_below(part(1 - _LEAST_FREED)) if trigger is None else never,
             budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=ceiling),
-            user_tokens=max(ceiling, min(int(context_length * 0.15), 6_000)),
+            user_tokens=max(ceiling, min(int(context_length * 0.25), 12_000)),
             on_failure=on_failure,
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),
