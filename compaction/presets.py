@@ -142,14 +142,14 @@ def adaptive(
 ) -> Pipeline:
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
-    The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached prefix. If
-    the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces them, to which
-    later parts are added. Each part ends with what the user said in these groups, word for word; exact facts and past calls,
-    chosen from the whole conversation, follow. All parts may quote 0.24 of the input budget, and what exceeds 0.12 is added to
-    ``target``. Unless a ``summarizer`` is given, all tool results except the newest group's are shortened first, so that more
-    calls stay verbatim. Between these cuts, requests only grow at their end. From nine tenths of the threshold on, it cuts
-    early if that saves more than the broken prompt cache costs. As a last resort, above 0.97 of the input budget, `LastResort`
-    runs. ``docs/explanation/adaptive.md`` has the measurements.
+    The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached
+    prefix. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces
+    them, to which later parts are added. Each part has exact facts and past calls, chosen from the whole conversation, and
+    ends with what the user said in these groups, word for word. All parts together may quote the user in 0.40 of the input
+    budget; what exceeds 0.12 does not count against ``target``. Unless a ``summarizer`` is given, all tool results except
+    the newest group's are shortened first, so that more calls stay verbatim. Between these cuts, requests only grow at
+    their end. From nine tenths of the threshold on, it cuts early if that saves more than the broken prompt cache costs. As
+    a last resort, above 0.97 of the input budget, `LastResort` runs. ``docs/explanation/adaptive.md`` has the measurements.
 
     On coding sessions in windows of 8,000 tokens, it costs more than dropping the oldest groups: 0.30 of the cost of sending
     everything, instead of 0.25.
@@ -288,7 +288,7 @@ def hermes(
     messages are summarized, too. As a last resort, if a request still exceeds the window, `LastResort` runs.
 
     Unlike Hermes Agent's, each summary ends with what the user said in the messages that it replaces, word for word. This
-    excerpt may have 0.15 of the window, at most 6,000 tokens; or as many tokens as the rest of the summary, if that is more.
+    excerpt may have 0.25 of the window, at most 12,000 tokens.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -341,7 +341,7 @@ def hermes(
             keep=keep,
             target=tokens_below(part(1 - _LEAST_FREED)) if trigger is None else never,
             budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=ceiling),
-            user_tokens=max(ceiling, min(int(context_length * 0.25), 12_000)),
+            user_tokens=max(1, min(int(context_length * 0.25), 12_000)),
             on_failure=on_failure,
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),
