@@ -23,6 +23,7 @@ from compaction.strategies import (
     ClearReasoning,
     Lossless,
     Offload,
+    SelectiveToolCall,
     SlidingWindow,
     Strategy,
     Summarization,
@@ -281,6 +282,13 @@ def test_a_store_that_fails_keeps_the_view(lossless: bool) -> None:
     assert held.puts == 1
     held.error = None
     assert run_sync(index, strategy).outcome == "compacted"
+
+
+def test_calls_that_cannot_be_stored_are_offered_once() -> None:
+    held = Held()
+    held.error = StateError("the disk is full")
+    failed = compact_sync(tool_turns(4), Lossless(SelectiveToolCall(), held), counter="chars/4")
+    assert (failed.edits, failed.outcome) == ((), "degraded")
 
 
 def test_on_failure_raise_undoes_the_run() -> None:
