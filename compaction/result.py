@@ -154,7 +154,7 @@ class RunRecorder:
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
-            self.failures.append(report.logged())
+            self.failures.append(report if report.edit is not None else report.logged())
 
     def _close(self, ended: StepEnded) -> None:
         """End a step. First end the nested steps that were stopped and so could not report their end."""
@@ -219,14 +219,15 @@ class RunRecorder:
             missed.append((f"budget={budget}", f"the budget is {budget:,} tokens; {index.tokens:,} are left"))
         if missed and hard:
             raise BudgetUnsatisfiable(index.tokens, tuple([wanted for wanted, _ in missed]), space_report(index))
+        failures = [each if each.edit is None else each.logged() for each in self.failures if each.edit in (None, *edits)]
         return CompactionResult(
             messages=index.messages(),
             before=self.before,
             after=index.included,
             edits=edits,
             refused=index.refused,
-            failures=tuple(self.failures),
-            outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
+            failures=tuple(failures),
+            outcome="over_target" if missed else "degraded" if failures else "compacted" if edits else "unchanged",
             notes=(*[note for _, note in missed], *((WORSE_OPENING,) if edits and self._opens_worse() else ())),
             triggered=tuple(self.triggered),
         )
