@@ -182,6 +182,10 @@ def adaptive(
             f"adaptive(threshold={threshold!r}, target={target!r}, largest={largest!r}): 0 < largest < target < threshold <= "
             f"{_FULL}, and target >= 0.2"
         )
+    if not (is_number(cached) and 0 < cached <= 1 and is_number(cache_seconds) and cache_seconds > 0):
+        raise ConfigurationError(
+            f"adaptive(cached={cached!r}, cache_seconds={cache_seconds!r}): 0 < cached <= 1, and cache_seconds > 0"
+        )
     if budget < _LEAST_WINDOW:
         raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
 

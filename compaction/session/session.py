@@ -172,6 +172,8 @@ class CompactionSession:
         ahead: TriggerLike | None = None,
         tasks: BackgroundTasks | None = None,
     ) -> None:
+        if not isinstance(id, str):
+            raise ConfigurationError(f"CompactionSession: 'id' must be a text (got {id!r})")
         self._ahead = SummariesAhead(ahead, tasks, hard=hard)
         # `reconfigure` and `use_window` replace these two, perhaps while a call of another thread runs
         self._strategy: Strategy = as_strategy(strategy)

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from .. import summarizers
+from ..checks import made
 from ..errors import SummaryFailed
 from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex
 from ..messages import Message
@@ -31,7 +32,7 @@ _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 class SummaryStrategy(CompactionStrategy):
     """The base of the strategies that replace groups with a text of their own, inside the ``text`` around each summary."""
 
-    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
+    text: SummaryText = attrs.field(factory=SummaryText, validator=made("a SummaryText", SummaryText), kw_only=True)
 
     # ---------------------------------------------------------------- before the summarizer is asked
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -43,7 +43,7 @@ class ToolResult(CompactionStrategy):
     Clear(placeholder='[Old tool output cleared to save context space]', min_chars=500, inputs=())
     """
 
-    style: ToolStyle = attrs.field(factory=Collapse, validator=made("a style"))
+    style: ToolStyle = attrs.field(factory=Collapse, validator=made("a style", Callable))
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     at_least: int = attrs.field(default=0, validator=count(), kw_only=True)
 
