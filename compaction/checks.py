@@ -106,7 +106,7 @@ def refuse_uncalled(given: object, what: str) -> None:
         raise ConfigurationError(f"{name} makes {what} and is not one; call it with its arguments: {name}(...)")
 
 
-def made(what: str, kind: type) -> Validator:
+def made(what: str, kind: Any) -> Validator:
     """Return a validator for objects of a kind (``what``), which refuses the class itself or another object."""
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
