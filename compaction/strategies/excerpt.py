@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -51,25 +51,41 @@ class Excerpt(SummaryStrategy):
         return {self.name: MarkCeiling(2 * self.tokens + _FRAME + self.text.extra_tokens, frames=(self.text.frame,))}
 
     def edits(self, index: MessageIndex) -> Steps:
-        questions = questions_of(index, spoken()(index)).items()
-        whole_questions = {id for id, text in questions if text == index.group(id).messages[-1].text}
-        choices: tuple[Callable[[MessageGroup], bool], ...] = (  # each replaces more than the one before
-            lambda group: group.made_by == self.name or group.is_spoken or group.id in whole_questions,
-            lambda group: not is_content(group) or group.is_spoken,
-            lambda group: True,
-        )
         tried: list[set[int]] = []
-        for choose in choices:
+        for may_go in self._choices(index):
             if self.target(index):
                 return
-            replaced = index.replaceable([group for group in self.candidates(index) if choose(group)])
+            replaced = index.replaceable([group for group in self.candidates(index) if may_go(group)])
             ids = {group.id for group in replaced}
-            # one excerpt at most: a second would be read as an ordinary message in a later list
-            beside = any(group.made_by == self.name and group.id not in ids for group in index.included_groups)
-            if ids in tried or beside or all(group.made_by == self.name for group in replaced):
-                continue
+            if ids in tried or not self._is_the_only_one(index, replaced):
+                continue  # the same excerpt would be as large again
             tried.append(ids)
             said = self.excerpt(index, replaced, min(self.tokens, self.room(index, replaced)))
             summary = self.fitting(index, said, replaced) if said else None
             if summary is not None and gain(index, replaced, summary) >= self.at_least:
                 yield Replace(replaced, summary, self.why(index, replaced, said, _REASON))
+
+    def _choices(self, index: MessageIndex) -> tuple[Callable[[MessageGroup], bool], ...]:
+        """Return three answers to whether the excerpt may replace a group; each names more groups than the one before."""
+        questions = questions_of(index, spoken()(index)).items()
+        whole_questions = {id for id, text in questions if text == index.group(id).messages[-1].text}
+
+        def is_talk(group: MessageGroup) -> bool:
+            return group.made_by == self.name or group.is_spoken or group.id in whole_questions
+
+        def is_spoken_or_summary(group: MessageGroup) -> bool:
+            return group.is_spoken or not is_content(group)
+
+        def is_any(group: MessageGroup) -> bool:
+            return True
+
+        return is_talk, is_spoken_or_summary, is_any
+
+    def _is_the_only_one(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> bool:
+        """Whether an excerpt of these groups says more than an earlier one, and would be the only one in the view.
+
+        A second one would be read as an ordinary message in a later list.
+        """
+        ids = {group.id for group in replaced}
+        own = {group.id for group in index.included_groups if group.made_by == self.name}
+        return own < ids
