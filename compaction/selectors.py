@@ -274,7 +274,7 @@ def _of_kinds(index: MessageIndex, *kinds: GroupKind) -> list[int]:
 
 
 def demonstrations() -> Selector:
-    """Return a selector of the user messages at the start of the view that another user message follows before any answer.
+    """Return a selector of all but the last of the user messages before the first answer.
 
     Such messages are examples or background; the last one before the answer is the task.
 

@@ -133,7 +133,8 @@ class SummaryStrategy(CompactionStrategy):
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
 
-        Each text counts once, and none that a summary in the view quotes. O(characters of the user's messages).
+        Repeated texts count once; texts that a summary in the view already quotes do not count. O(characters of the user's
+        messages).
         """
         count, redact = index.counter.count_text, self.text.redact or str
         inherited = chain.from_iterable(map(summarizers.extractive.quoted_words, self._inherited(index, replaced)))

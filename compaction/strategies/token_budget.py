@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 
@@ -14,12 +14,12 @@ from ..errors import ConfigurationError
 from ..index import PASS_ON, Edit, MessageIndex, relay
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, always, never, tokens_exceed
-from .base import Pipeline, Steps, Strategy, as_strategy
+from .base import Pipeline, Steps, Strategy, StrategyLike, as_strategy
 from .truncation import Truncation
 
 
-def _strategies(strategies: Any) -> tuple[Strategy, ...]:
-    if not isinstance(strategies, Iterable):
+def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
+    if not isinstance(strategies, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - a strategy without brackets
         raise ConfigurationError(f"TokenBudgetComposed: it is a strategy, not a list of them; write [{strategies}]")
     return tuple(map(as_strategy, strategies))
 

@@ -78,6 +78,7 @@ def _with_reasons(group: MessageGroup, edit: Replace | Rewrite, shorten: Shorten
     left = " ".join([part.text for part in parts if isinstance(part, TextPart | ToolResultPart)])
     if all(reason.rstrip(" .…") in " ".join(left.split()) for reason in told):
         return edit
+    # the style gets results such as "The result says why the call was denied: not on main", and shortens them if it can
     cut = attrs.evolve(group, messages=tuple([message.with_parts(_cut_to_reason) for message in group.messages]))
     return shorten(cut) or Rewrite(group, cut.messages, edit.reason)
 
