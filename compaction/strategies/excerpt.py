@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -51,41 +51,25 @@ class Excerpt(SummaryStrategy):
         return {self.name: MarkCeiling(2 * self.tokens + _FRAME + self.text.extra_tokens, frames=(self.text.frame,))}
 
     def edits(self, index: MessageIndex) -> Steps:
+        questions = questions_of(index, spoken()(index)).items()
+        whole_questions = {id for id, text in questions if text == index.group(id).messages[-1].text}
+        choices: tuple[Callable[[MessageGroup], bool], ...] = (
+            lambda group: group.is_spoken or group.id in whole_questions or group.made_by == self.name,  # old user messages
+            lambda group: group.is_spoken or not is_content(group),  # with all summaries
+            lambda group: True,  # with everything
+        )
         tried: list[set[int]] = []
-        for may_go in self._choices(index):
+        for may_go in choices:
             if self.target(index):
                 return
             replaced = index.replaceable([group for group in self.candidates(index) if may_go(group)])
             ids = {group.id for group in replaced}
-            if ids in tried or not self._is_the_only_one(index, replaced):
-                continue  # the same excerpt would be as large again
+            own = {group.id for group in index.included_groups if group.made_by == self.name}
+            # one excerpt at most, that adds to those before: a second would be read as an ordinary message in a later list
+            if ids in tried or not own < ids:
+                continue
             tried.append(ids)
             said = self.excerpt(index, replaced, min(self.tokens, self.room(index, replaced)))
             summary = self.fitting(index, said, replaced) if said else None
             if summary is not None and gain(index, replaced, summary) >= self.at_least:
                 yield Replace(replaced, summary, self.why(index, replaced, said, _REASON))
-
-    def _choices(self, index: MessageIndex) -> tuple[Callable[[MessageGroup], bool], ...]:
-        """Return three answers to whether the excerpt may replace a group; each names more groups than the one before."""
-        questions = questions_of(index, spoken()(index)).items()
-        whole_questions = {id for id, text in questions if text == index.group(id).messages[-1].text}
-
-        def is_talk(group: MessageGroup) -> bool:
-            return group.made_by == self.name or group.is_spoken or group.id in whole_questions
-
-        def is_spoken_or_summary(group: MessageGroup) -> bool:
-            return group.is_spoken or not is_content(group)
-
-        def is_any(group: MessageGroup) -> bool:
-            return True
-
-        return is_talk, is_spoken_or_summary, is_any
-
-    def _is_the_only_one(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> bool:
-        """Whether an excerpt of these groups says more than an earlier one, and would be the only one in the view.
-
-        A second one would be read as an ordinary message in a later list.
-        """
-        ids = {group.id for group in replaced}
-        own = {group.id for group in index.included_groups if group.made_by == self.name}
-        return own < ids
