@@ -1,4 +1,4 @@
-"""What a session returns to if a call is interrupted, at whatever point: all of `BeforeCall`."""
+"""`BeforeCall`, to which a session returns if a call is interrupted, at whatever point."""
 
 from __future__ import annotations
 
