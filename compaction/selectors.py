@@ -19,7 +19,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -87,8 +87,8 @@ class _Function(Lifted[Selector, _Choice], Selector):
     __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        answer: object = self.function(index)
-        chosen: list[Any] = [*cast("Iterable[Any]", answer)] if isinstance(answer, Iterable) else [answer]
+        answer: Any = self.function(index)
+        chosen: list[Any] = list(answer) if hasattr(answer, "__iter__") else [answer]
         if not all(isinstance(each, MessageGroup | int) for each in chosen):
             raise StrategyError(f"the selector {self!r} returned {reprlib.repr(answer)}; return groups, or their ids")
         ids = [each if isinstance(each, int) else each.id for each in chosen]
