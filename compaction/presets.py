@@ -37,8 +37,8 @@ _FULL: Final = 0.97  # of the input budget, for the last resort of `adaptive`
 _EXTRA_WORDS: Final = 0.28  # of the input budget: what the user's words may have in `adaptive` in addition to the target
 _LEAST_CHARS: Final = 120  # of a result that `adaptive` shortens
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
-_SUMMARIZED_TO: Final = 0.55  # what a summary may leave, which has at most 0.4 of the threshold with what the user said
-_CLEARED_TO: Final = 0.35  # what clearing may leave, chosen with ``tests/hermes/test_windows.py`` beside 0.30, 0.40 and 0.50
+_SUMMARIZED_TO: Final = 0.55  # what may stay beside a summary; the summary, quotes included, has at most 0.4
+_CLEARED_TO: Final = 0.35  # what may stay after clearing; ``tests/hermes/test_windows.py`` tried 0.30, 0.40 and 0.50, too
 _OPENING: Final = 4  # messages up to the task: the system message, examples, and the task
 
 
@@ -163,9 +163,12 @@ def adaptive(
             is less.
         threshold: Share above which the oldest groups are removed, at most 0.97. Choose a lower one if tokens are estimated.
         target: Share down to which they are removed, at least 0.2 and below ``threshold``.
-        largest: Share that one answer may have, above 0 and below ``target``; longer ones are cut. A tool call with its results
-            may have 0.5 times this share; an example of work before the task (see `demonstrations`), too, and it stays in the
-            view until the last resort; user messages except the last one may have 1.5 times, after the next large cut.
+        largest: Share that one answer may have, above 0 and below ``target``; longer ones are cut at once. Other messages:
+
+            - A tool call with its results may have 0.5 times this share; it is cut at once, too.
+            - An example of work before the task (see `demonstrations`) may have 0.5 times this share; it is cut in the first
+              call or with the next large cut, and stays in the view until the last resort.
+            - Other user messages except the last one may have 1.5 times this share; they are cut with the next large cut.
         cached: Price of a cached input token as a share of the price of one written to the cache, above 0 and at most 1.
         cache_seconds: Seconds for which the provider keeps a cached prefix.
 
@@ -181,6 +184,10 @@ def adaptive(
         raise ConfigurationError(
             f"adaptive(threshold={threshold!r}, target={target!r}, largest={largest!r}): 0 < largest < target < threshold <= "
             f"{_FULL}, and target >= 0.2"
+        )
+    if not (is_number(cached) and 0 < cached <= 1 and is_number(cache_seconds) and cache_seconds > 0):
+        raise ConfigurationError(
+            f"adaptive(cached={cached!r}, cache_seconds={cache_seconds!r}): 0 < cached <= 1, and cache_seconds > 0"
         )
     if budget < _LEAST_WINDOW:
         raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
@@ -318,28 +325,28 @@ def hermes(
     if trigger is None and threshold_tokens < 1:
         raise ConfigurationError(f"hermes({context_length}, threshold={threshold}): the threshold must be at least one token")
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
-    newest = last(messages=protect_last_n)
-    ceiling = max(1, min(int(context_length * 0.05), 12_000))
-    documented = head | tail | newest  # what Hermes Agent leaves
-    less = (head | tail | (newest & last(tokens=threshold_tokens // 2)), head | tail, tail)  # if that is too much
+    newest, clear = last(messages=protect_last_n), Clear(min_chars=200)
+    # what stays beside the summary, from the documented case to the last one
+    documented, without_newest, only_tail = head | tail | newest, head | tail, tail
+    with_fewer_newest = head | tail | (newest & last(tokens=threshold_tokens // 2))
+    less = (with_fewer_newest, without_newest, only_tail)
 
     def part(of: float) -> int:
         return int(threshold_tokens * of)
 
     if trigger is None:
-        clearing = ToolResult(
-            Clear(min_chars=200), keep=fitting(part(_CLEARED_TO), tail | newest, tail), at_least=part(_LEAST_FREED)
-        )
-        keep = fitting(part(_SUMMARIZED_TO), documented, *less)
+        cleared = ToolResult(clear, keep=fitting(part(_CLEARED_TO), tail | newest, only_tail), at_least=part(_LEAST_FREED))
+        keep, target = fitting(part(_SUMMARIZED_TO), documented, *less), tokens_below(part(1 - _LEAST_FREED))
     else:  # the caller asks for it: it clears and summarizes all that the documents say
-        clearing = ToolResult(Clear(min_chars=200), keep=tail | newest)
-        keep = fitting(threshold_tokens, documented, fitting(part(1 - _LEAST_FREED), *less))
+        cleared = ToolResult(clear, keep=tail | newest)
+        keep, target = fitting(threshold_tokens, documented, fitting(part(1 - _LEAST_FREED), *less)), never
+    ceiling = max(1, min(int(context_length * 0.05), 12_000))
     return Pipeline(
-        clearing,
+        cleared,
         strategies.Summarization(
             summarizers.DigestSummarizer() if summarizer is None else summarizer,
             keep=keep,
-            target=tokens_below(part(1 - _LEAST_FREED)) if trigger is None else never,
+            target=target,
             budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=ceiling),
             user_tokens=max(1, min(int(context_length * 0.25), 12_000)),
             on_failure=on_failure,

@@ -67,11 +67,14 @@ class Failed:
         strategy: The name of the strategy.
         error: The exception.
         policy: The reaction in words: what was done instead.
+        edit: An edit that the policy speaks of; if it is refused, the report does not count. The strategy yields it after the
+            report: a budget may end the strategy with any edit.
     """
 
     strategy: str
     error: Exception
     policy: str
+    edit: Edit | None = attrs.field(default=None, kw_only=True, repr=False)
 
     def __str__(self) -> str:
         return f"{self.strategy}: {self.error!r}; {self.policy}"

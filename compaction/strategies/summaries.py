@@ -1,15 +1,20 @@
-"""The base of the strategies that write summaries: how a summarizer is asked, and how its answer becomes messages."""
+"""The base of the strategies that write summaries: how a summarizer is asked, and how its answer becomes messages.
+
+A source message is known by its object, ``id(message.raw)``, because each reading of it is another `Message`. A summary is
+*inherited* if it is among the source messages: an earlier session wrote it, and what it replaced is not available.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 from typing import Final
 
 import attrs
 
 from .. import summarizers
+from ..checks import made
 from ..errors import SummaryFailed
 from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex
 from ..messages import Message
@@ -31,7 +36,7 @@ _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 class SummaryStrategy(CompactionStrategy):
     """The base of the strategies that replace groups with a text of their own, inside the ``text`` around each summary."""
 
-    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
+    text: SummaryText = attrs.field(factory=SummaryText, validator=made("a SummaryText", SummaryText), kw_only=True)
 
     # ---------------------------------------------------------------- before the summarizer is asked
 
@@ -86,21 +91,25 @@ class SummaryStrategy(CompactionStrategy):
         """
         if tokens < 1:
             return ""
-        quoted = self._quoted_before(index, replaced)
-        own = tuple([message for message in own_words(index, replaced) if id(message.raw) not in quoted])
-        said = own + _answers_beside(index, replaced)
-        earlier_at = takewhile(lambda at: not _is_inherited(index, at), chain.from_iterable(index.places(replaced)))
+        said = self._not_quoted(index, replaced) + _answers_beside(index, replaced)
+        ordinals = list(chain.from_iterable(index.places(replaced)))
+        inherited_at = next((place for place, at in enumerate(ordinals) if _is_inherited(index, at)), len(ordinals))
         return summarizers.extractive.excerpt(
             said,
             tokens,
             index.counter.count_text,
             task=summarizers.extractive.task_of(map(index.format.read, index.source)),
             earlier=self._said_earlier(index, replaced),
-            earlier_at=len(list(earlier_at)),
+            earlier_at=inherited_at,
             redact=self.text.redact,
             numbers=numbers,
             before=_before_answers(index, replaced, said),
         )
+
+    def _not_quoted(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> tuple[Message, ...]:
+        """Return the source messages of these groups without summaries, and without what a summary quotes already."""
+        quoted = self._quoted_before(index, replaced)
+        return tuple([message for message in own_words(index, replaced) if id(message.raw) not in quoted])
 
     def _quoted_before(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> set[int]:
         """Return the objects of short answers that a summary quotes already, because their questions left before.
@@ -132,13 +141,12 @@ class SummaryStrategy(CompactionStrategy):
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
 
-        Each text counts once, and none that a summary in the view quotes. O(characters of the user's messages).
+        Repeated texts count once; texts that a summary in the view already quotes do not count. O(characters of the user's
+        messages).
         """
         count, redact = index.counter.count_text, self.text.redact or str
         inherited = chain.from_iterable(map(summarizers.extractive.quoted_words, self._inherited(index, replaced)))
-        before = self._quoted_before(index, replaced)
-        own = [message.said for message in own_words(index, replaced) if id(message.raw) not in before]
-        spoken = {*inherited, *own}
+        spoken = {*inherited, *[message.said for message in self._not_quoted(index, replaced)]}
         entries = {*summarizers.extractive.quoted_words(said)}
         quoted, wanted = sum(map(count, entries)), sum(map(count, spoken))
         text = _spaced("\n".join(entries))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import attrs
@@ -101,21 +101,18 @@ class Truncation(DroppingStrategy):
     def _beside(self, index: MessageIndex, questions: Mapping[int, str]) -> Iterator[Drop | Rewrite]:
         """Yield a drop of each other group, and in their order what cuts a message to the question in it."""
         cuts = deque([cut for id, text in questions.items() if (cut := cut_to(index, id, text)) is not None])
-        for step in self.in_order(index, questions):
+        for step in self._in_order(index, [id for id in self.free(index) if id not in questions]):
             while cuts and cuts[0].group < step[0]:
                 yield cuts.popleft()
             yield Drop(step, self.reason)
         yield from cuts
 
-    def in_order(self, index: MessageIndex, beside: Collection[int] = ()) -> Iterator[Sequence[int]]:
-        """Yield the groups to drop, by id: the conversation, then summaries, then groups that can only be dropped with them.
+    def in_order(self, index: MessageIndex) -> Iterable[Sequence[int]]:
+        return self._in_order(index, self.free(index))
 
-        Args:
-            index: The conversation.
-            beside: Other groups that stay.
-        """
-        groups = [id for id in self.free(index) if id not in beside]
-        all_it_can = self.target == never  # then no target justifies a beginning that the format does not prefer
+    def _in_order(self, index: MessageIndex, groups: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Yield these groups in order: the conversation, then summaries, then groups that can only be dropped with them."""
+        all_it_can = self.target == never  # without a target, nothing forces a view with an unusual first message
         collapsed = index.columns.is_collapsed
         summaries = {id for id in index.columns.summaries().intersection(groups) if not collapsed(id)}
         if not summaries:

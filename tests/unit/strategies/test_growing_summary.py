@@ -15,6 +15,8 @@ from compaction.formats.validity import validate
 from compaction.index import RunContext, marked
 from compaction.session import CompactionSession
 from compaction.strategies import GrowingSummary, HeadTail, ToolResult
+from compaction.strategies.base import group_tokens
+from compaction.strategies.growing_summary import _planner
 from compaction.summarizers import FactSummarizer, SummaryRequest
 from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, system, user
@@ -196,6 +198,18 @@ def test_what_a_kept_collapsed_result_said_is_in_the_summary() -> None:
     run_sync(index, growing(summarizer=scripted, tokens=tokens, initial_tokens=20, trigger=tokens_exceed(tokens)))
     (request,) = scripted.requests
     assert [message.raw for message in request.sources] == looked_up
+
+
+@pytest.mark.parametrize("words", [1, 8, 40])
+@pytest.mark.parametrize("room", [40, 125, 400])
+def test_a_plan_is_shorter_than_what_it_replaces_and_can_quote_the_user(words: int, room: int) -> None:
+    """A part has at most 0.6 of what it replaces, and room for what the user says in that, unless nothing more can leave."""
+    spoken = [user(f"Order {n}. " + "Look at it. " * words * (n % 3)) for n in range(30)]
+    index = indexed([message for said in spoken for message in (said, assistant("There. " * 9))])
+    planner = _planner(growing(user_tokens=room), index)
+    plan = planner.of_sizes()
+    assert plan.tokens <= max(160, 0.6 * group_tokens(plan.replaced))
+    assert planner.can_quote(plan.replaced, room, plan.tokens) or len(plan.replaced) == len(planner.content)
 
 
 def test_a_small_summary_shrinks_less() -> None:
