@@ -32,6 +32,7 @@ OF_USER: Final = re.compile(  # "<rules>", "</user_query>"
 _ELEMENT: Final = re.compile(  # "<rule>No tabs, please.</rule>"
     r"(\s*)(<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>)\s*(\S.*?)\s*</\3>\s*"
 )
+_PAIR: Final = re.compile(r'\s*"[^"\n]{1,60}"\s*:\s*"((?:[^"\\\n]|\\.)+)(?:",?)?\s*')  # '"task": "Move the old files.",'
 ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
 RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"
 SPEAKER: Final = re.compile(r"([^\W\d_][^:!?\n]{0,40}): ")  # "Ann: We leave at 9."
@@ -77,13 +78,16 @@ def as_item(line: str) -> str:
     return f"{found[1]}- {found[4]}" if found and OF_USER.match(found[2]) else line
 
 
-def _enclosed(line: str) -> str:
-    """Return a sentence between tags that are not those of HTML; any other line as it is."""
-    found = _ELEMENT.fullmatch(line)
-    if found is None or _HTML.fullmatch(found[3]):
-        return line
-    words = sum(_PLAIN.fullmatch(piece) is not None for piece in found[4].split())
-    return found[4] if words >= _LEAST_WORDS or UNSPACED.search(found[4]) else line
+def enclosed(line: str) -> str:
+    """Return a sentence between tags that are not those of HTML, or in a string of JSON; any other line as it is.
+
+    >>> enclosed("<note>No tabs, please.</note>"), enclosed('"task": "Move the old files.",'), enclosed('"name": "Ann Lee"')
+    ('No tabs, please.', 'Move the old files.', '"name": "Ann Lee"')
+    """
+    element, pair = _ELEMENT.fullmatch(line), _PAIR.fullmatch(line)
+    said = pair[1] if pair else element[4] if element and not _HTML.fullmatch(element[3]) else ""
+    words = sum(_PLAIN.fullmatch(piece) is not None for piece in said.split())
+    return said if words >= _LEAST_WORDS or UNSPACED.search(said) else line
 
 
 def is_table(lines: Sequence[str]) -> bool:
@@ -130,7 +134,7 @@ def is_printed(line: str) -> bool:
     >>> is_printed("The port is 8080."), is_printed("Rather 15:20."), is_printed("tabs, two wide"), is_printed("端口是8080")
     (False, False, False, False)
     """
-    return printed_weight(_enclosed(line)) > 0
+    return printed_weight(enclosed(line)) > 0
 
 
 def printed_weight(line: str) -> int:

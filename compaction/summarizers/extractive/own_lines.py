@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from .kinds import Kind, Statement, judge
-from .lines import BULLET, FENCE, HEADING, ROW, TAG, as_item, blocks, fenced_blocks, is_printed
+from .lines import BULLET, FENCE, HEADING, ROW, TAG, as_item, blocks, enclosed, fenced_blocks, is_printed
 from .sentences import LONGEST_SENTENCE, chars_within, sentences_in
 
 Count: TypeAlias = Callable[[str], int]  # counts the tokens of a text
@@ -178,7 +178,7 @@ def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Stateme
     found: list[int] = []
     for is_prose in (False, True):
         own = [place for place, line in enumerate(lines) if line.is_own and line.is_prose is is_prose and _says(line.text)]
-        heavy = [place for place in own if judged(as_item(lines[place].text)).kind >= Kind.TASK]
+        heavy = [place for place in own if judged(enclosed(as_item(lines[place].text))).kind >= Kind.TASK]
         found += [*own[:1], *own[-1:], *_ends_first(heavy), *_ends_first(own)]
     others = [place for place, line in enumerate(lines) if not line.is_own and _says(line.text) and not FENCE.match(line.text)]
     return list(dict.fromkeys([*found, *others]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from compaction import GroupKind, compact_sync, last
@@ -470,6 +472,16 @@ def test_lists_and_the_last_line_stay_before_a_pasted_text(wrapped: bool) -> Non
         "\n\n".join(["We move our books.", pasted, "\n".join(rules), pasted, "So move the runs of 2024."]), 900, len
     )
     assert [each for each in (*rules, "We move our books.", "So move the runs of 2024.") if each not in short] == []
+
+
+def test_a_task_in_json_is_the_users() -> None:
+    """Its strings that are sentences are quoted before what is pasted; other lines of JSON look like a program's."""
+    pasted = [f"A licensee must never remove notice {n} from a copy." for n in range(40)]
+    task, rule = "Move the runs of 2024.", "Ask Beatrice first."
+    text = json.dumps({"task": task, "background": pasted, "rule": rule, "vendor": pasted}, indent=1)
+    assert [each for each in (task, rule) if each not in shortened(text, 400, len)] == []
+    printed = '{\n "id": 7,\n "name": "Ann Lee",\n "log": "2026-01-03 10:11:12 ERROR no disk is left"\n}'
+    assert not any(line.is_own for line in lines_by_writer(printed))
 
 
 def test_long_items_are_shortened_and_not_left_out() -> None:
