@@ -7,8 +7,8 @@ more lines. Its mistakes cost less, since it only decides what is written as a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import pairwise, takewhile
 from typing import Final, TypeAlias
 
 import attrs
@@ -25,6 +25,7 @@ LEFT_OUT: Final = "[...]"  # stands in place of lines that are left out
 
 _LEAST_WRAPPED: Final = 3  # lines of a paragraph
 _FULL_LINE: Final = 50  # characters
+_MUCH_LESS: Final = 0.25  # of the characters of prose
 _DICTATED: Final = range(600, 12_000)  # characters; people who dictate use no full stops
 _DICTATED_WORDS: Final = 16  # of a part of it
 _STEP_WORDS: Final = 4
@@ -54,19 +55,34 @@ def lines_by_writer(text: str, longest: int = LONG_LINE) -> list[WrittenLine]:
     found: list[WrittenLine] = []
     lines = text.split("\n")
     code = {number for span in fenced_blocks(lines) for number in span}
-    wrapped = _wrapped(lines) if text_is_long else set[int]()
+    prose = _pasted_prose(lines) if text_is_long else set[int]()
     for number, line in enumerate(lines):
         if number in code or len(line) <= longest:
-            found.append(WrittenLine(line, number not in code and not is_printed(line), number, number in wrapped))
+            found.append(WrittenLine(line, number not in code and not is_printed(line), number, number in prose))
         else:
             for sentence in sentences_in(line):
                 is_own = not is_printed(sentence)
                 parts = _dictated(sentence) if is_own else [sentence]
-                found += [WrittenLine(each, is_own, number, text_is_long) for each in parts]
+                found += [WrittenLine(each, is_own, number, number in prose) for each in parts]
     said = [place for place, line in enumerate(found) if line.text.strip()]
     for place in {*said[:1], *said[-1:]}:
         found[place] = attrs.evolve(found[place], is_prose=False)
     return found
+
+
+def _pasted_prose(lines: Sequence[str]) -> set[int]:
+    """Return the numbers of the lines of prose that may be pasted: long lines, and those of wrapped paragraphs.
+
+    Of the two layouts, the one in which much less is written is the user's.
+    """
+
+    def chars(numbers: Iterable[int]) -> int:
+        return sum(len(lines[number]) for number in numbers)
+
+    wrapped = _wrapped(lines)
+    long = {number for number, line in enumerate(lines) if len(line) > LONG_LINE} - wrapped
+    rarer, other = sorted([wrapped, long], key=chars)
+    return other if chars(rarer) < _MUCH_LESS * chars(other) else wrapped | long
 
 
 def _wrapped(lines: Sequence[str]) -> set[int]:
@@ -171,15 +187,18 @@ def _without_middle(text: str, tokens: int, count: Count) -> str:
 def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Statement]) -> list[int]:
     """Return the places of the lines: the user's own, those that matter most first, and then the others.
 
-    The first line says what the message is about, or else the last. Rules, preferences, decisions and open tasks follow, and
-    then the other lines; both from the ends inwards, since people write before and behind what they paste. Long prose comes
-    after that. A tag alone says nothing.
+    The first line says what the message is about, or else the last. Sentences between tags of a user follow; then rules,
+    preferences, decisions and open tasks; and then the other lines: all from the ends inwards, since people write before and
+    behind what they paste. Long prose comes after that. A tag alone says nothing, and a heading says little without the line
+    below it.
     """
     found: list[int] = []
     for is_prose in (False, True):
         own = [place for place, line in enumerate(lines) if line.is_own and line.is_prose is is_prose and _says(line.text)]
         heavy = [place for place in own if judged(enclosed(as_item(lines[place].text))).kind >= Kind.TASK]
-        found += [*own[:1], *own[-1:], *_ends_first(heavy), *_ends_first(own)]
+        tagged = [place for place in own if as_item(lines[place].text) != lines[place].text]
+        headings = len([*takewhile(lambda place: HEADING.fullmatch(lines[place].text), own)])
+        found += [*own[: headings + 1], *own[-1:], *_ends_first(tagged), *_ends_first(heavy), *_ends_first(own)]
     others = [place for place, line in enumerate(lines) if not line.is_own and _says(line.text) and not FENCE.match(line.text)]
     return list(dict.fromkeys([*found, *others]))
 
