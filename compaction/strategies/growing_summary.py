@@ -20,6 +20,7 @@ from ..summarizers import Summarizer, SummaryRequest, as_summarizer
 from ..triggers import always, tokens_exceed
 from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
+from .questions import questions_of
 from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
 _SIZES: Final = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "keep_tokens")
@@ -275,6 +276,7 @@ class _PartPlan:
 
 _OVERHEAD: Final = 8  # tokens of the room that stay free, for differences in the text around a part
 _HEADING: Final = 20  # tokens of the heading of an excerpt
+_AROUND_QUESTION: Final = 8  # tokens of the words around a question that an answer is quoted with
 _MOST_GROWTHS: Final = 4  # of a part, since a larger one replaces more of the user's words
 
 
@@ -332,13 +334,17 @@ class _PartPlanner:
 
         Of what they say, it is to hold at most ``words`` tokens.
         """
-        return min(words, _quoted_size(self.strategy, self.index, replaced)) <= self.strategy.excerpt_room(
-            self.index, replaced, most
-        )
+        return min(words, self._wanted(replaced)) <= self.strategy.excerpt_room(self.index, replaced, most)
 
     def _most(self) -> int:
         """Return the most tokens of a part of the strategy's sizes."""
-        return self.facts + min(self.words, _quoted_size(self.strategy, self.index, self.content))
+        return self.facts + min(self.words, self._wanted(self.content))
+
+    def _wanted(self, groups: Sequence[MessageGroup]) -> int:
+        """Return about how many tokens an excerpt of these groups has with the questions that short answers need."""
+        asked = questions_of(self.index, {group.id for group in groups if group.kind is GroupKind.USER}).values()
+        around = sum(self.index.counter.count_text(question) + _AROUND_QUESTION for question in asked)
+        return _quoted_size(self.strategy, self.index, groups) + around
 
     def _filled(self, replaced: Sequence[MessageGroup]) -> _PartPlan:
         gone = {group.id for group in replaced}
@@ -350,7 +356,7 @@ class _PartPlanner:
         for _ in range(_MOST_GROWTHS):
             if self.can_quote(replaced, self.words, tokens):
                 break
-            needed = self.strategy.tokens_around(self.index, min(self.words, _quoted_size(self.strategy, self.index, replaced)))
+            needed = self.strategy.tokens_around(self.index, min(self.words, self._wanted(replaced)))
             stay = min(self.room - tokens, group_tokens(self.content) - int(needed / _LARGEST_PART))
             replaced = self._leaving(max(0, stay))  # and with them more of the user's words
             tokens = max(tokens, min(needed, _largest_part(replaced)))
