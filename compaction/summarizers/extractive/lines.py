@@ -53,10 +53,10 @@ def blocks(lines: Sequence[str], start: int = 0) -> Iterator[range]:
 
 
 def fenced_blocks(lines: Sequence[str]) -> Iterator[range]:
-    """Yield the lines from each fence to the one that closes it, or else to the last line."""
+    """Yield the lines from each fence to the one that closes it, or else to the last line; a lone ``~~~`` only divides."""
     end = 0
     for at, line in enumerate(lines):
-        if at >= end and FENCE.match(line):
+        if at >= end and FENCE.match(line) and (line.strip() != "~~~" or end_of_fence(lines, at)):
             end = end_of_fence(lines, at) or len(lines)
             yield range(at, end)
 
