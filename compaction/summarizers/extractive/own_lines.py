@@ -7,14 +7,15 @@ more lines. Its mistakes cost less, since it only decides what is written as a r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import pairwise, takewhile
+from itertools import groupby, pairwise, takewhile
 from typing import Final, TypeAlias
 
 import attrs
 
 from .kinds import Kind, Statement, judge
-from .lines import BULLET, FENCE, HEADING, ROW, TAG, as_item, blocks, enclosed, fenced_blocks, is_printed
+from .lines import BULLET, FENCE, FIELD, HEADING, ROW, TAG, as_item, blocks, enclosed, fenced_blocks, is_printed
 from .sentences import LONGEST_SENTENCE, chars_within, sentences_in
 
 Count: TypeAlias = Callable[[str], int]  # counts the tokens of a text
@@ -26,6 +27,10 @@ LEFT_OUT: Final = "[...]"  # stands in place of lines that are left out
 _LEAST_WRAPPED: Final = 3  # lines of a paragraph
 _FULL_LINE: Final = 50  # characters
 _MUCH_LESS: Final = 0.25  # of the characters of prose
+_LEAST_FIELDS: Final = 3  # of a mail; people write lists of fields, too
+_MAIL: Final = re.compile(  # "Ann Lee <ann@b.org>", "Subject: Re: keys"
+    r"<[^<>@\s]+@[^<>@\s]+>|:\s*(?:Re|RE|Fwd|Fw|FW|AW|WG)\s?:"
+)
 _DICTATED: Final = range(600, 12_000)  # characters; people who dictate use no full stops
 _DICTATED_WORDS: Final = 16  # of a part of it
 _STEP_WORDS: Final = 4
@@ -54,11 +59,11 @@ def lines_by_writer(text: str, longest: int = LONG_LINE) -> list[WrittenLine]:
     text_is_long = len(text) > LONG_MESSAGE
     found: list[WrittenLine] = []
     lines = text.split("\n")
-    code = {number for span in fenced_blocks(lines) for number in span}
+    others = _mail_fields(lines).union(*fenced_blocks(lines))
     prose = _pasted_prose(lines) if text_is_long else set[int]()
     for number, line in enumerate(lines):
-        if number in code or len(line) <= longest:
-            found.append(WrittenLine(line, number not in code and not is_printed(line), number, number in prose))
+        if number in others or len(line) <= longest:
+            found.append(WrittenLine(line, number not in others and not is_printed(line), number, number in prose))
         else:
             for sentence in sentences_in(line):
                 is_own = not is_printed(sentence)
@@ -67,6 +72,20 @@ def lines_by_writer(text: str, longest: int = LONG_LINE) -> list[WrittenLine]:
     said = [place for place, line in enumerate(found) if line.text.strip()]
     for place in {*said[:1], *said[-1:]}:
         found[place] = attrs.evolve(found[place], is_prose=False)
+    return found
+
+
+def _mail_fields(lines: Sequence[str]) -> set[int]:
+    """Return the numbers of the lines in the headers of mails: runs of fields, of which one shows that they are a mail's.
+
+    >>> _mail_fields(["See below.", "", "From: Ann Lee <ann@b.org>", "To: Bob", "Subject: keys", "", "Bob: Never knock."])
+    {2, 3, 4}
+    """
+    found = set[int]()
+    for is_field, run in groupby(range(len(lines)), lambda number: FIELD.match(lines[number]) is not None):
+        fields = [*run]
+        if is_field and len(fields) >= _LEAST_FIELDS and any(_MAIL.search(lines[number]) for number in fields):
+            found.update(fields)
     return found
 
 

@@ -516,6 +516,14 @@ def test_a_task_in_json_is_the_users() -> None:
     assert not any(line.is_own for line in lines_by_writer(printed))
 
 
+def test_the_header_of_a_pasted_mail_gives_way_to_the_users_words() -> None:
+    fields = "Von: Hausverwaltung Brandt\nAn: Jonas Ruh\nBetreff: AW: Miete"
+    own = ["Das ist die Mail.", "Meine Schwester wohnt auch hier.", "Schreib ihm das bitte."]
+    short = shortened(f"{own[0]}\n\n{fields}\n\n{' '.join(['Wir erhöhen die Miete.'] * 9)}\n\n{own[1]}\n{own[2]}", 90, len)
+    assert [each for each in own if each not in short] == []
+    assert "Brandt" not in short
+
+
 def test_long_items_are_shortened_and_not_left_out() -> None:
     items = "\n".join(f"{n}. Shall box {n} go to {'a very distant ' * 9}town?" for n in range(1, 8))
     talk = [each for n in range(60) for each in (assistant("a"), user(f"And what about wall number {n}, is it high?"))]
