@@ -20,6 +20,7 @@ from ..summarizers import Summarizer, SummaryRequest, as_summarizer
 from ..triggers import always, tokens_exceed
 from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
+from .questions import questions_of
 from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
 _SIZES: Final = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "keep_tokens")
@@ -274,6 +275,7 @@ _SMALL_SCALE: Final = 0.75  # at the least, if the first part would otherwise ha
 _SMALL_PART: Final = 400
 _MARGIN: Final = 1.1  # of the tokens of quotes, for their indents
 _HEADING: Final = 20  # tokens of the heading of an excerpt
+_AROUND_QUESTION: Final = 8  # tokens of the words around a question that an answer is quoted with
 _MOST_GROWTHS: Final = 4  # of a plan, each O(groups); in recorded sessions, two were enough
 _LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
 
@@ -349,11 +351,17 @@ class _PartPlanner:
         Of what they say, it is to hold at most ``words`` tokens.
         """
         room = self.strategy.excerpt_room(self.index, replaced, most)
-        return min(words, _quoted_size(self.strategy, self.index, replaced)) <= room
+        return min(words, self._wanted(replaced)) <= room
 
     def _most_tokens(self) -> int:
         """Return the most tokens of a part of the strategy's sizes."""
-        return self.facts + min(self.words, _quoted_size(self.strategy, self.index, self.content))
+        return self.facts + min(self.words, self._wanted(self.content))
+
+    def _wanted(self, groups: Sequence[MessageGroup]) -> int:
+        """Return about how many tokens an excerpt of these groups has with the questions that short answers need."""
+        asked = questions_of(self.index, {group.id for group in groups if group.kind is GroupKind.USER}).values()
+        around = sum(self.index.counter.count_text(question) + _AROUND_QUESTION for question in asked)
+        return _quoted_size(self.strategy, self.index, groups) + around
 
     def _filled(self, replaced: Sequence[MessageGroup]) -> _PartPlan:
         gone = {group.id for group in replaced}
@@ -368,7 +376,7 @@ class _PartPlanner:
         for _ in range(_MOST_GROWTHS):
             if self.can_quote(plan.replaced, self.words, plan.tokens):
                 break
-            words = min(self.words, _quoted_size(self.strategy, self.index, plan.replaced))
+            words = min(self.words, self._wanted(plan.replaced))
             needed = self.strategy.tokens_around(self.index, words)
             least_replaced = int(needed / _LARGEST_PART)
             replaced = self._oldest(max(0, min(self.room - plan.tokens, group_tokens(self.content) - least_replaced)))

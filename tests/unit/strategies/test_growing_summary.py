@@ -325,3 +325,16 @@ def test_words_that_only_a_summary_has_stay() -> None:
     for message in [user("Order furniture."), *chain(*looks[:24]), user("one more"), *chain(*looks[24:])]:
         view = compact_sync([*view, message], strategy, counter="chars/4").messages
         assert str(view).count("Order furniture.") == 1
+
+
+def test_a_part_has_room_for_the_questions_that_short_answers_need() -> None:
+    asked = {"a green fence or a dark grey one?": "grey", "the old gate at its place?": "yes", "how many posts?": "nine"}
+    chat = [user("Plan the fence.")]
+    for question, answer in asked.items():
+        chat += [assistant(f"Do you want {question}"), user(answer), *[assistant("Looked at shelf 12. " * 10)] * 2]
+    strategy = growing(
+        tokens=240, initial_tokens=20, added_tokens=20, max_tokens=40, user_tokens=120, trigger=tokens_exceed(300)
+    )
+    view = compact_sync([*chat, user("Go on. " * 5)], strategy, counter="chars/4").messages
+    quoted = [f'{answer} (the assistant had said: "Do you want {question}")' for question, answer in asked.items()]
+    assert [each in view[0]["content"] for each in quoted] == [True] * 3
