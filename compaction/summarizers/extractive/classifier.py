@@ -191,7 +191,7 @@ class Classifier:
         """
         scores = self.scores(sentence)
         shares = _shares(scores)
-        if is_said:
+        if is_said and shares[_PROGRAM]:
             shares[:_PROGRAM] = _shares(scores[:_PROGRAM])
         return dict(zip(KINDS, shares, strict=True))
 
