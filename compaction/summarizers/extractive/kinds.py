@@ -28,6 +28,7 @@ class Kind(float, enum.Enum):
     DECISION = 4.1
     TASK = 4.0
     VALUE = 3.9  # states a value, such as a date or a number
+    FACT = 3.8  # surely a circumstance that is worth remembering, such as an allergy
     PLAIN = 3.0  # any other plain statement
     SMALL_TALK = 1.6  # small talk that sounds like a rule
     REQUEST = 1.2
@@ -59,7 +60,7 @@ _KEPT: Final = {
     "rule": Kind.RULE,
     "prohibition": Kind.RULE,
     "preference": Kind.PREFERENCE,
-    "fact": Kind.PLAIN,
+    "fact": Kind.FACT,
     "value": Kind.VALUE,
     "change": Kind.VALUE,
     "decision": Kind.DECISION,
@@ -77,7 +78,7 @@ _RULES: Final = ("rule", "prohibition")
 _TOLD: Final = ("fact", "value", "change", "program")  # a row of figures looks like a program's
 _WANTED: Final = (*_RULES, "preference", "task", "request")
 _REQUESTED: Final = ("request", "task", "question")
-_VALUED: Final = (Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK)  # with a number or an id in it, it states a value
+_VALUED: Final = (Kind.FACT, Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK)  # with a number or an id, it states a value
 
 # Thresholds, in per mille. A higher one lets fewer orders of others stand under the rules, and fewer rules of the user.
 _SURE: Final = 825  # of a rule, so that it stands among the rules
