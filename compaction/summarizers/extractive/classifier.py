@@ -28,6 +28,7 @@ KINDS: Final = (
     *("others_rule", "hypothetical", "small_talk", "acknowledgement", "program"),
 )  # in the order of the model's scores
 PER_MILLE: Final = 1_000
+_PROGRAM: Final = KINDS.index("program")  # the last
 MODEL: Final = Path(__file__).with_name("classifier.bin")
 
 _SIGNS: Final = (
@@ -145,6 +146,14 @@ _ONE_FEATURE: Final = 1 << 8 * _ROW  # in the last lane of a sum
 _POWERS: Final = tuple([round((1 << 16) * 2 ** (-step / STEPS)) for step in range(256)])
 
 
+def _shares(scores: list[int]) -> list[int]:
+    """Return the probabilities that belong to these scores, in per mille."""
+    best = max(scores)
+    shares = [_POWERS[best - score] if best - score < len(_POWERS) else 0 for score in scores]
+    whole = sum(shares)
+    return [PER_MILLE * share // whole for share in shares]
+
+
 class Classifier:
     """A model that was learned. Holds state: the sums of words that were seen lately.
 
@@ -167,8 +176,13 @@ class Classifier:
         self._word_sum = functools.lru_cache(_MOST_KNOWN)(self._sum_of_word)
         self._first_word_sum = functools.lru_cache(_MOST_KNOWN // 8)(self._sum_of_first_word)
 
-    def probabilities(self, sentence: str) -> dict[str, int]:
+    def probabilities(self, sentence: str, *, is_said: bool = False) -> dict[str, int]:
         """Return the probability of each of `KINDS` in per mille; O(characters).
+
+        Args:
+            sentence: The sentence.
+            is_said: Whether a person is known to speak. Then the others are as if the model did not know programs: a time or a
+                path in the sentence says nothing against them. The kind ``"program"`` keeps its probability.
 
         >>> model = classifier()
         >>> shares = model.probabilities("Please never delete the log files.")
@@ -176,10 +190,10 @@ class Classifier:
         'prohibition'
         """
         scores = self.scores(sentence)
-        best = max(scores)
-        shares = [_POWERS[best - score] if best - score < 256 else 0 for score in scores]
-        whole = sum(shares)
-        return {kind: PER_MILLE * share // whole for kind, share in zip(KINDS, shares, strict=True)}
+        shares = _shares(scores)
+        if is_said and shares[_PROGRAM]:
+            shares[:_PROGRAM] = _shares(scores[:_PROGRAM])
+        return dict(zip(KINDS, shares, strict=True))
 
     def scores(self, sentence: str) -> list[int]:
         """Return the score of each of `KINDS`: the logarithm of its probability, in `STEPS` a power of two, plus a constant."""
