@@ -48,7 +48,7 @@ class Reading:
 
 def read_message(message: Message, redact: Redact = str) -> Reading:
     """Return the reading of a message; O(characters)."""
-    text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
+    text = _text(message)
     unread = sum(len(each) > READ_CHARS for each in (text, *(result.text for result in message.tool_results())))
     text = redact(both_ends(text))
     source = _source(message, text)
@@ -62,6 +62,18 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     printed = sum(len(each.text) for each in spoken if each.voice is Voice.PROGRAM)
     shows_work = not message.is_system and len(text) >= _DEMONSTRATION_CHARS and printed > _PRINTED_SHARE * len(text)
     return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), unread, shows_work)
+
+
+def read_facts(message: Message, redact: Redact = str) -> dict[str, int]:
+    """Return the facts of a message, those of its `read_message`; O(characters), but a fraction of the time."""
+    text = redact(both_ends(_text(message)))
+    facts = dict.fromkeys(facts_in(text), _source(message, text).value)
+    _exchanges(message, facts, redact)
+    return facts
+
+
+def _text(message: Message) -> str:
+    return "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
 
 
 def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[Action], list[ToolResultPart]]:
