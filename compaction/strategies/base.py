@@ -310,7 +310,7 @@ class CompactionStrategy(Strategy):
 
     def candidates(self, index: MessageIndex) -> list[MessageGroup]:
         """Return the groups that may be removed and are not in ``keep``, oldest first; O(groups)."""
-        return [index.group(id) for id in self.free(index)]
+        return [*index.columns.snapshots(self.free(index))]
 
     def rewritable(self, index: MessageIndex, kind: GroupKind | None = None) -> list[MessageGroup]:
         """Return the groups, of one kind or of any, that may be rewritten and are not in ``keep``, oldest first; O(groups)."""

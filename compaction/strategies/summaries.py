@@ -92,14 +92,15 @@ class SummaryStrategy(CompactionStrategy):
         if tokens < 1:
             return ""
         said = self._not_quoted(index, replaced) + _answers_beside(index, replaced)
-        ordinals = list(chain.from_iterable(index.places(replaced)))
+        earlier = self._said_earlier(index, replaced)
+        ordinals = list(chain.from_iterable(index.places(replaced))) if earlier else []
         inherited_at = next((place for place, at in enumerate(ordinals) if _is_inherited(index, at)), len(ordinals))
         return summarizers.extractive.excerpt(
             said,
             tokens,
             index.counter.count_text,
             task=summarizers.extractive.task_of(map(index.format.read, index.source)),
-            earlier=self._said_earlier(index, replaced),
+            earlier=earlier,
             earlier_at=inherited_at,
             redact=self.text.redact,
             numbers=numbers,
@@ -119,7 +120,7 @@ class SummaryStrategy(CompactionStrategy):
         """
         ids, found = {group.id for group in replaced}, set[int]()
         for summary in index.included_groups:
-            if (summary.id not in ids or _is_inherited(index, summary.id)) and is_own(self, summary):
+            if is_own(self, summary) and (summary.id not in ids or _is_inherited(index, summary.id)):
                 text = self.text.read(summary.messages[0]) or ""
                 words = summarizers.extractive.quoted_words(text, answers_only=summary.id in ids)
                 spoken = [group for group in replaced if group.kind is GroupKind.USER and group.messages[0].said in words]
@@ -157,6 +158,8 @@ class SummaryStrategy(CompactionStrategy):
     def _inherited(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:
         """Return the texts of the summaries among the source messages of these groups: an earlier session wrote them."""
         group_of = index.columns.grouping.group_of
+        if not index.columns.grouping.made_by:
+            return []  # at once: mostly no source message is part of a summary
         found = [at for group in replaced for at in index.ordinals(group) if _is_inherited(index, at)]
         messages = [index.group(id).messages[0] for id in sorted({group_of[at] for at in found})]
         return [self.text.read(message) or message.text for message in messages]
@@ -236,9 +239,9 @@ def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Mess
     return tuple(index.read_originals(*groups, summaries=False))
 
 
-def _answers_beside(index: MessageIndex, replaced: Iterable[MessageGroup]) -> tuple[Message, ...]:
+def _answers_beside(index: MessageIndex, replaced: Sequence[MessageGroup]) -> tuple[Message, ...]:
     """Return the user's short answers that stay in the view, to questions in the messages that these groups stand for."""
-    gone, kind = {*chain.from_iterable(map(index.ordinals, replaced))}, index.columns.kind
+    gone, kind = {*chain.from_iterable(index.places(replaced))}, index.columns.kind
     found: list[Message] = []
     for id in index.included_ids:
         asked = answered_ordinal(index, id) if kind(id) is GroupKind.USER and id not in gone else None

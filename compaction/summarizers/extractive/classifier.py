@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
+from hashlib import blake2b
 from math import isqrt
 from pathlib import Path
 from typing import Final
@@ -44,6 +45,7 @@ _PIECE: Final = 3
 _LONGEST_AFFIX: Final = 4
 _MOST_WORDS: Final = 200
 _MOST_KNOWN: Final = 8_192
+_MOST_SENTENCES: Final = 4_096
 START, END = 1, 2
 BITS: Final = 0xFFFFFFFF
 
@@ -155,7 +157,9 @@ def _shares(scores: list[int]) -> list[int]:
 
 
 class Classifier:
-    """A model that was learned. Holds state: the sums of words that were seen lately.
+    """A model that was learned. Holds state: the sums of words that were seen lately, and the scores of sentences.
+
+    A sentence is judged when it is read, when it is quoted, and again in later rounds. Only digests of sentences are kept.
 
     Args:
         data: The content of a model file, compressed: the number of rows (``slots``), the ``scale`` of the sums, and the
@@ -173,6 +177,7 @@ class Classifier:
             rows[4 * lane :: _ROW] = data[start + lane :: len(KINDS)]
         rows[4 * len(KINDS) :: _ROW] = b"\1" * self.slots
         self.rows = bytes(rows)
+        self._known: dict[bytes, list[int]] = {}  # by the digest of a sentence without its numbers
         self._word_sum = functools.lru_cache(_MOST_KNOWN)(self._sum_of_word)
         self._first_word_sum = functools.lru_cache(_MOST_KNOWN // 8)(self._sum_of_first_word)
 
@@ -197,7 +202,17 @@ class Classifier:
 
     def scores(self, sentence: str) -> list[int]:
         """Return the score of each of `KINDS`: the logarithm of its probability, in `STEPS` a power of two, plus a constant."""
-        words = words_of(_NUMBER.sub("0", sentence))  # all numbers are one word, so their sum is kept
+        sentence = _NUMBER.sub("0", sentence)  # all numbers are one word, so their sum is kept
+        digest = blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        found = self._known.get(digest)
+        if found is None:
+            if len(self._known) >= _MOST_SENTENCES:
+                self._known.clear()
+            found = self._known[digest] = self._scores_of(sentence)
+        return found.copy()
+
+    def _scores_of(self, sentence: str) -> list[int]:
+        words = words_of(sentence)
         of_words = [*map(self._word_sum, words)]
         features = [START, *[feature for feature, _ in of_words], END]
         total = self._sum([*map(feature_of_pair, features, features[1:])]) + sum([weights for _, weights in of_words])

@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -133,6 +134,7 @@ _HTML: Final = re.compile(  # tags in which programs write; others around a sent
 _PRINTED: Final = re.compile(any_shape("printed"))
 CODE: Final = re.compile(any_shape("code"))
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
+_CODE_SIGNS: Final = "{};:>\\"  # the last sign of such an end
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")  # a word, with its marks
 UNSPACED: Final = re.compile(  # a character of Thai, Korean, Japanese or Chinese, which need no blanks or question marks
@@ -173,8 +175,10 @@ def printed_weight(line: str) -> int:
         return 0
     if CODE.match(line):
         return 1
+    ends_like_code = pieces[-1][-1] in _CODE_SIGNS and _CODE_END.fullmatch(read) is not None
+    if not ends_like_code and next(islice(filter(_PLAIN.fullmatch, pieces), len(pieces) // 3, None), None):
+        return 0  # as most lines of people, at once: more than a third are words
     words = sum(_PLAIN.fullmatch(piece) is not None for piece in pieces)
     signs = len(_SIGNS.findall(read))
     has_few_words = signs >= 4 and 3 * words <= len(pieces) and 2 * words <= signs
-    ends_like_code = signs >= 2 and words <= 2 * signs and _CODE_END.fullmatch(read) is not None
-    return int(has_few_words or ends_like_code)
+    return int(has_few_words or (ends_like_code and signs >= 2 and words <= 2 * signs))
