@@ -30,13 +30,16 @@ def group_id(group: MessageGroup | int) -> int:
     raise StrategyError(f"group={group!r}: must be a group or a group id")
 
 
-def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
+def group_ids(groups: Iterable[MessageGroup | int]) -> tuple[int, ...]:
+    """Return the ids of groups that are given as groups or as ids; raise a `StrategyError` for anything else."""
     try:
-        if isinstance(groups, int | MessageGroup):
-            return (group_id(groups),)
         return tuple([group_id(group) for group in groups])
     except (StrategyError, TypeError) as error:
-        raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
+        raise StrategyError(f"groups={groups!r}: must be groups or group ids") from error
+
+
+def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
+    return group_ids([groups] if isinstance(groups, int | MessageGroup) else groups)
 
 
 def _messages(messages: Iterable[Any], *, kinds: tuple[type, ...] = (Message,)) -> tuple[Any, ...]:
