@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, TypeVar, cast
 
 import attrs
 
-from ..errors import SyncDriverError
+from ..errors import StrategyError, SyncDriverError
 from .edits import Drop
 
 _T = TypeVar("_T")
@@ -60,11 +60,34 @@ class Request(abc.ABC):
         return await answer
 
 
-class StepReport:
+class RunReport:
+    """The base of what a strategy reports, such as a failure."""
+
+
+class StepReport(RunReport):
     """The base of the reports that a step of a run began or (``is_end``) ended; see `StepBegan` and `StepEnded`."""
 
     strategy: Any
     is_end: ClassVar[bool] = False
+
+
+def steps_of(strategy: Callable[..., object], index: object, name: str) -> Generator[Any, Any, Any]:
+    """Return a strategy, or a plain function with this name, as a generator that runs on an index.
+
+    Raises:
+        StrategyError: If it returns something else than items.
+    """
+    steps = strategy(index)
+    if isinstance(steps, Generator):
+        return cast("Generator[Any, Any, Any]", steps)
+    if not isinstance(steps, Iterable):
+        raise StrategyError(f"{name} returned {steps!r}; a strategy must yield edits, or return a list of them")
+    return (step for step in cast("Iterable[Any]", steps))
+
+
+def unknown(item: object, name: str) -> StrategyError:
+    """Return the error for an item that the strategy with this name may not yield."""
+    return StrategyError(f"{name} yielded {item!r}; a strategy must yield edits, requests or reports")
 
 
 PASS_ON: Final = object()
