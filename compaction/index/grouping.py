@@ -85,6 +85,8 @@ class Newest:
 
     def marked_by_others(self, by: str) -> int | None:
         """Return the last summary that may be the user's words, without those of one strategy, which it may replace."""
+        if not self.marked:  # asked for each edit
+            return None
         return max((id for maker, id in self.marked.items() if not by or maker != by), default=None)
 
     def note_words(self, id: int) -> None:
