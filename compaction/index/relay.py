@@ -103,13 +103,21 @@ def relay(
 ) -> Generator[Any, Any, bool]:
     """Run a strategy: call ``answered`` for each item that it yields, and send the answer to the strategy.
 
-    If the answer is `PASS_ON`, yield the item to the caller of `relay`, and send the caller's answer, or throw its exception,
-    into the strategy. The caller closes ``strategy``.
+    The caller closes ``strategy``. What an item leads to:
+
+    ================  ==================  =======================  ================================
+    Item              ``answered`` gives  Answer to the strategy   Exceptions on the way to it
+    ================  ==================  =======================  ================================
+    `Drops`           (see ``drop_all``)  ``None``                 end the run
+    any other         `PASS_ON`           the caller's             are thrown into the strategy
+    `Request`         something else      that, or a generator's   are thrown into the strategy
+    any other         something else      that, or a generator's   end the run
+    ================  ==================  =======================  ================================
 
     Args:
         strategy: The running strategy.
         answered: Returns the answer to an item, or `PASS_ON`, or a generator that yields other items to the caller and returns
-            the answer. What it raises for a `Request` is thrown into the strategy; its other exceptions end the run.
+            the answer.
         until: Called after an item was answered; returns whether to stop.
         drop_all: Applies `Drops`; if ``None``, each of the drops is answered as an item.
 
