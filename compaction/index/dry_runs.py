@@ -129,7 +129,7 @@ def dry_run(
     """
     if not callable(strategy):
         raise ConfigurationError(f"a dry run needs a strategy, or a function of an index (got {strategy!r})")
-    name = getattr(strategy, "name", None) or getattr(strategy, "__name__", type(strategy).__name__)
+    name = str(getattr(strategy, "name", "") or getattr(strategy, "__name__", type(strategy).__name__))
     running = steps_of(strategy, index, name)
     dry = DryRun(index, index.included_groups, index.tokens)
 

@@ -78,11 +78,10 @@ def steps_of(strategy: Callable[..., object], index: object, name: str) -> Gener
         StrategyError: If it returns something else than items.
     """
     steps = strategy(index)
-    if isinstance(steps, Generator):
-        return cast("Generator[Any, Any, Any]", steps)
     if not isinstance(steps, Iterable):
         raise StrategyError(f"{name} returned {steps!r}; a strategy must yield edits, or return a list of them")
-    return (step for step in cast("Iterable[Any]", steps))
+    items = cast("Iterable[Any]", steps)
+    return items if isinstance(items, Generator) else (item for item in items)
 
 
 def unknown(item: object, name: str) -> StrategyError:
