@@ -39,6 +39,7 @@ from .identity import (
     accounts_for,
     accounts_for_saved,
     follow,
+    followed_from_fingerprints,
     known_beginning,
     recognized,
 )
@@ -656,19 +657,26 @@ class MessageIndex:
         tail = given[followed.covered :]
         messages = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
         self._rebuild(messages, journal, followed)
-        unlisted, brought_back = self._unlisted(followed)
-        if unlisted != brought_back or (not unlisted and self._is_worse(given)):
+        if not self._is_followed(followed, given):
             self._start_over(given)
 
-    def _unlisted(self, followed: FollowedList) -> tuple[set[int], set[int]]:
-        """Return the groups that the view shows and the host's list lacks, and those of them that a late result brought back.
+    def _is_followed(self, followed: FollowedList, given: Sequence[Any]) -> bool:
+        """Whether the view is the host's list, or one that breaks fewer rules, after its changes were adopted.
 
-        For example, a call and its result were dropped, and the list ends with another result of that call: the view shows the
-        call, which the list lacks. If an undone edit had brought it back, the view would not be the host's.
+        ==================================================  ==========================================================
+        The view shows messages that the list lacks         It is accepted
+        ==================================================  ==========================================================
+        none                                                if it breaks no more rules than the list
+        a dropped call, of which a new result came          yes: the result has to follow its call
+        a message of which the edit that hid it was undone  no: the host does not want it
+        ==================================================  ==========================================================
         """
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
-        return unlisted, unlisted.intersection(group_of[len(followed.entries) :])
+        if unlisted:
+            with_new_messages = group_of[len(followed.entries) :]
+            return unlisted.issubset(with_new_messages)
+        return not self._is_worse(given)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
@@ -713,12 +721,7 @@ class MessageIndex:
         messages = self._reader.new(given)  # raises before anything changes
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        known = Columns(self.format, self.measure, self.marks)
-        there = [place for place, ordinal in enumerate(ordinals) if ordinal is not None]
-        known.extend(messages.at(there), restore=bool)  # nothing is hidden, so nothing has to be restored
-        count = len(known.source)
-        self.changes = HostChanges(
-            altered=tuple(sorted(altered)), rewound=tuple(range(count, len(saved.fingerprints))), added=len(ordinals) - count
-        )
-        followed = FollowedList.of(known, given, ordinals, altered=altered, keys=saved.fingerprints)
+        empty = Columns(self.format, self.measure, self.marks)
+        followed = followed_from_fingerprints(empty, messages, saved.fingerprints, ordinals, altered)
+        self.changes = followed.changes
         self._rebuild(messages, saved.journal, followed)
