@@ -71,7 +71,7 @@ class StepReport(RunReport):
     is_end: ClassVar[bool] = False
 
 
-def steps_of(strategy: Callable[..., object], index: object, name: str) -> Generator[Any, Any, Any]:
+def steps_of(strategy: Callable[[Any], Iterable[Any]], index: object, name: str) -> Generator[Any, Any, Any]:
     """Return a strategy, or a plain function with this name, as a generator that runs on an index.
 
     Raises:
@@ -80,8 +80,7 @@ def steps_of(strategy: Callable[..., object], index: object, name: str) -> Gener
     steps = strategy(index)
     if not isinstance(steps, Iterable):
         raise StrategyError(f"{name} returned {steps!r}; a strategy must yield edits, or return a list of them")
-    items = cast("Iterable[Any]", steps)
-    return items if isinstance(items, Generator) else (item for item in items)
+    return cast("Generator[Any, Any, Any]", steps if isinstance(steps, Generator) else (step for step in steps))
 
 
 def unknown(item: object, name: str) -> StrategyError:
