@@ -75,17 +75,10 @@ class FollowedList:
     keys: Sequence[str] | None = None  # of all messages before, if ``before`` has only those that are in the list
 
     @classmethod
-    def of(
-        cls,
-        before: Columns,
-        given: Iterable[Any],
-        ordinals: Iterable[int | None],
-        altered: AbstractSet[int] = frozenset(),
-        keys: Sequence[str] | None = None,
-    ) -> FollowedList:
+    def of(cls, before: Columns, given: Iterable[Any], ordinals: Iterable[int | None]) -> FollowedList:
         """Return a followed list in which message n has ordinal n of these; if one is longer than the other, its end is cut."""
         entries = [SourceEntry(raw, ordinal, place) for place, (raw, ordinal) in enumerate(zip(given, ordinals, strict=False))]
-        return cls(before, entries, altered, covered=len(entries), keys=keys)
+        return cls(before, entries, covered=len(entries))
 
     @property
     def raws(self) -> list[Any]:
@@ -115,7 +108,7 @@ class FollowedList:
         return self._with_seen(self._with_lost(kept, format)), undone
 
     def _carried(self, applied: Applied, changed: Collection[int], format: MessageFormat) -> Applied | None:
-        """Return an edit as it is after the host's changes; ``None`` for a rewrite of a changed group."""
+        """Return what is left of an edit; ``None`` for a rewrite of a changed group."""
         edit = applied.edit
         if isinstance(edit, Rewrite) and edit.group in changed:
             return None
@@ -306,7 +299,6 @@ def known_beginning(columns: Columns, given: Sequence[Any]) -> int | None:
 
 
 def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> bool:
-    """Whether a list begins with the known messages."""
     return len(known) <= len(given) and format.common_prefix(known, given) == len(known)
 
 
@@ -417,11 +409,10 @@ def followed_from_fingerprints(
     """
     known.extend(messages.at([place for place, ordinal in enumerate(ordinals) if ordinal is not None]), restore=bool)
     count = len(known.source)
-    followed = FollowedList.of(known, messages.raws, ordinals, altered=altered, keys=fingerprints)
-    followed.changes = HostChanges(
-        altered=tuple(sorted(altered)), rewound=tuple(range(count, len(fingerprints))), added=len(ordinals) - count
-    )
-    return followed
+    rewound = tuple(range(count, len(fingerprints)))
+    changes = HostChanges(altered=tuple(sorted(altered)), rewound=rewound, added=len(ordinals) - count)
+    followed = FollowedList.of(known, messages.raws, ordinals)
+    return attrs.evolve(followed, altered=altered, changes=changes, keys=fingerprints)
 
 
 def accounts_for_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat, *, by_id: bool) -> bool:

@@ -28,6 +28,7 @@ _WORD: Final = re.compile(
 class Instructions:
     """The instructions that were read so far. Holds state."""
 
+    count: int = 0
     leading: int = 0  # the number of those at the start of the conversation. These are never outdated
     needed: set[int] = attrs.Factory(set[int])  # the ids of those that must stay
     outdated: set[int] = attrs.Factory(
@@ -36,13 +37,9 @@ class Instructions:
     _reminders: list[tuple[frozenset[str], int]] = attrs.Factory(list[tuple[frozenset[str], int]])
     """The words and ids of those that are neither leading nor outdated, oldest first."""
 
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.needed) + len(self.outdated)
-
     def add(self, id: int, text: str | None) -> None:
         """Add the instruction with this id. ``text`` is ``None`` for one that is never outdated."""
+        self.count += 1
         self.needed.add(id)
         self.leading += self.leading == id
         if id < self.leading or text is None:

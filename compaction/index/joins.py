@@ -55,7 +55,6 @@ def wrong_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
 
 
 def _breaks(columns: Columns, node: Node, rule: str) -> bool:
-    """Whether a message breaks a rule in the view."""
     view = columns.visibility
     if not view.is_shown(node):
         return False
@@ -63,7 +62,6 @@ def _breaks(columns: Columns, node: Node, rule: str) -> bool:
 
 
 def _breaks_in_source(columns: Columns, node: Node, rule: str) -> bool:
-    """Whether a message breaks a rule in the source."""
     if node < 0:
         return False
     read, leading, problem = columns.read, columns.grouping.instructions.leading, columns.format.join_problem

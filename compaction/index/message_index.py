@@ -603,14 +603,12 @@ class MessageIndex:
         return bool(undone)
 
     def _note_time(self) -> None:
-        """Note that messages arrived now."""
         now, before = self.context.now, self._arrived_at
         if now is not None and now != before:
             self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
             self._arrived_at = now
 
     def _empty(self) -> None:
-        """Begin without messages."""
         self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = editing.Refusals()
         self._keys = []

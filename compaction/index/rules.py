@@ -91,7 +91,6 @@ def removable(columns: Columns, by: str = "") -> list[int]:
 
 
 def _removal_problem(columns: Columns, ids: Sequence[int], removal: _Removal) -> str | None:
-    """Return why these groups may not all be removed."""
     if not ids:
         return "the edit names no groups"
     if len(ids) > 1 and len(set(ids)) < len(ids):
@@ -175,7 +174,6 @@ def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str 
 
 
 def _id_problem(messages: Sequence[Message]) -> str | None:
-    """Return the rule against an id of a message that the provider did not write."""
     if any(message_id(message.raw) for message in messages if not message.holds_history):
         return "a replacement must not have an id, which would name a message of the host or the provider"
     return None
@@ -209,7 +207,6 @@ def _placement_problem(columns: Columns, ids: Sequence[int]) -> str | None:
 
 
 def _rewrite_problem(columns: Columns, edit: Rewrite) -> str | None:
-    """Return the rule that this rewrite would break; ``None`` if it is allowed."""
     id, format = edit.group, columns.format
     if rule := rewrite_protection(columns, id):
         return rule
@@ -256,14 +253,12 @@ def rewrite_protection(columns: Columns, id: int) -> str | None:
 
 
 def _absence(columns: Columns, id: int) -> str | None:
-    """Return why a group cannot be changed at all: it does not exist, or is not in the view."""
     if columns.is_included(id):
         return None
     return f"group {id} is not in the view" if columns.exists(id) else f"group {id} does not exist"
 
 
 def _exchange_problem(old: Message, new: Message | None) -> str | None:
-    """Return why a message cannot replace another in its group."""
     if new is None:
         return None if only_reasoning(old) else "a rewrite may remove only messages that contain nothing but reasoning"
     places = {id(call.raw): place for place, call in enumerate(old.tool_calls()) if call.raw is not None}
