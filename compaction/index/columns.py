@@ -133,8 +133,9 @@ class Columns:
     def in_view(self, ids: Collection[int]) -> list[int]:
         """Return those of these groups that the view shows; raise an `InputError` if one does not exist."""
         shown = [*filter(self.is_included, ids)]
-        for id in ids if len(shown) < len(ids) else ():
-            self.require(id)
+        if len(shown) < len(ids):
+            for id in ids:
+                self.require(id)
         return shown
 
     def kind(self, id: int) -> GroupKind:

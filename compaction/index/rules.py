@@ -117,7 +117,10 @@ def protection(columns: Columns, id: int, removal: _Removal = _ORDINARY) -> str 
 
 
 def _kept(columns: Columns, removal: _Removal) -> dict[str, Collection[int | None]]:
-    """Return the groups that may not be removed, by the reason; of inserted groups only those that are pinned."""
+    """Return the groups that may not be removed, by the reason, of which the first that fits is given.
+
+    Of the groups that edits inserted, only the pinned ones are here; for the others see `_protection_of_inserted`.
+    """
     newest, pending, count = columns.grouping.newest, columns.grouping.calls.pending, len(columns.source)
     return {
         _SYSTEM: () if removal.allow_system else columns.grouping.instructions.needed,
