@@ -130,6 +130,14 @@ class Columns:
             return self.visibility.is_shown(id)
         return id < len(self._gone) and not self._gone[id] and self.grouping.group_of[id] == id
 
+    def in_view(self, ids: Collection[int]) -> list[int]:
+        """Return those of these groups that the view shows; raise an `InputError` if one does not exist."""
+        shown = [*filter(self.is_included, ids)]
+        if len(shown) < len(ids):
+            for id in ids:
+                self.require(id)
+        return shown
+
     def kind(self, id: int) -> GroupKind:
         """Return the kind of a group."""
         return GroupKind.SUMMARY if id < 0 else self.grouping.kinds[id]

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Final, TypeAlias, cast, final
 import attrs
 
 from ..checks import default_of, refuse_uncalled
-from ..errors import ConfigurationError, StrategyError, SyncDriverError
-from ..index import Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
+from ..errors import ConfigurationError, SyncDriverError
+from ..index import Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, RunReport, StepReport, steps_of
 from ..messages import Message
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
@@ -60,7 +60,7 @@ class StepEnded(StepReport):
 
 
 @attrs.frozen
-class Failed:
+class Failed(RunReport):
     """A report that a part of a strategy failed, such as its summarizer.
 
     Args:
@@ -355,10 +355,7 @@ class FunctionStrategy(Strategy):
 
     def __call__(self, index: MessageIndex) -> Steps:
         yield StepBegan(self, "it has no trigger")
-        steps = self.function(index)
-        if not isinstance(steps, Iterable):
-            raise StrategyError(f"{self.name} returned {steps!r}; a strategy must yield edits, or return a list of them")
-        yield from steps if isinstance(steps, Generator) else (step for step in steps)
+        yield from steps_of(self.function, index, self.name)
         yield StepEnded(self, never, True)
 
 
