@@ -214,7 +214,7 @@ def adaptive(
         user_tokens=part(0.30),  # of the user's own words
         extra_tokens=int(budget * extra),  # of them, in addition to the target
         keep_tokens=part(0.13),  # of the newest messages, which stay
-        target=~tokens_exceed(part(target + extra)),
+        target=~tokens_exceed(part(target)),
         keep=before_task,
     )
     results = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))

@@ -59,7 +59,8 @@ class GrowingSummary(SummaryStrategy):
         user_tokens: Most tokens of the user's own words in the first part and in a rewritten summary, beside the answer of the
             summarizer, >= 0; by default a quarter of ``tokens``. All parts together may have a third more. If new words would
             exceed even that, the parts are rewritten as one.
-        extra_tokens: How many of all these tokens may exceed ``tokens``, >= 0. Choose a ``target`` that also holds then.
+        extra_tokens: How many of all these tokens may exceed ``tokens``, >= 0. If only they do, the strategy stops, whatever
+            ``target`` says.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
         slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. With it, the sizes above only decide which
             groups leave: a part fills the room beside those that stay. If a part written without a model leaves more unused, it
@@ -109,8 +110,16 @@ class GrowingSummary(SummaryStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         sized = self if self.unforced is self else self._halving(index.tokens)
-        while not sized.target(index) and (yield from sized._cut(index)):
+        while not sized.target(index) and not sized._words_fill_it(index) and (yield from sized._cut(index)):
             pass
+
+    def _words_fill_it(self, index: MessageIndex) -> bool:
+        """Return whether the request exceeds ``tokens`` only by the user's words that ``extra_tokens`` allows."""
+        if not self.extra_tokens:
+            return False
+        quoted = _quoted_tokens(self, index, [group for group in self.candidates(index) if is_own(self, group)])
+        above = min(self.extra_tokens, quoted - (_most_words(self) - self.extra_tokens))
+        return 0 < index.tokens - self.tokens <= above
 
     def _halving(self, tokens: int) -> GrowingSummary:
         """Return the strategy with sizes that cut a request of so many tokens to half of them, and to ``tokens`` or less."""
@@ -430,6 +439,11 @@ def _quoted_size(growing: GrowingSummary, index: MessageIndex, groups: Iterable[
     return int(_MARGIN * said) + _HEADING if said else 0
 
 
+def _most_words(growing: GrowingSummary) -> int:
+    """Return the most tokens of the user's own words that all parts together may quote."""
+    return growing.user_tokens + int(_ADDED_WORDS * growing.user_tokens)
+
+
 def _quoted_tokens(growing: GrowingSummary, index: MessageIndex, summaries: Iterable[MessageGroup]) -> int:
     """Return the tokens of the user's words in summaries, without what stands around them."""
     texts = [growing.text.read(group.messages[0]) or "" for group in summaries]
@@ -455,8 +469,8 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     scale = _scale(growing, index, free)
     written, quoted = group_tokens(earlier), _quoted_tokens(growing, index, earlier)
     new = _quoted_size(growing, index, content)
-    most_added = int(_ADDED_WORDS * growing.user_tokens)
-    most_words = growing.user_tokens + most_added
+    most_words = _most_words(growing)
+    most_added = most_words - growing.user_tokens
     is_too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
     rewrites = not earlier or is_too_long or quoted + min(new, most_added) > most_words
     facts, words, leaving = growing.added_tokens, most_words - quoted, group_tokens(content)
