@@ -68,6 +68,23 @@ def test_pasted_lines_go_first(pasted: str, rules: str) -> None:
     assert short.endswith(rules)
 
 
+@pytest.mark.parametrize(
+    ("pasted", "said"),
+    [
+        ("101\tGanz AG\tCH\t30\t", "107\tDvorak SA\tES\t60\tdelete, merged with 104"),
+        ("+ v = append(v, load(k)[0])", ">>> do not log keys, they hold e-mail addresses"),
+        ("+ v = append(v, load(k)[0])", "$ rename this, please"),
+        ("2026-12-01 10:11:12 INFO the cache is full", "2026-12-01 10:00 dentist, only if Tom comes"),
+        ("10:11:12 the server is ready now", "10:12:00 tell Petra the day before"),
+        ("WARNING:root:full", "WARNING: the dog bites if you run"),
+        ("12|import os", "12| not by phone, please"),
+    ],
+)
+def test_words_behind_what_looks_like_a_programs_sign_come_before_pasted_lines(pasted: str, said: str) -> None:
+    text = "\n".join(["My wishes stand in it.", *[pasted] * 30, said, *[pasted] * 30, "Begin."])
+    assert said in shortened(text, 120, len).split("\n")
+
+
 LOG = "What does this mean?\n" + "\n".join(f"2026-01-03 10:11:{second:02} ERROR no disk {second}" for second in range(40))
 
 

@@ -26,6 +26,8 @@ def test_each_shape_of_a_program_matches_its_example(name: str, row: dict[str, s
     assert re.match(shape, example, re.IGNORECASE if name == "handed_over" else 0)
     if name in ("printed", "code"):
         assert printed_weight(example) == (CERTAIN if name == "printed" else 1)
+    elif name == "signed":
+        assert (printed_weight(example) > 0, is_printed(example)) == (True, False)
     else:
         assert is_handed_over(f"\n{example}") or label_of(example, "always pay") == example
 
