@@ -587,3 +587,27 @@ def test_a_long_line_of_a_program_is_not_split_like_dictation() -> None:
     line = "2026-01-03 10:11:12 INFO worker " + "status=ok id=7 path=/srv/a.log took=31ms " * 40
     assert is_printed(line)
     assert [each.is_own for each in lines_by_writer(f"Look at this:\n{line}")] == [True, False]
+
+
+MORE = "The path is only reached after a retry, as far as I can see. "
+
+
+@pytest.mark.parametrize(
+    ("item", "between", "after"), [(800, "", 0), (80, "", 3_000), (80, f"\n   {MORE * 8}\n", 3_000), (400, "\n", 0)]
+)
+@pytest.mark.parametrize("gap", [0, 1, 2])
+def test_an_answer_by_number_stands_with_the_list(item: int, between: str, after: int, gap: int) -> None:
+    """However long the items are, whatever follows the list, and if other words of the assistant stand between."""
+    items = [f"{n}. Rename file {n}. {MORE * 20}"[:item].rstrip() for n in range(1, 8)]
+    listed = "My remarks:\n" + "\n".join(f"{each}{between}" for each in items) + "\n" + (MORE * 60)[:after]
+    talk = [each for n in range(gap) for each in (user("Is that so?"), assistant(f"Step {n} is done. {MORE * 9}"))]
+    text = excerpt_of(user("Review it."), assistant(listed), *talk, user("1 yes, 2 no, 3 later"), tokens=1_000)
+    asked = text.partition("1 yes, 2 no, 3 later")[2]
+    assert [f"{n}. Rename file {n}." in asked for n in range(1, 8)] == [True] * 7
+
+
+def test_two_answers_to_a_list_have_it_once() -> None:
+    listed = "My remarks:\n" + "\n".join(f"{n}. Rename file {n}. {MORE}" for n in range(1, 8))
+    done = assistant("Files 1 and 2 are renamed.")
+    text = excerpt_of(user("Review it."), assistant(listed), user("1 yes, 2 no"), done, user("3 yes, 4 no"), tokens=1_000)
+    assert text.count("1. Rename file 1.") == 1
