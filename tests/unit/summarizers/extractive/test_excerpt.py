@@ -265,6 +265,8 @@ def test_an_entry_with_a_value_names_its_message() -> None:
         'He wrote: yes (the assistant had said: "Shall I?")',
         r'He wrote: yes \(the assistant had said: "Shall I?") (message 12)',
         "Go back to\n\n (message 3)",
+        "Go back to\n(message 3)",
+        'He wrote:\n```\nyes\n```\n(the assistant had said: "Shall I?")',
     ],
 )
 @pytest.mark.parametrize("number", [None, 40])
@@ -276,6 +278,19 @@ def test_words_that_look_like_a_note_stay_the_users(said: str, number: int | Non
     again = excerpt([], 1_000, len, earlier=split_excerpt(text)[0])
     assert quoted_words(again) == (said,)
     assert again == excerpt([message], 1_000, len)
+
+
+@pytest.mark.parametrize("block", ["```\nmake 2\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "~~~\nmake 2\n~~~"])
+def test_notes_behind_a_block_stand_in_a_line_of_their_own(block: str) -> None:
+    """So the fence closes its block, and the row has no further cell. In a later round, they are read as notes."""
+    messages = [openai_chat.read(each) for each in (assistant("Which part?"), user(f"This:\n{block}"))]
+    numbers, before = {id(messages[1].raw): 12}, {id(messages[1].raw): messages[0]}
+    text = excerpt(messages, 1_000, len, numbers=numbers, before=before)
+    assert text.splitlines()[-2:] == [f"  {block.splitlines()[-1]}", '  (the assistant had said: "Which part?") (message 12)']
+    assert quoted_words(text) == (f"This:\n{block}",)
+    numbered = excerpt(messages[1:], 1_000, len, numbers=numbers)
+    assert numbered.endswith(f"  {block.splitlines()[-1]}\n  (message 12)")
+    assert quoted_words(numbered) == (f"This:\n{block}",)
 
 
 QUESTION = "Shall I book (1) Wednesday at 11:00 or (2) Friday at 8:30?"
