@@ -246,3 +246,15 @@ def test_a_nested_list_keeps_the_item_above() -> None:
 def test_a_table_keeps_its_header_and_a_block_its_tag() -> None:
     text = "| path | rule |\n|---|---|\n| legal/ | ask Ines |\n\n<rules>\nUse tabs.\n</rules>\nFix it."
     assert own(text) == [("| path | rule |", "| legal/ | ask Ines |"), ("<rules>", "Use tabs."), ("", "Fix it.")]
+
+
+@pytest.mark.parametrize(
+    "line", ["-----Original Message-----", "---------- Forwarded message ---------", "-----Ursprüngliche Nachricht-----"]
+)
+def test_a_forwarded_mail_is_quoted_also_without_an_address(line: str) -> None:
+    text = f"Next.\n\n{line}\nFrom: Stadtwerke\nSubject: Meters\n\nNever use the old form."
+    lines, voices = voices_of(text)
+    assert {line: voice for line, voice in zip(lines, voices, strict=True) if line.startswith("N")} == {
+        "Next.": Voice.OWN,
+        "Never use the old form.": Voice.QUOTED,
+    }
