@@ -107,9 +107,9 @@ def excerpt(
         text, attached = (message.said, message.attached) if message.said else (message.attached, "")
         number = numbers.get(id(message.raw))
         question = question_of(asked, message)
-        if asked and (list_of := (id(asked.raw), question.text)) in lists:
-            question = Question()  # a second answer to the same list
-        elif asked:
+        if asked:
+            list_of = id(asked.raw), question.text
+            question = Question() if list_of in lists else question  # a second answer to the same list
             lists.add(list_of)
         said.append(_Entry(text, speaker_of(message), number, question.text, attached, is_answer=question.is_sure))
     said += inherited
