@@ -168,6 +168,11 @@ class TestAlgebra:
         assert repr(selector) == "last(groups=1) | users"
         assert pickle.loads(pickle.dumps(selector)) == selector
 
+    @pytest.mark.parametrize("answer", [["1"], [None], [0.5], "abc", {"a": 1}, None])
+    def test_a_function_that_returns_no_groups(self, answer: Any) -> None:
+        with pytest.raises(StrategyError, match="return groups, or their ids"):
+            chosen(as_selector(lambda index: answer))
+
     def test_a_selector_is_not_true_or_false(self) -> None:
         """``bool()`` of a selector raises a `TypeError`, because ``and`` and ``or`` would silently ignore one side."""
         with pytest.raises(TypeError, match=r"combine selectors with \| & ~"):

@@ -25,6 +25,7 @@ from .labels import blocks_below_labels, end_of, end_of_json
 from .lines import (
     BULLET,
     CERTAIN,
+    FIELD,
     HEADING,
     QUOTED_LINE,
     ROW,
@@ -125,7 +126,6 @@ def _divided(lines: list[str], block: range) -> tuple[Iterable[int], list[range]
 # ---------------------------------------------------------------- detectors, which return the numbers of lines
 
 
-_HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")  # "Subject: keys"
 _FORWARDED: Final = re.compile(r"-{4,} ?\w[\w ]{2,40} ?-{4,}\s*")  # "-----Original Message-----", in any language
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
 
@@ -138,7 +138,7 @@ def _mails(layout: _Layout) -> Iterable[int]:
     """
     for block in layout.written:
         top = layout.lines[block.start : min(block.stop, block.start + 6)]
-        if sum(_HEADER.match(line) is not None for line in top) >= 2 and (
+        if sum(FIELD.match(line) is not None for line in top) >= 2 and (
             any(map(_ADDRESS.search, top)) or _FORWARDED.fullmatch(top[0])
         ):
             body = [each for each in layout.written if each.start > block.start]
