@@ -10,17 +10,23 @@ from .. import summarizers
 from ..index import GroupKind, MessageIndex, Rewrite
 
 _MOST_BETWEEN: Final = 4  # messages before an answer that are looked through for what it answers
+_MOST_TO_LIST: Final = 8  # and for the list of which it names the items
 
 
 def answered_ordinal(index: MessageIndex, ordinal: int) -> int | None:
-    """Return the ordinal of the message that a user's message may answer; instructions do not count.
+    """Return the ordinal of the message that a user's message may answer: the one before it; instructions do not count.
+
+    An answer such as "1 yes, 2 no" belongs to the last message that has such a list, if that is near.
 
     Args:
         index: The conversation.
         ordinal: The ordinal of the user's message. The id of a group of the user is the ordinal of its message.
     """
-    before = range(ordinal - 1, max(-1, ordinal - 1 - _MOST_BETWEEN), -1)
-    return next((at for at in before if index.kind_at(at) is not GroupKind.SYSTEM), None)
+    before, answer = range(ordinal - 1, max(-1, ordinal - 1 - _MOST_TO_LIST), -1), index.columns.read(ordinal)
+    said = (at for at in before if index.kind_at(at) is GroupKind.ASSISTANT)
+    listed = next((at for at in said if summarizers.extractive.lists_named(index.columns.read(at), answer)), None)
+    nearest = next((at for at in before[:_MOST_BETWEEN] if index.kind_at(at) is not GroupKind.SYSTEM), None)
+    return nearest if listed is None else listed
 
 
 def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str]:

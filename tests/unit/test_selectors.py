@@ -135,7 +135,7 @@ class TestCollapsedCalls:
 
 class TestSummaries:
     def test_the_first_messages_end_at_a_summary(self) -> None:
-        """What stands behind a summary is newer than what is in it; so it is not the first."""
+        """Messages behind a summary are newer than those in it; so they are not the first."""
         index = indexed([system(), user("a"), user(marked("so far", by="X")), *turns(2)])
         assert first(messages=9)(index) == first(groups=3)(index) == first(turns=2)(index) == {0, 1}
         assert first(groups=1)(indexed([user(marked("so far", by="X")), *turns(1)])) == set()

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .page import listed as listed
     from .questions import asked_in as asked_in
     from .questions import is_short_answer as is_short_answer
+    from .questions import lists_named as lists_named
     from .reading import shows_work as shows_work
     from .sentences import LONGEST_SENTENCE as LONGEST_SENTENCE
     from .sentences import one_line as one_line
@@ -70,7 +71,7 @@ export_lazily(
         "excerpt": "excerpt task_of",
         "excerpt_text": "quoted_words split_excerpt without_excerpts",
         "own_lines": "shortened",
-        "questions": "asked_in is_short_answer",
+        "questions": "asked_in is_short_answer lists_named",
         "reading": "shows_work",
         "sentences": "LONGEST_SENTENCE one_line",
         "statements": "DENIAL denial_in",

@@ -30,7 +30,7 @@ from .excerpt_text import EXCERPT_HEADING, quotation, read_quotation, write_exce
 from .kinds import Kind, Statement, judge
 from .lines import SPEAKER, are_named
 from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, lines_by_writer, shortened
-from .questions import QUESTION_CHARS, in_chars, question_of
+from .questions import QUESTION_CHARS, Question, in_chars, question_of
 from .sentences import sentences_in
 from .statements import speaker_of
 from .subjects import has_value, is_eastern
@@ -98,6 +98,7 @@ def excerpt(
     room = tokens - count(EXCERPT_HEADING) - _FRAME
     said, task_at, numbers, before = list[_Entry](), 0 if task is None or earlier else None, numbers or {}, before or {}
     inherited = [_Entry(words, question=question) for words, question in map(read_quotation, earlier)]
+    lists = set[tuple[int, str]]()
     for at, message, asked in _spoken(messages, before):
         if at >= earlier_at:
             said += inherited
@@ -106,6 +107,10 @@ def excerpt(
         text, attached = (message.said, message.attached) if message.said else (message.attached, "")
         number = numbers.get(id(message.raw))
         question = question_of(asked, message)
+        if asked:
+            list_of = id(asked.raw), question.text
+            question = Question() if list_of in lists else question  # a second answer to the same list
+            lists.add(list_of)
         said.append(_Entry(text, speaker_of(message), number, question.text, attached, is_answer=question.is_sure))
     said += inherited
     if not said or room <= 0:

@@ -10,6 +10,7 @@ Each message is an entry. Behind its words stand two notes at most: the question
     - Redo what you did in \(message 12)
 
 In the last entry, the user wrote what looks like a note: a backslash, which is removed when it is read, keeps them apart.
+Behind a fence or a row of a table, the notes stand in a line of their own.
 """
 
 from __future__ import annotations
@@ -18,23 +19,28 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from .lines import FENCE, ROW
+
 EXCERPT_HEADING: Final = "The user's messages, word for word:"
 
 _QUESTION: Final = '(the assistant had said: "'
 _QUESTION_END: Final = '")'
 _NUMBER: Final = "(message "
-_NUMBER_AT_END: Final = re.compile(r" \(message \d{1,9}\)\Z")
+_NUMBER_AT_END: Final = re.compile(r"[ \n]\(message \d{1,9}\)\Z")
 _NOTE: Final = rf"(?:{re.escape(_QUESTION)}|{re.escape(_NUMBER)})"
-_PLAIN_NOTE: Final = re.compile(rf" (?=\\*{_NOTE})")
-_ESCAPED_NOTE: Final = re.compile(rf" \\(?=\\*{_NOTE})")
+_PLAIN_NOTE: Final = re.compile(rf"(?<=[ \n])(?=\\*{_NOTE})")
+_ESCAPED_NOTE: Final = re.compile(rf"(?<=[ \n])\\(?=\\*{_NOTE})")
 
 
 def quotation(words: str, question: str = "", number: int | None = None) -> str:
     """Return the words of a message as they are quoted, with the question that they answer and the message's number."""
     if _QUESTION in words or _NUMBER in words:
-        words = _PLAIN_NOTE.sub(r" \\", words)
-    asked = f" {_QUESTION}{question}{_QUESTION_END}" if question else ""
-    return f"{words}{asked} {_NUMBER}{number})" if number else f"{words}{asked}"
+        words = _PLAIN_NOTE.sub(r"\\", words)
+    notes = [f"{_QUESTION}{question}{_QUESTION_END}"] if question else []
+    notes += [f"{_NUMBER}{number})"] if number else []
+    last = words[words.rfind("\n") + 1 :]
+    before = "\n" if FENCE.match(last) or ROW.fullmatch(last) else " "
+    return f"{words}{before}{' '.join(notes)}" if notes else words
 
 
 def read_quotation(entry: str) -> tuple[str, str]:
@@ -43,10 +49,10 @@ def read_quotation(entry: str) -> tuple[str, str]:
     >>> read_quotation(quotation("yes (message 3)", question="Go?"))
     ('yes (message 3)', 'Go?')
     """
-    words, found, question = entry.rpartition(f" {_QUESTION}")
-    if not found or not question.endswith(_QUESTION_END):
-        words, question = entry, ""
-    return _ESCAPED_NOTE.sub(" ", words), question.removesuffix(_QUESTION_END)
+    words, _, question = entry.rpartition(_QUESTION)
+    if not words.endswith((" ", "\n")) or not question.endswith(_QUESTION_END):
+        return _ESCAPED_NOTE.sub("", entry), ""
+    return _ESCAPED_NOTE.sub("", words[:-1]), question.removesuffix(_QUESTION_END)
 
 
 def write_excerpt(entries: Iterable[str]) -> str:

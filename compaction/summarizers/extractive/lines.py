@@ -133,10 +133,12 @@ _HTML: Final = re.compile(  # tags in which programs write; others around a sent
 )
 _PRINTED: Final = re.compile(any_shape("printed"))
 CODE: Final = re.compile(any_shape("code"))
+_SIGNED: Final = re.compile(any_shape("signed"))
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
 _CODE_SIGNS: Final = "{};:>\\"  # the last sign of such an end
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")  # a word, with its marks
+_NUMBER: Final = re.compile(r"\W?\d+(?:[.:,-]\d+)*\W?")  # "8", "(12)", "17:30,"
 UNSPACED: Final = re.compile(  # a character of Thai, Korean, Japanese or Chinese, which need no blanks or question marks
     r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
@@ -149,10 +151,28 @@ def is_printed(line: str) -> bool:
     (True, True)
     >>> is_printed("<note>No tabs, please.</note>"), is_printed("<li>No tabs, please.</li>")
     (False, True)
+    >>> is_printed("2026-12-01 10:00 dentist, if Tom comes"), is_printed("2026-12-01 10:00 INFO dentist is full")
+    (False, True)
     >>> is_printed("The port is 8080."), is_printed("Rather 15:20."), is_printed("tabs, two wide"), is_printed("端口是8080")
     (False, False, False, False)
     """
-    return printed_weight(enclosed(line)) > 0
+    signed = _SIGNED.match(line)
+    return printed_weight(enclosed(line)) > 0 and not (signed and _is_said(line[signed.end() :]))
+
+
+def _is_said(text: str) -> bool:
+    r"""Return whether a cell of a row, or the whole text, is a phrase: three words or more and perhaps numbers, and no code.
+
+    >>> _is_said("Supplier 7 Ltd\t30\tdelete, merged with 104"), _is_said("import os"), _is_said("x = the first of these")
+    (True, False, False)
+    """
+    for cell in text.split("\t"):
+        others = [piece for piece in cell[:_READ].split() if not _PLAIN.fullmatch(piece)]
+        words = len(cell[:_READ].split()) - len(others)
+        is_phrase = words >= _LEAST_WORDS and all(map(_NUMBER.fullmatch, others))
+        if (is_phrase or UNSPACED.search(cell)) and not printed_weight(cell):
+            return True
+    return False
 
 
 def printed_weight(line: str) -> int:

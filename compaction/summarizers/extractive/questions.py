@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Final
 
 import attrs
@@ -24,8 +24,11 @@ _BARE_QUESTION: Final = 24  # characters of a question that names nothing, as "S
 _SHORT_MESSAGE: Final = 240  # characters of an assistant's message that is quoted whole: its parts need each other
 _REPLY: Final = 60  # characters of an answer that needs even a statement, as "make it 750" or "I wouldn't"
 _CLEAR: Final = 3  # stems of a rule that needs no statement: "Never pay in cash.", but not "Never again."
+_LEAST_NAMED: Final = 2  # items of a list that an answer to an earlier message names
 _BETWEEN: Final = 12  # characters of a line between two items, as "or"
-_HEAD: Final = 120  # characters of a line above a list that belongs to it
+_HEAD: Final = 120  # characters of a line above a list that belongs to it, and of what is read of a long item
+_READ: Final = 4 * QUESTION_CHARS  # characters of the end of a message that are read, beside its lists
+_MOST_ITEMS: Final = 40  # of these lists
 _CLAUSE: Final = re.compile(rf"[.,;:!…]\s|[。、，！]|(?<=[{''.join(ASKING)}])")
 _OPTION: Final = re.compile(r"(?:^|[\s(])([A-Fa-f]|[1-9])[.):]\s+\S")  # as in "A) delete it; B) keep it"
 _LABEL: Final = re.compile(r"(?<![^\W_])(?:[a-z](?![^\W_])|\d{1,2}(?!\d|[.,:]\d))")  # of an item, in an answer: "C", "1はい"
@@ -37,6 +40,14 @@ def is_short_answer(message: Message) -> bool:
     if len(said) > _SHORT_ANSWER:
         return len(said) <= _LONG_ANSWER and len(_OPTION.findall(said)) > 1
     return any(clause.strip() and not asks(clause) for clause in _CLAUSE.split(said))
+
+
+def lists_named(message: Message, answer: Message) -> bool:
+    """Return whether an assistant's message has a list, of which a short answer names two items or more, as "1 yes, 2 no"."""
+    named = {found[0] for clause in _CLAUSE.split(answer.said.lower()) if (found := _LABEL.match(clause.strip()))}
+    if message.role != "assistant" or len(named) < _LEAST_NAMED or not is_short_answer(answer):
+        return False
+    return len(named & {*map(_label_of, _read(_text_of(message)).split("\n"))}) >= _LEAST_NAMED
 
 
 def asked_in(message: Message, answer: Message) -> str:
@@ -103,9 +114,8 @@ def question_of(before: Message | None, answer: Message) -> Question:
     """
     if before is None or before.role != "assistant" or not is_short_answer(answer):
         return Question()
-    whole = "\n".join(part.text for part in before.parts if isinstance(part, TextPart))
-    whole = whole.strip().removeprefix(f"{LEFT_OUT}\n")
-    items = [*_items_of(whole[-4 * QUESTION_CHARS :].replace('"', "'"))]  # what it quotes must not end the quotation
+    whole = _text_of(before)
+    items = [*_items_of(_read(whole).replace('"', "'"))]  # what it quotes must not end the quotation
     meant = [*_meant(items, answer.said)]
     is_sure = bool(meant)
     if not meant and items and len(answer.said) <= _REPLY and not asks(answer.said):
@@ -123,6 +133,54 @@ def question_of(before: Message | None, answer: Message) -> Question:
         if len(bare) < _BARE_QUESTION or points_back(bare):
             chosen.add(first - 1)
     return Question("\n".join([" ".join(items[at].text.split()) for at in sorted(chosen)]), is_sure)
+
+
+def _text_of(message: Message) -> str:
+    whole = "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
+    return whole.strip().removeprefix(f"{LEFT_OUT}\n")
+
+
+def _label_of(line: str) -> str:
+    """Return the number or the letter before an item of a list, such as "2" or "b"; empty if there is none."""
+    bullet = BULLET.match(line)
+    return bullet[2].strip("().、．").lower() if bullet else ""
+
+
+def _read(whole: str) -> str:
+    r"""Return the end of a long message, and of its numbered lists the beginning of each item; a shorter message whole.
+
+    >>> print(_read("Remarks:\n1. Rename it. " + "Why? " * 40 + "\n   More.\n2. No cache.\n" + "The end. " * 300)[:152])
+    Remarks:
+    1. Rename it. Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? Why? ...
+    2. No cache.
+    The end. The
+    """
+    if len(whole) <= _READ:
+        return whole
+    lines = [line for line in whole.split("\n") if line.strip()]
+    labelled = [at for at, line in enumerate(lines) if _label_of(line).isalnum()]
+    listed, inside = set[int](), set[int]()
+    for at, after in [*pairwise(labelled)][-_MOST_ITEMS:]:
+        if _follows(_label_of(lines[at]), _label_of(lines[after])):
+            head = {at - 1} if at and at not in listed and len(lines[at - 1]) <= _HEAD else set[int]()
+            listed |= {at, after} | head
+            inside.update(range(at + 1, after))
+    found, left = list[str](), _READ
+    for at in reversed(range(len(lines))):
+        if at in listed:
+            found.append(clipped(lines[at], _HEAD))
+        elif left > 0 and at not in inside:
+            end = lines[at][-left:]
+            found.append(end if end == lines[at] else end.partition(". ")[2] or end.partition(" ")[2])
+            left -= len(end)
+    return "\n".join(reversed(found))
+
+
+def _follows(label: str, after: str) -> bool:
+    """Return whether a label is the next behind another one: "3" behind "2", "c" behind "b"."""
+    if label.isdecimal() and after.isdecimal():
+        return int(after) == int(label) + 1
+    return len(label) == len(after) == 1 and ord(after) == ord(label) + 1
 
 
 def _meant(items: Sequence[_Item], answer: str) -> Iterator[int]:
@@ -174,7 +232,7 @@ def _items_of(text: str) -> Iterator[_Item]:
         bullet = BULLET.match(line)
         inside = bullet is not None or (inside and line[0].isspace())
         if inside:
-            yield _Item(line, True, frozenset([bullet[2].strip("().、．").lower()] if bullet else []))
+            yield _Item(line, True, frozenset([_label_of(line)] if bullet else []))
             continue
         options = len(_OPTION.findall(line))
         is_split = options or number == len(lines) or asks(line) or line.rstrip().endswith((":", "："))

@@ -126,17 +126,21 @@ def _divided(lines: list[str], block: range) -> tuple[Iterable[int], list[range]
 # ---------------------------------------------------------------- detectors, which return the numbers of lines
 
 
+_FORWARDED: Final = re.compile(r"-{4,} ?\w[\w ]{2,40} ?-{4,}\s*")  # "-----Original Message-----", in any language
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
 
 
 def _mails(layout: _Layout) -> Iterable[int]:
     """Return the message from the first block that begins with fields of a mail: two or more, of which one has an address.
 
+    Below the line that a program writes above a forwarded mail, none needs to have one.
     If there are words above it, and it has a body, the last paragraph may be the user's again.
     """
     for block in layout.written:
         top = layout.lines[block.start : min(block.stop, block.start + 6)]
-        if sum(FIELD.match(line) is not None for line in top) >= 2 and any(map(_ADDRESS.search, top)):
+        if sum(FIELD.match(line) is not None for line in top) >= 2 and (
+            any(map(_ADDRESS.search, top)) or _FORWARDED.fullmatch(top[0])
+        ):
             body = [each for each in layout.written if each.start > block.start]
             is_framed = block.start > layout.filled[0] and len(body) > 1
             is_own = is_framed and concerns_user("\n".join(layout.lines[body[-1].start : body[-1].stop]))

@@ -70,6 +70,23 @@ def test_pasted_lines_go_first(pasted: str, rules: str) -> None:
     assert short.endswith(rules)
 
 
+@pytest.mark.parametrize(
+    ("pasted", "said"),
+    [
+        ("101\tGanz AG\tCH\t30\t", "107\tDvorak SA\tES\t60\tdelete, merged with 104"),
+        ("+ v = append(v, load(k)[0])", ">>> do not log keys, they hold e-mail addresses"),
+        ("+ v = append(v, load(k)[0])", "$ rename this, please"),
+        ("2026-12-01 10:11:12 INFO the cache is full", "2026-12-01 10:00 dentist, only if Tom comes"),
+        ("10:11:12 the server is ready now", "10:12:00 tell Petra the day before"),
+        ("WARNING:root:full", "WARNING: the dog bites if you run"),
+        ("12|import os", "12| not by phone, please"),
+    ],
+)
+def test_words_behind_what_looks_like_a_programs_sign_come_before_pasted_lines(pasted: str, said: str) -> None:
+    text = "\n".join(["My wishes stand in it.", *[pasted] * 30, said, *[pasted] * 30, "Begin."])
+    assert said in shortened(text, 120, len).split("\n")
+
+
 LOG = "What does this mean?\n" + "\n".join(f"2026-01-03 10:11:{second:02} ERROR no disk {second}" for second in range(40))
 
 
@@ -250,6 +267,8 @@ def test_an_entry_with_a_value_names_its_message() -> None:
         'He wrote: yes (the assistant had said: "Shall I?")',
         r'He wrote: yes \(the assistant had said: "Shall I?") (message 12)',
         "Go back to\n\n (message 3)",
+        "Go back to\n(message 3)",
+        'He wrote:\n```\nyes\n```\n(the assistant had said: "Shall I?")',
     ],
 )
 @pytest.mark.parametrize("number", [None, 40])
@@ -261,6 +280,19 @@ def test_words_that_look_like_a_note_stay_the_users(said: str, number: int | Non
     again = excerpt([], 1_000, len, earlier=split_excerpt(text)[0])
     assert quoted_words(again) == (said,)
     assert again == excerpt([message], 1_000, len)
+
+
+@pytest.mark.parametrize("block", ["```\nmake 2\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "~~~\nmake 2\n~~~"])
+def test_notes_behind_a_block_stand_in_a_line_of_their_own(block: str) -> None:
+    """So the fence closes its block, and the row has no further cell. In a later round, they are read as notes."""
+    messages = [openai_chat.read(each) for each in (assistant("Which part?"), user(f"This:\n{block}"))]
+    numbers, before = {id(messages[1].raw): 12}, {id(messages[1].raw): messages[0]}
+    text = excerpt(messages, 1_000, len, numbers=numbers, before=before)
+    assert text.splitlines()[-2:] == [f"  {block.splitlines()[-1]}", '  (the assistant had said: "Which part?") (message 12)']
+    assert quoted_words(text) == (f"This:\n{block}",)
+    numbered = excerpt(messages[1:], 1_000, len, numbers=numbers)
+    assert numbered.endswith(f"  {block.splitlines()[-1]}\n  (message 12)")
+    assert quoted_words(numbered) == (f"This:\n{block}",)
 
 
 QUESTION = "Shall I book (1) Wednesday at 11:00 or (2) Friday at 8:30?"
@@ -622,3 +654,27 @@ def test_a_long_line_of_a_program_is_not_split_like_dictation() -> None:
     line = "2026-01-03 10:11:12 INFO worker " + "status=ok id=7 path=/srv/a.log took=31ms " * 40
     assert is_printed(line)
     assert [each.is_own for each in lines_by_writer(f"Look at this:\n{line}")] == [True, False]
+
+
+MORE = "The path is only reached after a retry, as far as I can see. "
+
+
+@pytest.mark.parametrize(
+    ("item", "between", "after"), [(800, "", 0), (80, "", 3_000), (80, f"\n   {MORE * 8}\n", 3_000), (400, "\n", 0)]
+)
+@pytest.mark.parametrize("gap", [0, 1, 2])
+def test_an_answer_by_number_stands_with_the_list(item: int, between: str, after: int, gap: int) -> None:
+    """However long the items are, whatever follows the list, and if other words of the assistant stand between."""
+    items = [f"{n}. Rename file {n}. {MORE * 20}"[:item].rstrip() for n in range(1, 8)]
+    listed = "My remarks:\n" + "\n".join(f"{each}{between}" for each in items) + "\n" + (MORE * 60)[:after]
+    talk = [each for n in range(gap) for each in (user("Is that so?"), assistant(f"Step {n} is done. {MORE * 9}"))]
+    text = excerpt_of(user("Review it."), assistant(listed), *talk, user("1 yes, 2 no, 3 later"), tokens=1_000)
+    asked = text.partition("1 yes, 2 no, 3 later")[2]
+    assert [f"{n}. Rename file {n}." in asked for n in range(1, 8)] == [True] * 7
+
+
+def test_two_answers_to_a_list_have_it_once() -> None:
+    listed = "My remarks:\n" + "\n".join(f"{n}. Rename file {n}. {MORE}" for n in range(1, 8))
+    done = assistant("Files 1 and 2 are renamed.")
+    text = excerpt_of(user("Review it."), assistant(listed), user("1 yes, 2 no"), done, user("3 yes, 4 no"), tokens=1_000)
+    assert text.count("1. Rename file 1.") == 1

@@ -27,6 +27,8 @@ def test_each_shape_of_a_program_matches_its_example(name: str, row: dict[str, s
     assert re.match(shape, example, re.IGNORECASE if name == "handed_over" else 0)
     if name in ("printed", "code"):
         assert printed_weight(example) == (CERTAIN if name == "printed" else 1)
+    elif name == "signed":
+        assert (printed_weight(example) > 0, is_printed(example)) == (True, False)
     else:
         assert is_handed_over(f"\n{example}") or label_of(example, "always pay") == example
 
@@ -253,3 +255,15 @@ def test_a_nested_list_keeps_the_item_above() -> None:
 def test_a_table_keeps_its_header_and_a_block_its_tag() -> None:
     text = "| path | rule |\n|---|---|\n| legal/ | ask Ines |\n\n<rules>\nUse tabs.\n</rules>\nFix it."
     assert own(text) == [("| path | rule |", "| legal/ | ask Ines |"), ("<rules>", "Use tabs."), ("", "Fix it.")]
+
+
+@pytest.mark.parametrize(
+    "line", ["-----Original Message-----", "---------- Forwarded message ---------", "-----Ursprüngliche Nachricht-----"]
+)
+def test_a_forwarded_mail_is_quoted_also_without_an_address(line: str) -> None:
+    text = f"Next.\n\n{line}\nFrom: Stadtwerke\nSubject: Meters\n\nNever use the old form."
+    lines, voices = voices_of(text)
+    assert {line: voice for line, voice in zip(lines, voices, strict=True) if line.startswith("N")} == {
+        "Next.": Voice.OWN,
+        "Never use the old form.": Voice.QUOTED,
+    }
