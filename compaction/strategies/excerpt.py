@@ -51,11 +51,12 @@ class Excerpt(SummaryStrategy):
         return {self.name: MarkCeiling(2 * self.tokens + _FRAME + self.text.extra_tokens, frames=(self.text.frame,))}
 
     def edits(self, index: MessageIndex) -> Steps:
-        questions = questions_of(index, spoken()(index)).items()
+        of_user = spoken()(index)  # an image without words, too: if it stayed, it would stand before older words
+        questions = questions_of(index, of_user).items()
         whole_questions = {id for id, text in questions if text == index.group(id).messages[-1].text}
         choices: tuple[Callable[[MessageGroup], bool], ...] = (  # each replaces more than the one before
-            lambda group: group.made_by == self.name or group.is_spoken or group.id in whole_questions,
-            lambda group: not is_content(group) or group.is_spoken,
+            lambda group: group.made_by == self.name or group.id in of_user or group.id in whole_questions,
+            lambda group: not is_content(group) or group.id in of_user,
             lambda group: True,
         )
         tried: list[set[int]] = []
