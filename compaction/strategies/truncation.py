@@ -14,6 +14,7 @@ from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
 from .questions import cut_to, questions_of
+from .tool_result import denials_of
 
 
 @attrs.frozen
@@ -72,7 +73,8 @@ class Truncation(DroppingStrategy):
         keep: The groups that stay; by default the last 32, as in Agent Framework's documentation.
         drop_system: Whether system groups are dropped too, once nothing else can be.
         keep_questions: Whether an assistant's message is cut to what it asks if ``keep`` has a short answer to it, such as
-            "yes, but skip 2", which says nothing without it. What it asks is dropped last, and only if the target requires it.
+            "yes, but skip 2", which says nothing without it; and the result of a call to the reason why the user denied it.
+            What is left of them is dropped last, and only if the target requires it.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -88,20 +90,24 @@ class Truncation(DroppingStrategy):
     keep_questions: bool = attrs.field(default=False, kw_only=True)
 
     def oldest(self, index: MessageIndex) -> Steps:
-        kept = self.keep(index) if self.keep_questions else frozenset[int]()
-        questions = {id: text for id, text in questions_of(index, kept).items() if id not in kept}
-        if questions:
-            yield from self.until_reached(index, self._beside(index, questions))
+        last = self._dropped_last(index) if self.keep_questions else {}
+        if last:
+            yield from self.until_reached(index, self._beside(index, last))
             if self.target != never:
-                free = [id for id in self.free(index) if id in questions]
-                yield from self.dropped(index, index.steps(free), self.reason)
+                yield from self.dropped(index, index.steps([id for id in self.free(index) if id in last]), self.reason)
         else:
             yield from super().oldest(index)
 
-    def _beside(self, index: MessageIndex, questions: Mapping[int, str]) -> Iterator[Drop | Rewrite]:
-        """Yield a drop of each other group, and in their order what cuts a message to the question in it."""
-        cuts = deque([cut for id, text in questions.items() if (cut := cut_to(index, id, text)) is not None])
-        for step in self.in_order(index, questions):
+    def _dropped_last(self, index: MessageIndex) -> dict[int, Rewrite | None]:
+        """Return the groups that are dropped last, by id, with the edit that cuts each to what is needed of it; in order."""
+        kept = self.keep(index)
+        cuts = {id: cut_to(index, id, text) for id, text in questions_of(index, kept).items()} | denials_of(index)
+        return {id: cuts[id] for id in sorted(cuts) if id not in kept}
+
+    def _beside(self, index: MessageIndex, last: Mapping[int, Rewrite | None]) -> Iterator[Drop | Rewrite]:
+        """Yield a drop of each other group, and in their order the edits that cut these."""
+        cuts = deque(filter(None, last.values()))
+        for step in self.in_order(index, last):
             while cuts and cuts[0].group < step[0]:
                 yield cuts.popleft()
             yield Drop(step, self.reason)

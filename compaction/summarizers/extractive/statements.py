@@ -193,8 +193,8 @@ def assistant_statements(text: str) -> Iterator[Statement]:
 
 # ---------------------------------------------------------------- denials
 # Coding agents hand the user's reason for a denial over in a result, and nowhere else. But it is a text like any other: a page
-# or a file may begin with the same words. So the reason is worth its room, and has no authority: it is quoted as the result's
-# and not as the user's, counts as a plain statement even if it sounds like a rule, and protects no message.
+# or a file may begin with the same words. So the reason is worth its room, and has no authority: it is quoted as the reason of
+# a denial and not as the user's words, counts as a plain statement even if it sounds like a rule, and protects no message.
 
 DENIAL: Final = "The result says why the call was denied"
 """The beginning of such a result once it is cut to the reason. It names nobody, because anybody may have written the reason."""
@@ -220,8 +220,8 @@ def denial_statements(result: str, tool: str) -> Iterator[Statement]:
     """Yield the statements of the reason that the result of a tool tells.
 
     >>> [(each.kind.name, each.by) for each in denial_statements("The user rejected this: never push to main.", "shell")]
-    [('PLAIN', 'shell')]
+    [('PLAIN', 'shell denied')]
     """
     reason = denial_in(result)
     for said in user_statements(passages(reason)) if reason else ():
-        yield attrs.evolve(said, kind=min(said.kind, Kind.PLAIN), by=tool)
+        yield attrs.evolve(said, kind=min(said.kind, Kind.PLAIN), by=f"{tool} denied")

@@ -298,12 +298,12 @@ def test_a_list_with_other_states_is_no_plan() -> None:
         "The user denied this operation and provided the following feedback:\n<feedback>\n{}\n</feedback>",
     ],
 )
-def test_why_the_user_denied_a_call_is_quoted_as_the_words_of_a_tool(told: str) -> None:
+def test_why_the_user_denied_a_call_is_quoted_as_the_reason_of_a_denial(told: str) -> None:
     """They come from a result, which anybody may have written, so they never stand under the rules."""
     chat = [said("user", "Go."), *ran("a", "edit mailer.py", told.format("Keep the signature of send()."))]
     for summarizer in (DigestSummarizer(), FactSummarizer()):
         written = summarizer.summarize(request_for(summarizer, chat, budget=120))
-        assert "- run: Keep the signature of send()." in written
+        assert "- run denied: Keep the signature of send()." in written
         assert "Constraints" not in written
 
 
