@@ -34,7 +34,7 @@ _QUOTED_SENTENCE: Final = re.compile(  # at the end of a sentence; fewer charact
 )
 _ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)  # which no later sentence continues
 ASSISTANT: Final = "Assistant"
-SYSTEM: Final = "System"
+SYSTEM: Final = "Earlier system message"  # one that left the view stands there behind those that stay
 QUOTED: Final = "Quoted or pasted"
 _NAME_CHARS: Final = 64
 _OTHERS: Final = (Voice.QUOTED, Voice.LABELLED)
@@ -47,10 +47,10 @@ _MOST_OF_USER: Final = 0.25  # of these lines
 def speaker_of(message: Message) -> str:
     """Return the name that the host gives the speaker of a user's message; empty if it gives none.
 
-    A name that would read as one of the digest's own labels counts as none.
+    A name that would read as one of the digest's own labels, or as the system's, counts as none.
     """
     name = " ".join((message.name or "").split())[:_NAME_CHARS]
-    return "" if name in (ASSISTANT, SYSTEM, QUOTED) else name
+    return "" if name in (ASSISTANT, SYSTEM, "System", QUOTED) else name
 
 
 def user_statements(spoken: Iterable[Passage], *, of_system: bool = False) -> Iterator[Statement]:

@@ -147,14 +147,17 @@ def test_lines_say_who_said_them() -> None:
 
 
 def test_a_summary_says_what_only_an_old_reminder_says() -> None:
-    """Lines that the newest reminder has too, perhaps with other numbers, are not repeated."""
+    """Lines that the newest reminder has too, perhaps with other numbers, are not repeated.
+
+    The newest may stand before the summary, and revoke them, so they are said to be earlier.
+    """
     reminders = [f"Reminder {number}: keep the list of tasks current. {number} tasks are open." for number in range(9)]
     reminders[3] += " Never touch the folder vendor/legacy."
     chat = [said("user", "Fix the build."), *[said("system", text) for text in reminders], said("assistant", "I will.")]
     groups = MessageIndex(chat, counter="chars/4").included_groups
     summary = digest_of(chat, groups=groups[:-2], kept=groups[-2:])
-    assert summary.count("System: ") == 1
-    assert "System: Never touch the folder vendor/legacy." in summary
+    assert summary.count("system message: ") == 1
+    assert "- Earlier system message: Never touch the folder vendor/legacy." in summary
 
 
 def test_more_than_one_value_is_shown_in_order() -> None:
