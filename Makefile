@@ -37,7 +37,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help demo docs environments test lint types unit cover mutation soak bench bench-batch bench-replay bench-retention bench-words
-.PHONY: screenshots release-check bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway bench-peers test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
+.PHONY: bench-handwritten screenshots release-check bench-validity bench-frameworks bench-hosts bench-proxy bench-together test-gateway bench-gateway bench-peers test-judges test-hermes test-ray test-frameworks test-together test-apart test-llm test-report chromium clean
 
 # --- environments: what is installed into each ------------------------------------------------------------------------
 
@@ -95,6 +95,8 @@ $(call run, bench-replay,     peers,            -W ignore -m benchmarks.replay d
 $(call run, bench-retention,  rivals,           -W ignore -m benchmarks.retention --peers)
 ## what stays of a person's words: rules in many forms and languages, in sessions (half an hour)
 $(call run, bench-words,      test,             -m benchmarks.retention.words)
+## what stays of conversations that were written by hand (two minutes)
+$(call run, bench-handwritten, test,            -m benchmarks.retention.handwritten)
 ## how many outputs are valid, ours and others', into docs/validity.md
 $(call run, bench-validity,   rivals,           -W ignore -m benchmarks.validity)
 ## the CPU time of a model call in a long history, beside the frameworks' own compaction
@@ -166,7 +168,7 @@ environments: $(foreach each,test report docs judges hermes ray frameworks frame
 
 ## list these targets
 help:
-	@awk -F '[ ,:]+' '/^## / { text = substr($$0, 4); next } text { printf "  make %-16s %s\n", /^\$$/ ? $$3 : $$1, text; text = "" }' Makefile
+	@awk -F '[ ,:]+' '/^## / { text = substr($$0, 4); next } text { printf "  make %-17s %s\n", /^\$$/ ? $$3 : $$1, text; text = "" }' Makefile
 
 ## remove all that these targets made
 clean:

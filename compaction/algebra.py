@@ -27,7 +27,7 @@ class Predicate(abc.ABC, Generic[_P, _F]):
     """The end of the error that ``bool()`` raises, with the remedy."""
 
     connectives: ClassVar[Mapping[type, Callable[[Any], Any]]]
-    """The subclasses of `Conjunction`, `Disjunction` and `Negation`, by these; set once they are defined."""
+    """For each of `Conjunction`, `Disjunction` and `Negation`, the subclass that answers; assigned below the subclasses."""
 
     @abc.abstractmethod
     def _lift(self, other: _P | _F) -> _P:

@@ -106,14 +106,14 @@ def refuse_uncalled(given: object, what: str) -> None:
         raise ConfigurationError(f"{name} makes {what} and is not one; call it with its arguments: {name}(...)")
 
 
-def made(what: str) -> Validator:
-    """Return a validator that refuses a class or a text where an object (``what``) is wanted."""
+def made(what: str, kind: Any) -> Validator:
+    """Return a validator for objects of a kind (``what``), which refuses the class itself or another object."""
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        """Raise an error if the value is a class or a text."""
+        """Raise an error if the value is a class or not of this kind."""
         refuse_uncalled(value, what)
-        if isinstance(value, str):
-            raise _wrong(instance, attribute, f"must be {what} (got the text {value!r}); pass an object, not a name")
+        if not isinstance(value, kind):
+            raise _wrong(instance, attribute, f"must be {what} (got {value!r:.100}); pass an object")
 
     return check
 
@@ -139,7 +139,10 @@ def must_be(rule: str, holds: Callable[[Any], bool]) -> Validator:
 
 def _wrong(instance: object, attribute: attrs.Attribute[Any], rule: str) -> ConfigurationError:
     """Return the error for an argument of an attrs class that breaks a rule."""
-    subject = f"{type(instance).__name__}: {attribute.name!r}"
+    name = type(instance).__name__
+    if name.startswith("_"):  # a function made it: `every` makes an ``_Every``
+        name = re.sub(r"\B(?=[A-Z])", "_", name[1:]).lower()
+    subject = f"{name}: {attribute.name!r}"
     return ConfigurationError(f"{subject} {rule}", argument=attribute.name, subject=subject)
 
 

@@ -45,7 +45,8 @@ def json_of(data: Any, where: str, *, compact: bool = False, escaped: bool = Tru
     """Return data as JSON text.
 
     Args:
-        data: Dictionaries with string keys, lists, strings, finite numbers, booleans and ``None``.
+        data: Dictionaries with distinct string keys, lists, strings, finite numbers, booleans and ``None``. Keys that are
+            numbers, booleans or ``None`` are written as strings.
         where: A name of the data, for errors.
         compact: Whether to leave out the spaces.
         escaped: Whether to escape characters beyond ASCII; if one is a lone surrogate, all are escaped in any case.

@@ -34,11 +34,11 @@ __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgra
 
 _LEAST_WINDOW: Final = 200  # of `adaptive`
 _FULL: Final = 0.97  # of the input budget, for the last resort of `adaptive`
-_EXTRA_WORDS: Final = 0.12  # of the input budget: what the user's words may have in `adaptive` in addition to the target
+_EXTRA_WORDS: Final = 0.28  # of the input budget: what the user's words may have in `adaptive` in addition to the target
 _LEAST_CHARS: Final = 120  # of a result that `adaptive` shortens
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
-_SUMMARIZED_TO: Final = 0.55  # what a summary may leave, which has at most 0.4 of the threshold with what the user said
-_CLEARED_TO: Final = 0.35  # what clearing may leave, chosen with ``tests/hermes/test_windows.py`` beside 0.30, 0.40 and 0.50
+_SUMMARIZED_TO: Final = 0.55  # what may stay beside a summary; the summary, quotes included, has at most 0.4
+_CLEARED_TO: Final = 0.35  # what may stay after clearing; ``tests/hermes/test_windows.py`` tried 0.30, 0.40 and 0.50, too
 _OPENING: Final = 4  # messages up to the task: the system message, examples, and the task
 
 
@@ -142,14 +142,14 @@ def adaptive(
 ) -> Pipeline:
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
-    The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached prefix. If
-    the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces them, to which
-    later parts are added. Each part ends with what the user said in these groups, word for word; exact facts and past calls,
-    chosen from the whole conversation, follow. All parts may quote 0.24 of the input budget, and what exceeds 0.12 is added to
-    ``target``. Unless a ``summarizer`` is given, all tool results except the newest group's are shortened first, so that more
-    calls stay verbatim. Between these cuts, requests only grow at their end. From nine tenths of the threshold on, it cuts
-    early if that saves more than the broken prompt cache costs. As a last resort, above 0.97 of the input budget, `LastResort`
-    runs. ``docs/explanation/adaptive.md`` has the measurements.
+    The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached
+    prefix. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces
+    them, to which later parts are added. Each part has exact facts and past calls, chosen from the whole conversation, and
+    ends with what the user said in these groups, word for word. All parts together may quote the user in 0.40 of the input
+    budget; what exceeds 0.12 does not count against ``target``. Unless a ``summarizer`` is given, all tool results except
+    the newest group's are shortened first, so that more calls stay verbatim. Between these cuts, requests only grow at
+    their end. From nine tenths of the threshold on, it cuts early if that saves more than the broken prompt cache costs. As
+    a last resort, above 0.97 of the input budget, `LastResort` runs. ``docs/explanation/adaptive.md`` has the measurements.
 
     On coding sessions in windows of 8,000 tokens, it costs more than dropping the oldest groups: 0.30 of the cost of sending
     everything, instead of 0.25.
@@ -163,9 +163,12 @@ def adaptive(
             is less.
         threshold: Share above which the oldest groups are removed, at most 0.97. Choose a lower one if tokens are estimated.
         target: Share down to which they are removed, at least 0.2 and below ``threshold``.
-        largest: Share that one answer may have, above 0 and below ``target``; longer ones are cut. A tool call with its results
-            may have 0.5 times this share; an example of work before the task (see `demonstrations`), too, and it stays in the
-            view until the last resort; user messages except the last one may have 1.5 times, after the next large cut.
+        largest: Share that one answer may have, above 0 and below ``target``; longer ones are cut at once. Other messages:
+
+            - A tool call with its results may have 0.5 times this share; it is cut at once, too.
+            - An example of work before the task (see `demonstrations`) may have 0.5 times this share; it is cut in the first
+              call or with the next large cut, and stays in the view until the last resort.
+            - Other user messages except the last one may have 1.5 times this share; they are cut with the next large cut.
         cached: Price of a cached input token as a share of the price of one written to the cache, above 0 and at most 1.
         cache_seconds: Seconds for which the provider keeps a cached prefix.
 
@@ -181,6 +184,10 @@ def adaptive(
         raise ConfigurationError(
             f"adaptive(threshold={threshold!r}, target={target!r}, largest={largest!r}): 0 < largest < target < threshold <= "
             f"{_FULL}, and target >= 0.2"
+        )
+    if not (is_number(cached) and 0 < cached <= 1 and is_number(cache_seconds) and cache_seconds > 0):
+        raise ConfigurationError(
+            f"adaptive(cached={cached!r}, cache_seconds={cache_seconds!r}): 0 < cached <= 1, and cache_seconds > 0"
         )
     if budget < _LEAST_WINDOW:
         raise ConfigurationError(f"adaptive({window}): at least {_LEAST_WINDOW} input tokens are needed (got {budget})")
@@ -204,7 +211,7 @@ def adaptive(
         initial_tokens=part(0.16),  # of the first part of the summary
         added_tokens=part(0.065),  # of each later part
         max_tokens=part(0.36),  # of all parts; above it, they are written again as one
-        user_tokens=part(0.18),  # of the user's own words
+        user_tokens=part(0.30),  # of the user's own words
         extra_tokens=int(budget * extra),  # of them, in addition to the target
         keep_tokens=part(0.13),  # of the newest messages, which stay
         target=~tokens_exceed(part(target + extra)),
@@ -288,7 +295,7 @@ def hermes(
     messages are summarized, too. As a last resort, if a request still exceeds the window, `LastResort` runs.
 
     Unlike Hermes Agent's, each summary ends with what the user said in the messages that it replaces, word for word. This
-    excerpt may have 0.15 of the window, at most 6,000 tokens; or as many tokens as the rest of the summary, if that is more.
+    excerpt may have 0.25 of the window, at most 12,000 tokens.
     ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
@@ -318,30 +325,30 @@ def hermes(
     if trigger is None and threshold_tokens < 1:
         raise ConfigurationError(f"hermes({context_length}, threshold={threshold}): the threshold must be at least one token")
     head, tail = first(messages=protect_first_n), last(tokens=int(threshold_tokens * target_ratio))
-    newest = last(messages=protect_last_n)
-    ceiling = max(1, min(int(context_length * 0.05), 12_000))
-    documented = head | tail | newest  # what Hermes Agent leaves
-    less = (head | tail | (newest & last(tokens=threshold_tokens // 2)), head | tail, tail)  # if that is too much
+    newest, clear = last(messages=protect_last_n), Clear(min_chars=200)
+    # what stays beside the summary, from the documented case to the last one
+    documented, without_newest, only_tail = head | tail | newest, head | tail, tail
+    with_fewer_newest = head | tail | (newest & last(tokens=threshold_tokens // 2))
+    less = (with_fewer_newest, without_newest, only_tail)
 
     def part(of: float) -> int:
         return int(threshold_tokens * of)
 
     if trigger is None:
-        clearing = ToolResult(
-            Clear(min_chars=200), keep=fitting(part(_CLEARED_TO), tail | newest, tail), at_least=part(_LEAST_FREED)
-        )
-        keep = fitting(part(_SUMMARIZED_TO), documented, *less)
+        cleared = ToolResult(clear, keep=fitting(part(_CLEARED_TO), tail | newest, only_tail), at_least=part(_LEAST_FREED))
+        keep, target = fitting(part(_SUMMARIZED_TO), documented, *less), tokens_below(part(1 - _LEAST_FREED))
     else:  # the caller asks for it: it clears and summarizes all that the documents say
-        clearing = ToolResult(Clear(min_chars=200), keep=tail | newest)
-        keep = fitting(threshold_tokens, documented, fitting(part(1 - _LEAST_FREED), *less))
+        cleared = ToolResult(clear, keep=tail | newest)
+        keep, target = fitting(threshold_tokens, documented, fitting(part(1 - _LEAST_FREED), *less)), never
+    ceiling = max(1, min(int(context_length * 0.05), 12_000))
     return Pipeline(
-        clearing,
+        cleared,
         strategies.Summarization(
             summarizers.DigestSummarizer() if summarizer is None else summarizer,
             keep=keep,
-            target=tokens_below(part(1 - _LEAST_FREED)) if trigger is None else never,
+            target=target,
             budget=summarizers.SummaryBudget(ratio=0.20, floor=2_000, ceiling=ceiling),
-            user_tokens=max(ceiling, min(int(context_length * 0.15), 6_000)),
+            user_tokens=max(1, min(int(context_length * 0.25), 12_000)),
             on_failure=on_failure,
             system_note="[Note: some earlier turns of this conversation have been compacted into a summary.]",
             text=strategies.SummaryText(preface=_HERMES_PREFACE),

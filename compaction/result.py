@@ -11,6 +11,7 @@ import attrs
 
 from .errors import BudgetUnsatisfiable, SpaceUse
 from .index import Edit, GroupKind, MessageGroup, MessageIndex, Metrics, Refusal, opening
+from .messages import Message
 from .selectors import Selector, nothing
 from .strategies import Failed, Report, StepBegan, StepEnded, Strategy
 from .triggers import Trigger, always, never
@@ -32,7 +33,7 @@ Outcome: TypeAlias = Literal["unchanged", "compacted", "degraded", "over_target"
 - ``over_target``: the budget is exceeded, or a strategy that ran missed its target. A missed target does not count
 
   - if it holds at the end of the run, or
-  - if a later strategy reached its own target, and the trigger of the one that missed no longer fires or is ``always``.
+  - if a later strategy reached its target, and the earlier one, if it has a trigger, would not run again.
 """
 
 
@@ -135,12 +136,12 @@ class RunRecorder:
 
     def __init__(self, index: MessageIndex, on_step: Observer | None) -> None:
         self.before = index.included
-        self._opening = opening(index.columns)
         self.checkpoint = index.checkpoint()
         self.failures: list[Failed] = []
         self.missed: list[tuple[Strategy, Trigger]] = []
         self.triggered: list[str] = []
         self._index = index
+        self._opening_before = self._opening()
         self._on_step = on_step
         self._is_watched = on_step is not None or _logger.isEnabledFor(logging.INFO)
         self._open: list[_OpenStep] = []
@@ -154,26 +155,32 @@ class RunRecorder:
         elif isinstance(report, StepEnded):
             self._close(report)
         else:
-            self.failures.append(report.logged())
+            self.failures.append(report if report.edit is not None else report.logged())
 
     def _close(self, ended: StepEnded) -> None:
-        """End a step. First end the nested steps that were stopped and so could not report their end."""
-        if self._index.end_step(ended.strategy) and not ended.reached:  # refused drops were applied: evaluate the target again
-            ended = attrs.evolve(ended, reached=ended.target != never and ended.target(self._index))
-        while self._open:
+        """End a step, and those inside it that were stopped and so could not report their end."""
+        reached = ended.reached
+        if self._index.end_step(ended.strategy) and not reached:  # refused drops were applied
+            reached = ended.target != never and ended.target(self._index)
+        is_own = False
+        while self._open and not is_own:
             step = self._open.pop()
             is_own = step.began.strategy is ended.strategy
             if self._index.edit_count > step.edits:
                 self.triggered.append(f"{step.began.strategy.name}: {step.began.why}")
             if self._is_watched:
-                self._announce(step, reached=ended.reached if is_own else None)
-            if is_own:
-                break
-        if self._open:
-            return
-        if not ended.reached:
+                self._announce(step, reached=reached if is_own else None)
+        if not self._open:
+            self._account_for(ended, reached=reached)
+
+    def _account_for(self, ended: StepEnded, *, reached: bool) -> None:
+        """Note that a step missed its target, or which earlier ones it makes up for; see `Outcome`.
+
+        A step inside another one counts only with that one.
+        """
+        if not reached:
             self.missed.append((ended.strategy, ended.target))
-        elif ended.target != never:
+        elif ended.target != never:  # the later strategy reached its own target
             self.missed = [each for each in self.missed if self._fires(each[0])]
 
     def _announce(self, ended: _OpenStep, *, reached: bool | None) -> None:
@@ -219,27 +226,29 @@ class RunRecorder:
             missed.append((f"budget={budget}", f"the budget is {budget:,} tokens; {index.tokens:,} are left"))
         if missed and hard:
             raise BudgetUnsatisfiable(index.tokens, tuple([wanted for wanted, _ in missed]), space_report(index))
+        failures = [each if each.edit is None else each.logged() for each in self.failures if each.edit in (None, *edits)]
         return CompactionResult(
             messages=index.messages(),
             before=self.before,
             after=index.included,
             edits=edits,
             refused=index.refused,
-            failures=tuple(self.failures),
-            outcome="over_target" if missed else "degraded" if self.failures else "compacted" if edits else "unchanged",
+            failures=tuple(failures),
+            outcome="over_target" if missed else "degraded" if failures else "compacted" if edits else "unchanged",
             notes=(*[note for _, note in missed], *((WORSE_OPENING,) if edits and self._opens_worse() else ())),
             triggered=tuple(self.triggered),
         )
 
     def _opens_worse(self) -> bool:
         """Return whether the view began as its format prefers and no longer does; O(leading system messages)."""
-        return not self._opens_with(opening(self._index.columns)) and self._opens_with(self._opening)
+        prefers = self._index.format.prefers
+        return not prefers(None, self._opening()) and prefers(None, self._opening_before)
 
-    def _opens_with(self, place: int | None) -> bool:
-        """Return whether the format prefers a view that begins with the message at a place, as it was before any edit."""
+    def _opening(self) -> Message | None:
+        """Return the first message of the view after the instructions."""
         columns = self._index.columns
-        message = None if place is None else columns.read(place) if place >= 0 else columns.at(place, end=False)
-        return self._index.format.prefers(None, message)
+        place = opening(columns)
+        return None if place is None else columns.at(place, end=False)
 
 
 _TARGET_CHARS: Final = 100  # of a target in a note; that of a preset may have a whole strategy in it

@@ -21,9 +21,9 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any, NoReturn, TypedDict, Unpack
 
 from .checks import checked_count
-from .errors import StrategyError, SyncDriverError
+from .errors import SyncDriverError
 from .formats import MessageFormat
-from .index import EDITS, PASS_ON, Marks, MessageIndex, Request, RunContext, relay, unawaited
+from .index import EDITS, PASS_ON, Marks, MessageIndex, Request, RunContext, relay, unawaited, unknown
 from .messages import Message
 from .result import CompactionResult, Observer, RunRecorder
 from .strategies import Report, StrategyLike, as_strategy
@@ -68,8 +68,7 @@ def _flow(
             return recorder.note(item)
         if isinstance(item, Request):
             return PASS_ON
-        name = index.running_name or lifted.name
-        raise StrategyError(f"{name} yielded {item!r}; a strategy must yield edits, requests or reports")
+        raise unknown(item, index.running_name or lifted.name)
 
     try:
         yield from relay(steps, answered, drop_all=index.apply_all)

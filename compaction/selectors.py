@@ -20,7 +20,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -89,11 +89,12 @@ class _Function(Lifted[Selector, _Choice], Selector):
     __slots__ = ()
 
     def __call__(self, index: MessageIndex) -> frozenset[int]:
-        answer = self.function(index)
-        if not isinstance(answer, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - it is a user's function
+        answer: Any = self.function(index)
+        chosen: list[Any] = list(answer) if hasattr(answer, "__iter__") else [answer]
+        if not all(isinstance(each, MessageGroup | int) for each in chosen):
             raise StrategyError(f"the selector {self!r} returned {reprlib.repr(answer)}; return groups, or their ids")
-        chosen = (group if isinstance(group, int) else group.id for group in answer)
-        return frozenset(id for id in chosen if index.is_included(id))
+        ids = [each if isinstance(each, int) else each.id for each in chosen]
+        return frozenset(filter(index.is_included, ids))
 
 
 class _Union(Disjunction[Selector, _Choice], Selector):

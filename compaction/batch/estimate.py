@@ -74,7 +74,8 @@ def estimate(
         count_digests: Whether requests to a digest count as well, as if a model were in its place.
 
     Raises:
-        UnreadableFile: If no input can be read.
+        UnreadableFile: If no input is found, or a given file is not one of conversations. Others that cannot be read are in
+            ``failed``.
         ConfigurationError: If an argument is out of range.
     """
     checked_count("sample", sample, 1)

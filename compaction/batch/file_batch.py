@@ -38,8 +38,8 @@ _POLL_SECONDS: Final = 0.5
 
 _SLICE_BYTES: Final = 1_000_000
 _SUMMARIZED_BYTES: Final = 8_000_000
-"""The default sizes of a slice, in bytes of text, without and with a summarizer: a small slice could be finished, unsummarized,
-before a summarizer has failed so often that the batch stops."""
+"""The default sizes of a slice, in bytes of text, without and with a summarizer. If slices were smaller, some would be written
+without summaries before the batch notices that the summarizer is down."""
 
 
 def compact_files(

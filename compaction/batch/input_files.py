@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -116,19 +117,27 @@ def _files_in(folder: Path, follow_links: bool, above: frozenset[Path] = frozens
     """Yield the files and links in a directory and its subdirectories; a link to a directory above it is not followed."""
     if (real := folder.resolve()) in above:
         return
-    for path in (each for each in folder.iterdir() if not each.name.startswith((".", "_"))):
+    with _unreadable_errors(folder):
+        found = list(folder.iterdir())
+    for path in (each for each in found if not each.name.startswith((".", "_"))):
         if path.is_dir() and (follow_links or not path.is_symlink()):
             yield from _files_in(path, follow_links, above | {real})
         else:
             yield path
 
 
-def _kind_of_named(path: Path) -> FileKind:
+@contextlib.contextmanager
+def _unreadable_errors(path: Path) -> Generator[None]:
+    """Raise an `UnreadableFile` if a file or directory cannot be read."""
     try:
-        with path.open("rb") as stream:
-            start = stream.read(MAGIC_BYTES)
+        yield
     except OSError as error:
         raise UnreadableFile(f"{path}: it cannot be read ({error.strerror}); give an existing file or directory") from error
+
+
+def _kind_of_named(path: Path) -> FileKind:
+    with _unreadable_errors(path), path.open("rb") as stream:
+        start = stream.read(MAGIC_BYTES)
     binary = binary_kind(start)
     text: FileKind | None = "jsonl" if not start or start.startswith((b"{", b"[", b"\n", b" ")) else None
     kind = file_kind(path.name) or binary or text

@@ -14,7 +14,7 @@ import attrs
 from ..checks import count
 from ..formats import MessageFormat
 from ..formats import resolve as resolve_format
-from ..index import RunContext
+from ..index import RunContext, lookup_key
 from ..result import CompactionResult
 from ..strategies import Strategy, StrategyLike, as_strategy
 from ..tokens import TokenCounter
@@ -81,7 +81,7 @@ class Job:
             "column": self.column,
             "max_bytes": self.max_bytes,
             "strict": self.strict,
-            **({"signed": True} if self.keys else {}),
+            **({"signed": lookup_key(*self.keys)} if self.keys else {}),
         }
 
     def objection(self, messages: list[Any], result: CompactionResult) -> str | None:

@@ -74,7 +74,7 @@ class Limits:
 
 
 class _Rate:
-    """Holds state: the time at which all that was sent is within a rate. What one second allows can be sent at once."""
+    """Holds state: the time from which the rate allows another request. What one second allows can be sent at once."""
 
     def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
         self._seconds = 60 / per_minute if per_minute else 0.0  # that one request or token takes

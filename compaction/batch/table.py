@@ -87,5 +87,6 @@ def table_of(
     compacted = chunk.table(written)
     if on_error == "raise":
         return compacted
+    compacted = compacted.select([name for name in compacted.column_names if name != ERROR_COLUMN])  # of an earlier call
     reasons = [escaped(bad[place].reason) if place in bad else None for place in range(len(written))]
     return compacted.append_column(ERROR_COLUMN, arrow.array(reasons, arrow.string()))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
 
@@ -209,15 +209,45 @@ def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[st
     Args:
         steps: The calls and results of the provider's own tools in the message, and the callers of other calls.
     """
-    waiting: dict[str, None] = {}  # dictionaries as sets with an order
-    earlier: dict[str, None] = {}
+    ledger: HostedLedger[None] = HostedLedger()
     made: set[str] = set()
+    earlier: dict[str, None] = {}  # a set with an order
     for kind, key in steps:
         if kind == "call":
             made.add(key)
-            waiting[key] = None
+            ledger.enter_call(key, 0, None)
         elif key not in made:
             earlier[key] = None
-        if kind == "result":
-            waiting.pop(key, None)
-    return tuple(waiting), tuple(earlier)
+        elif kind == "result":
+            ledger.enter_result(key)
+    return tuple(ledger.waiting), tuple(earlier)
+
+
+@attrs.define
+class HostedLedger(Generic[_Place]):
+    """The calls of the provider's own tools that wait for a result, up to a place in the list. Holds state.
+
+    A result answers the latest call with its key. Groups are read by the same rule, see `Message.begins`: once a later message
+    uses the key again, the earlier calls with it get no result.
+    """
+
+    waiting: dict[str, list[tuple[int, _Place]]] = attrs.field(factory=dict[str, list[tuple[int, _Place]]], init=False)
+
+    def enter_call(self, key: str, index: int, place: _Place) -> list[tuple[int, _Place]]:
+        """Let a call wait; return the calls of earlier messages that wait with its key, and now get no result."""
+        calls = self.waiting.get(key)
+        if calls is not None and calls[0][0] == index:
+            calls.append((index, place))
+            return []
+        self.waiting[key] = [(index, place)]
+        return calls or []
+
+    def enter_result(self, key: str) -> bool:
+        """Close the latest call with this key, and return whether there is one."""
+        calls = self.waiting.get(key)
+        if calls is None:
+            return False
+        calls.pop()
+        if not calls:
+            del self.waiting[key]
+        return True

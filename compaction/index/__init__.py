@@ -58,7 +58,7 @@ from .marks import COLLAPSED_BY, DEFAULT_CEILING, LAST_ROUND, MARK_START, MarkCe
 from .message_index import MessageIndex
 from .metrics import Metrics
 from .pauses import RunHistory, UselessRuns
-from .relay import PASS_ON, Drops, Request, StepReport, relay, unawaited
+from .relay import PASS_ON, Drops, Request, RunReport, StepReport, relay, steps_of, unawaited, unknown
 from .state import Saved
 
 __all__ = [
@@ -92,6 +92,7 @@ __all__ = [
     "Rewrite",
     "RunContext",
     "RunHistory",
+    "RunReport",
     "Saved",
     "StepReport",
     "Together",
@@ -111,6 +112,8 @@ __all__ = [
     "rewritten_parts",
     "same_beginning",
     "simple_edits",
+    "steps_of",
     "unawaited",
+    "unknown",
     "written",
 ]

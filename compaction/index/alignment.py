@@ -58,7 +58,7 @@ class Position(NamedTuple):
 
 @attrs.define(eq=False)
 class Known:
-    """A message of the conversation, in a version that the view shows, showed or may show. Holds state: its key."""
+    """One version of a message: shown now, shown earlier, or hidden so far. Holds state: its key."""
 
     position: Position  # in the order of all known messages; versions of one message share it
     group: int
@@ -233,14 +233,15 @@ class _Search:
             view 2          a           S                 d        no: the list has an ok between S and d
             view 1          a           S           ok    d        yes: it is the second one
 
-        If it is not certain which view that was, return all known messages that may have been in it.
+        Only the newest view is tried, and those that were the last to show a version: behind any other, groups were only put
+        back. If it is not certain which view that was, return all known messages that may have been in it.
         """
         possible = self._possible_views()
         if not possible:
             return self._known
         newest = possible[-1]
-        last_of_some = {each.until for each in self._known if each.until in possible}
-        for number in sorted({newest, *last_of_some}, reverse=True)[:_MOST_VIEWS]:
+        last_to_show = {each.until for each in self._known if each.until in possible}
+        for number in sorted({newest, *last_to_show}, reverse=True)[:_MOST_VIEWS]:
             view = [each for each in self._known if each.since <= number <= each.until]
             gaps = [gap for gap in self._gaps(view) if not gap.is_last]
             if all([self.keys[place] for place in gap.places] == [each.key for each in gap.known] for gap in gaps):

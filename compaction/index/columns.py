@@ -130,6 +130,14 @@ class Columns:
             return self.visibility.is_shown(id)
         return id < len(self._gone) and not self._gone[id] and self.grouping.group_of[id] == id
 
+    def in_view(self, ids: Collection[int]) -> list[int]:
+        """Return those of these groups that the view shows; raise an `InputError` if one does not exist."""
+        shown = [*filter(self.is_included, ids)]
+        if len(shown) < len(ids):
+            for id in ids:
+                self.require(id)
+        return shown
+
     def kind(self, id: int) -> GroupKind:
         """Return the kind of a group."""
         return GroupKind.SUMMARY if id < 0 else self.grouping.kinds[id]
@@ -303,13 +311,11 @@ class Columns:
 
     def stands_for(self, ids: Iterable[int]) -> list[range]:
         """Return the ordinals of the messages that groups contain or replace, through any number of rounds; O(these)."""
-        ordinals, waiting = set[int](), list(ids)
+        ordinals, waiting, members = set[int](), list(ids), self.grouping.members.get
         while waiting:
-            id = waiting.pop()
-            if id < 0:
-                waiting += self.inserted[id].replaces
-            else:
-                ordinals.update(self.grouping.ordinals(id))
+            of_source = [id for id in waiting if id >= 0]
+            ordinals.update(of_source, *filter(None, map(members, of_source)))  # the id of a group is its first ordinal
+            waiting = [each for id in waiting if id < 0 for each in self.inserted[id].replaces]
         return runs_of(ordinals)
 
     def snapshot(self, id: int) -> MessageGroup:
@@ -349,9 +355,11 @@ def runs_of(ordinals: Iterable[int]) -> list[range]:
     [range(0, 3), range(4, 6)]
     """
     found: list[range] = []
+    start = stop = -1
     for at in sorted(ordinals):
-        if found and found[-1].stop == at:
-            found[-1] = range(found[-1].start, at + 1)
-        else:
-            found.append(range(at, at + 1))
-    return found
+        if at != stop:
+            if stop > start:
+                found.append(range(start, stop))
+            start = at
+        stop = at + 1
+    return [*found, range(start, stop)] if stop > start else found

@@ -36,7 +36,7 @@ class PreparedSummaries:
     on_miss: Callable[[], object] | None = None
     summary: PreparedSummary | None = attrs.field(default=None, init=False)
     # whether the strategy needed a summary in this run: the session clears it before the run, the strategy sets it
-    is_due: bool = attrs.field(default=False, init=False)
+    is_needed: bool = attrs.field(default=False, init=False)
 
 
 class Notes:

@@ -213,6 +213,8 @@ class CutPlanner:
 
             1 2     a3 would follow u0, so they may leave, but their unit ends in a later run
             5 6     a7 would follow u4                                                           cut [1, 2, 5, 6]
+
+        If a7 could not follow u4, all would stay here: 1 and 2 would be cut with the next unit that may leave, if there is one.
         """
         pieces = self._pieces
         ends = {unit[-1] for unit in units}
@@ -222,18 +224,19 @@ class CutPlanner:
         run: list[int] = []
         for piece, id in enumerate(pieces.groups):
             is_behind_instruction = not run and before is not None and before.is_system
-            if id not in free or (is_behind_instruction and not behind_instructions):
-                if run and may_follow(before, pieces.first(piece)):
-                    earlier += run
-                is_leading = before is None and not run and not earlier and pieces.is_system(piece)
-                before, run = None if is_leading else pieces.last(piece), []
+            if id in free and (behind_instructions or not is_behind_instruction):  # the run continues
+                run.append(id)
+                if id in ends and may_follow(before, pieces.first(piece + 1)):
+                    cut = earlier + run
+                    self._set(self._uncut, cut, 0)
+                    yield cut
+                    earlier, run = [], []
                 continue
-            run.append(id)
-            if id in ends and may_follow(before, pieces.first(piece + 1)):
-                cut = earlier + run
-                self._set(self._uncut, cut, 0)
-                yield cut
-                earlier, run = [], []
+            if run and may_follow(before, pieces.first(piece)):  # the piece stays, and ends the run
+                earlier += run
+            opens_view = before is None and not run and not earlier
+            before = None if opens_view and pieces.is_system(piece) else pieces.last(piece)
+            run = []
 
     def one_by_one(self, units: Iterable[Sequence[int]], may_follow: _MayFollow) -> Iterator[list[int]]:
         """Offer what is left of the units one after the other, and yield every cut that can then be removed.

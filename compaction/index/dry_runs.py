@@ -20,7 +20,7 @@ from ..errors import ConfigurationError
 from .edits import EDITS, Edit
 from .groups import MessageGroup
 from .message_index import MessageIndex
-from .relay import Request, StepReport, relay
+from .relay import Request, RunReport, StepReport, relay, steps_of, unknown
 
 
 def answer_now(request: Request) -> Any:
@@ -116,6 +116,7 @@ def dry_run(
         answer: Returns the answer to any other request.
 
     Raises:
+        StrategyError: If the strategy yields something else than edits, requests and reports.
         Exception: Any exception that the strategy, or ``answer``, raises.
 
     >>> from .edits import Drop
@@ -126,8 +127,10 @@ def dry_run(
     >>> len(index.messages())
     2
     """
-    steps = strategy(index)
-    running = cast("Generator[Any, Any, Any]", steps if isinstance(steps, Generator) else (step for step in steps))
+    if not callable(strategy):
+        raise ConfigurationError(f"a dry run needs a strategy, or a function of an index (got {strategy!r})")
+    name = str(getattr(strategy, "name", "") or getattr(strategy, "__name__", type(strategy).__name__))
+    running = steps_of(strategy, index, name)
     dry = DryRun(index, index.included_groups, index.tokens)
 
     def answered(item: object) -> Any:
@@ -141,6 +144,8 @@ def dry_run(
             if not until_request(item):
                 return answer(item)
             dry.request = item
+        elif not isinstance(item, RunReport):
+            raise unknown(item, index.running_name or name)
         return None
 
     with index.trial():

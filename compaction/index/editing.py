@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import attrs
 
@@ -51,8 +51,7 @@ def apply(columns: Columns, edit: Edit, by: str) -> Broken | None:
             needed = " or ".join(f"group {id}" for id in sorted(joins.groups_at(columns, new[0])))
             rule = f"the provider would reject the rest of the view [{new[0].rule}]: {needed} would have to be dropped, too"
             return Broken(rule, by_neighbours=True)
-        done = _attempt(columns, edit, by)
-        assert isinstance(done, Applied)
+        _redo(columns, done)
     columns.journal.append(done)
     return None
 
@@ -128,6 +127,12 @@ def undo(columns: Columns, applied: Applied) -> None:
                 columns.show(ordinal, shown)
         elif not isinstance(edit, Together):
             columns.set_shown(edit.groups, shown=not isinstance(edit, Restore))
+
+
+def _redo(columns: Columns, applied: Applied) -> None:
+    """Apply an edit again directly after it was undone: the same changes, with the same ids."""
+    for each in applied.simple:
+        perform(columns, cast("Drop", each.edit), applied.by)
 
 
 def rollback(columns: Columns, checkpoint: int) -> list[Applied]:
@@ -235,20 +240,31 @@ def settle(columns: Columns, nodes: Iterable[Node]) -> list[Edit]:
     undone: list[Edit] = []
     if not columns.format.judges_joins:
         return undone
-    known = list(nodes)
-    while True:
-        wrong = joins.wrong_joins(columns, known)
-        position = next((newest for bad in wrong if (newest := _newest_at(columns, bad)) is not None), None)
-        if position is None:
-            return undone
-        changed = [*known, *touched(columns, *columns.journal)]
-        pinned = columns.pinned_by_id.copy()
-        columns.pinned -= pinned
-        journal = rollback(columns, 0)
-        undone.append(journal.pop(position).edit)
-        undone += edits_of(reapply(columns, journal, pinned))
-        known = [each for each in changed if each >= 0]  # the summaries have new ids
-        known += touched(columns, *columns.journal)
+    changed = [*nodes]
+    while (position := _position_of_wrong(columns, changed)) is not None:
+        changed += touched(columns, *columns.journal)
+        undone += _undo_one(columns, position)
+        still_named = [node for node in changed if node >= 0]  # the groups that edits insert have other ids now
+        changed = [*still_named, *touched(columns, *columns.journal)]
+    return undone
+
+
+def _position_of_wrong(columns: Columns, nodes: Iterable[Node]) -> int | None:
+    """Return the position in the journal of an edit that makes neighbours at these nodes wrong."""
+    positions = (_newest_at(columns, bad) for bad in joins.wrong_joins(columns, nodes))
+    return next((position for position in positions if position is not None), None)
+
+
+def _undo_one(columns: Columns, position: int) -> list[Edit]:
+    """Undo the edit at a position in the journal, and the later ones that are not allowed without it; return these edits.
+
+    All edits are undone, and the others are repeated, since an edit is exactly undone only while it is the newest.
+    """
+    pinned = columns.pinned_by_id.copy()
+    columns.pinned -= pinned
+    journal = rollback(columns, 0)
+    undone = journal.pop(position).edit
+    return [undone, *edits_of(reapply(columns, journal, pinned))]
 
 
 def edits_of(journal: Iterable[Applied]) -> list[Edit]:

@@ -30,13 +30,16 @@ def group_id(group: MessageGroup | int) -> int:
     raise StrategyError(f"group={group!r}: must be a group or a group id")
 
 
-def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
+def group_ids(groups: Iterable[MessageGroup | int]) -> tuple[int, ...]:
+    """Return the ids of groups that are given as groups or as ids; raise a `StrategyError` for anything else."""
     try:
-        if isinstance(groups, int | MessageGroup):
-            return (group_id(groups),)
         return tuple([group_id(group) for group in groups])
     except (StrategyError, TypeError) as error:
-        raise StrategyError(f"groups={groups!r}: an edit needs groups or group ids") from error
+        raise StrategyError(f"groups={groups!r}: must be groups or group ids") from error
+
+
+def _ids(groups: MessageGroup | int | Iterable[MessageGroup | int]) -> tuple[int, ...]:
+    return group_ids([groups] if isinstance(groups, int | MessageGroup) else groups)
 
 
 def _messages(messages: Iterable[Any], *, kinds: tuple[type, ...] = (Message,)) -> tuple[Any, ...]:
@@ -210,7 +213,7 @@ def rewritten_parts(group: MessageGroup, change: Callable[[Part], Part], reason:
 def renamed(edit: Edit, ids: Mapping[int, int], *, all_changed: bool = False) -> Edit | None:
     """Return the edit with new ids; ``None`` if a named group is gone. Source groups keep their ids unless ``all_changed``.
 
-    A group in ``read`` that has no new id is left out: it is gone, and the journal knows what of it was read.
+    A group in ``read`` that has no new id is left out: it is gone; `Applied.lost` has the keys of its messages.
     """
     if any(id not in ids and (all_changed or id < 0) for id in named(edit)):
         return None
@@ -230,10 +233,11 @@ def _left(read: Iterable[int], ids: Mapping[int, int]) -> list[int]:
 
 def signature(edit: Edit) -> object:
     """Return a value that is equal for edits with the same effect; reasons are ignored."""
-    contents = [
-        [message and (message.role, message.parts) for message in getattr(part, "messages", ())] for part in simple_edits(edit)
-    ]
-    return tuple([(type(part), named(part), tuple(each)) for part, each in zip(simple_edits(edit), contents, strict=True)])
+    found: list[object] = []
+    for part in simple_edits(edit):
+        messages = [message and (message.role, message.parts) for message in getattr(part, "messages", ())]
+        found.append((type(part), named(part), getattr(part, "allow_system", None), tuple(messages)))
+    return tuple(found)
 
 
 Shown: TypeAlias = tuple[Message | None, int, int]

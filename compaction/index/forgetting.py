@@ -69,16 +69,19 @@ def _with_rests(columns: Columns, found: set[int], groups: Iterable[int]) -> set
     """
     source, format, own = columns.source, columns.format, {id: columns.ordinals(id) for id in groups}
     whole = set(chain.from_iterable(own.values()))
-    if whole == found or _breaks(source, found, format) <= _breaks(source, whole, format):
+    if whole == found:
+        return found
+    allowed = _breaks(source, whole, format)
+    if _breaks(source, found, format) <= allowed:
         return found
     edge = format.new("user", "-").raw  # a group is judged between two of these
-    goes = found.copy()
+    with_broken_rests = found.copy()
     for ordinals in own.values():
         alone = [edge, *(source[each] for each in ordinals), edge]
         rest = [edge, *(source[each] for each in ordinals if each not in found), edge]
         if len(format.validate(rest)) > len(format.validate(alone)):
-            goes.update(ordinals)
-    return goes if _breaks(source, goes, format) <= _breaks(source, whole, format) else whole
+            with_broken_rests.update(ordinals)
+    return with_broken_rests if _breaks(source, with_broken_rests, format) <= allowed else whole
 
 
 def saved_without(saved: Saved, given: Sequence[Any]) -> tuple[Saved, int, list[Applied]]:

@@ -22,6 +22,7 @@ _KINDS = {"user": GroupKind.USER, "assistant": GroupKind.ASSISTANT, "system": Gr
 _SYSTEM, _USER, _SUMMARY = GroupKind.SYSTEM, GroupKind.USER, GroupKind.SUMMARY  # a member is found more slowly
 
 _NO_ID: Final = ""
+"""The id of a call that the provider runs itself and gave no id."""
 
 _Open: TypeAlias = "tuple[int, _Open | None]"
 """The latest group with an open call of some id, and, if the id was used before, the earlier ones."""
@@ -85,6 +86,8 @@ class Newest:
 
     def marked_by_others(self, by: str) -> int | None:
         """Return the last summary that may be the user's words, without those of one strategy, which it may replace."""
+        if not self.marked:  # asked for each edit
+            return None
         return max((id for maker, id in self.marked.items() if not by or maker != by), default=None)
 
     def note_words(self, id: int) -> None:
@@ -118,12 +121,12 @@ class Grouping:
         self.made_by: dict[int, str] = {}  # the strategy that wrote a summary
         self.turn = 0  # the current turn; 0 before the first user message
         self.newest = Newest()
-        self.moved_from: int | None = None  # the turn of the group that words of the user moved last, before that
+        self.moved_from: int | None = None  # the former turn of the group that last moved to a new turn
         # of the message added last, which the next one may join or continue
         self._previous = -1  # its group
         self._answering = False  # whether it is a part of the assistant's answer
         self._thinking = False  # whether its group contains only reasoning so far
-        # the group in which the provider began to run a call, by the call's id; `_NO_ID` for a call without one
+        # the group in which the provider began to run a call, by the call's id
         self._begun: dict[str, int] = {}
 
     def ordinals(self, id: int) -> Sequence[int]:
@@ -193,8 +196,8 @@ class Grouping:
         self._previous, self._answering, self._thinking = id, answering, thinking
         return id
 
-    def _start(self, kind: GroupKind) -> int:
-        """Start a group with the next message; a user message starts a turn, too."""
+    def _start(self, kind: GroupKind, *, keeps_pending: bool = False) -> int:
+        """Start a group with the next message, which ends the wait for results unless it is one; a user's starts a turn."""
         id = len(self.group_of)
         if kind is _USER:
             self.turn += 1
@@ -204,7 +207,8 @@ class Grouping:
         self.kinds.append(kind)
         self.turns.append(None if kind is _SYSTEM or kind is _SUMMARY else self.turn)
         self.ids.append(id)
-        self.calls.pending = None
+        if not keeps_pending:
+            self.calls.pending = None
         return id
 
     def _join(self, id: int) -> int:
@@ -270,18 +274,20 @@ class Grouping:
     def _join_or_orphan(self, answers: Sequence[str]) -> int:
         """Join the group of the answered call, or one in which the provider may have made the call; otherwise start one.
 
-        A message that answers calls of several groups joins the group directly before it, or else that of its first result.
+        A message that answers calls of several groups joins the group directly before it, or else that of its first result. For
+        example, the provider began to run a call without an id in a1, so r3 may be its result, and makes 1 a tool call::
+
+            u0  a1  u2  r3      r3 answers "x", which no message called: it joins 1; without the call in a1, it starts group 3
         """
         answered = [self._answered(call_id) for call_id in answers]
         joined = self._previous if self._previous in answered else next((id for id in answered if id is not None), None)
-        if joined is None and (joined := self._begun.get(_NO_ID)) is not None:
-            self.kinds[joined] = GroupKind.TOOL_CALL
         if joined is not None:
             return self._join(joined)
-        pending = self.calls.pending
-        id = self._start(GroupKind.TOOL_CALL)
+        if (begun := self._begun.get(_NO_ID)) is not None:
+            self.kinds[begun] = GroupKind.TOOL_CALL
+            return self._join(begun)
+        id = self._start(GroupKind.TOOL_CALL, keeps_pending=True)
         self.orphans.add(id)
-        self.calls.pending = pending
         return id
 
     def _answered(self, call_id: str) -> int | None:

@@ -8,7 +8,8 @@ may also have altered, removed or added messages, or returned to an earlier poin
   the source has. `MessageIndex.sync` then builds the conversation again from the `FollowedList`.
 - `accounts_for` tells whether a list continues a conversation at all.
 
-`same_beginning`, `recognized` and `accounts_for_saved` do this for a conversation of which only fingerprints are stored.
+`same_beginning`, `recognized`, `followed_from_fingerprints` and `accounts_for_saved` do this for a conversation of which only
+fingerprints are stored.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .alignment import Known, Position, align, known_messages
 from .columns import Columns
 from .edits import Applied, Drop, Edit, Replace, Rewrite, Together
 from .keys import known_key, message_key
+from .reading import NewMessages
 
 
 @attrs.frozen(kw_only=True)
@@ -73,17 +75,10 @@ class FollowedList:
     keys: Sequence[str] | None = None  # of all messages before, if ``before`` has only those that are in the list
 
     @classmethod
-    def of(
-        cls,
-        before: Columns,
-        given: Iterable[Any],
-        ordinals: Iterable[int | None],
-        altered: AbstractSet[int] = frozenset(),
-        keys: Sequence[str] | None = None,
-    ) -> FollowedList:
+    def of(cls, before: Columns, given: Iterable[Any], ordinals: Iterable[int | None]) -> FollowedList:
         """Return a followed list in which message n has ordinal n of these; if one is longer than the other, its end is cut."""
         entries = [SourceEntry(raw, ordinal, place) for place, (raw, ordinal) in enumerate(zip(given, ordinals, strict=False))]
-        return cls(before, entries, altered, covered=len(entries), keys=keys)
+        return cls(before, entries, covered=len(entries))
 
     @property
     def raws(self) -> list[Any]:
@@ -105,26 +100,15 @@ class FollowedList:
         return ids
 
     def carried_over(self, journal: Sequence[Applied], format: MessageFormat) -> tuple[list[Applied], list[Edit]]:
-        """Return the edits that can be repeated on the new source, and the rewrites that cannot: of groups that changed.
-
-        An edit that writes gets the keys of the messages that it may have been written from, and that are gone. ``seen`` counts
-        messages of the old source, so an edit keeps it only if none of these changed.
-        """
+        """Return the edits that can be repeated on the new source, and the rewrites that cannot: of groups that changed."""
         changed = {self.before.grouping.group_of[ordinal] for ordinal in self.altered}
         kept = [left for applied in journal if (left := self._carried(applied, changed, format)) is not None]
-        same = {entry.ordinal for entry in self.entries} - self.altered
-        if any(each.writes for each in kept):
-            keys = self.keys or [known_key(raw, format) for raw in self.before.source]
-            lost = [(ordinal, key) for ordinal, key in enumerate(keys) if ordinal not in same]
-            kept = [each.without(lost) if each.writes else each for each in kept]
-        moved = (new for new, entry in enumerate(self.entries) if entry.ordinal != new or new not in same)
-        unmoved = next(moved, len(self.entries))  # the number of messages before the first one that changed
-        kept = [each if (each.seen or 0) <= unmoved else attrs.evolve(each, seen=None) for each in kept]
         edits = [part.edit for applied in journal for part in applied.simple]
-        return kept, [edit for edit in edits if isinstance(edit, Rewrite) and edit.group in changed]
+        undone: list[Edit] = [edit for edit in edits if isinstance(edit, Rewrite) and edit.group in changed]
+        return self._with_seen(self._with_lost(kept, format)), undone
 
     def _carried(self, applied: Applied, changed: Collection[int], format: MessageFormat) -> Applied | None:
-        """Return an edit as it is after the host's changes; ``None`` for a rewrite of a changed group."""
+        """Return what is left of an edit; ``None`` for a rewrite of a changed group."""
         edit = applied.edit
         if isinstance(edit, Rewrite) and edit.group in changed:
             return None
@@ -138,6 +122,21 @@ class FollowedList:
         seen = applied.seen if len(parts) == len(applied.parts) else None
         return attrs.evolve(applied, edit=whole, parts=tuple(parts), seen=seen) if parts else None
 
+    def _with_lost(self, journal: list[Applied], format: MessageFormat) -> list[Applied]:
+        """Add the keys of messages that are gone to the edits that may have been written from them."""
+        if not any(each.writes for each in journal):  # reading all contents takes long
+            return journal
+        keys = self.keys or [known_key(raw, format) for raw in self.before.source]
+        left = {entry.ordinal for entry in self.entries} - self.altered
+        lost = [(ordinal, key) for ordinal, key in enumerate(keys) if ordinal not in left]
+        return [each.without(lost) if each.writes else each for each in journal]
+
+    def _with_seen(self, journal: list[Applied]) -> list[Applied]:
+        """Remove ``seen``, which counts messages of the old source, from edits that saw the first one that changed."""
+        moved = (new for new, entry in enumerate(self.entries) if entry.ordinal != new or new in self.altered)
+        first = next(moved, len(self.entries))
+        return [each if (each.seen or 0) <= first else attrs.evolve(each, seen=None) for each in journal]
+
 
 def has_moved_reminder(columns: Columns, given: Sequence[Any]) -> bool:
     """Whether a list differs from the source only in a reminder, which some agents move to the end of each call.
@@ -150,13 +149,13 @@ def has_moved_reminder(columns: Columns, given: Sequence[Any]) -> bool:
     before, now = columns.read(newest), format.read(given[newest], newest)
     if before.is_system and format.common_prefix(source[newest:], given[-1:]):
         return True
-    less, more = sorted([before.text, now.text], key=len)
+    less, more = sorted([before.text, now.text], key=len)  # either message may be the one with the reminder
     return is_stripped(before, now) or (before.role == now.role and less != "" and less in more)
 
 
 def is_stripped(before: Message, now: Message) -> bool:
     """Whether one message has only some of the other's parts, which two conversations hardly share by chance."""
-    fewer, more = sorted([before.parts, now.parts], key=len)
+    fewer, more = sorted([before.parts, now.parts], key=len)  # in no order of time
     return before.role == now.role and 0 < len(fewer) < len(more) and all(part in more for part in fewer)
 
 
@@ -210,6 +209,13 @@ def _merged(
         list      a  S  e  n            entries    a  b  c  d  e        n is behind the last known message
         list      a  S  n  e            entries    a  b  c  d  n  e     hidden messages come before new ones in the same gap
 
+    The known messages of the second list, one by one::
+
+        known     ordinals      new ones before it, which come before the ordinal    reached    end
+        a         0                                                                  1          1
+        S         1 and 2                                                            1          3
+        e         4             n                                    4               5          5
+
     Args:
         columns: The columns before.
         given: The list.
@@ -220,18 +226,19 @@ def _merged(
     listed: dict[int, int] = {}  # the places of source messages, by their ordinals
     new: dict[int, list[int]] = defaultdict(list)  # the places of new messages, by the ordinal that they come before
     summaries: dict[int, list[int]] = defaultdict(list)  # the places of their messages, by id
-    place = ordinal = end = 0  # the first that were not considered, and the ordinal after all that the list stands for
-    for at, known in found.items():
+    covered = 0  # the number of messages of the list that were considered
+    reached = 0  # the ordinal before which the next new message comes, or before a later one
+    end = 0  # the ordinal after all that the list stands for
+    for place, known in found.items():
         runs = [range(known.ordinal, known.ordinal + 1)] if known.group >= 0 else columns.stands_for([known.group])
-        end = max(end, runs[-1].stop)
-        ordinal = max(ordinal, runs[0].start)  # a summary may stand for messages before those considered already
-        new[ordinal] += range(place, at)
-        place = at + 1
-        if known.group < 0:
-            summaries[known.group].append(at)
+        reached = max(reached, runs[0].start)  # a summary may stand for messages before those considered already
+        new[reached] += range(covered, place)
+        if known.group >= 0:
+            listed[known.ordinal] = place
+            reached += 1
         else:
-            listed[known.ordinal] = at
-            ordinal += 1
+            summaries[known.group].append(place)
+        covered, end = place + 1, max(end, runs[-1].stop)
     entries: list[SourceEntry] = []
     for ordinal in range(end):
         entries += [SourceEntry(given[at], None, at) for at in new[ordinal]]
@@ -243,7 +250,7 @@ def _merged(
             entries += [SourceEntry(columns.source[each], each, None) for each in hidden]
     changes = _changes(columns, entries, end, altered)
     edited = {id: [given[at] for at in places] for id, places in summaries.items() if not altered.isdisjoint(places)}
-    return FollowedList(columns, entries, frozenset(changes.altered), place, changes, summaries, edited)
+    return FollowedList(columns, entries, frozenset(changes.altered), covered, changes, summaries, edited)
 
 
 def _hidden_at(columns: Columns, ordinal: int, end: int, parts: Collection[int]) -> Sequence[int]:
@@ -292,7 +299,6 @@ def known_beginning(columns: Columns, given: Sequence[Any]) -> int | None:
 
 
 def _begins_with(known: Sequence[Any], given: Sequence[Any], format: MessageFormat) -> bool:
-    """Whether a list begins with the known messages."""
     return len(known) <= len(given) and format.common_prefix(known, given) == len(known)
 
 
@@ -381,6 +387,32 @@ def recognized(fingerprints: Sequence[str], given: Sequence[Any], format: Messag
             last = ordinals.index(there[-1])
             return ordinals[: last + 1], {each.ordinal for place in altered if (each := found[place]) is not None}
     return [*range(count)], set()
+
+
+def followed_from_fingerprints(
+    known: Columns, messages: NewMessages, fingerprints: Sequence[str], ordinals: Sequence[int | None], altered: set[int]
+) -> FollowedList:
+    """Return how a list continues a stored conversation, which has the messages of the ``fingerprints``.
+
+    For example, B is the altered b, and c is missing at the end, so it was rewound::
+
+        stored    a  b  c
+        list      a  n  B  d        ordinals   0  None  1       entries   a  n  B       known   a  B
+
+    Args:
+        known: Empty columns. They get the stored messages that the list has, which are the first ones; so each has the ordinal
+            that it has in the stored conversation.
+        messages: The list.
+        fingerprints: The keys of the stored messages.
+        ordinals: The first value of `recognized`.
+        altered: The second value.
+    """
+    known.extend(messages.at([place for place, ordinal in enumerate(ordinals) if ordinal is not None]), restore=bool)
+    count = len(known.source)
+    rewound = tuple(range(count, len(fingerprints)))
+    changes = HostChanges(altered=tuple(sorted(altered)), rewound=rewound, added=len(ordinals) - count)
+    followed = FollowedList.of(known, messages.raws, ordinals)
+    return attrs.evolve(followed, altered=altered, changes=changes, keys=fingerprints)
 
 
 def accounts_for_saved(fingerprints: Sequence[str], given: Sequence[Any], format: MessageFormat, *, by_id: bool) -> bool:

@@ -30,14 +30,17 @@ class Instructions:
 
     count: int = 0
     leading: int = 0  # the number of those at the start of the conversation. These are never outdated
-    # the ids of those that may leave: a later one is alike, or it was the oldest when a fifth kind came
-    outdated: set[int] = attrs.Factory(set[int])
+    needed: set[int] = attrs.Factory(set[int])  # the ids of those that must stay
+    outdated: set[int] = attrs.Factory(
+        set[int]
+    )  # of the others: a later one is alike, or it was the oldest when a fifth kind came
     _reminders: list[tuple[frozenset[str], int]] = attrs.Factory(list[tuple[frozenset[str], int]])
     """The words and ids of those that are neither leading nor outdated, oldest first."""
 
     def add(self, id: int, text: str | None) -> None:
         """Add the instruction with this id. ``text`` is ``None`` for one that is never outdated."""
         self.count += 1
+        self.needed.add(id)
         self.leading += self.leading == id
         if id < self.leading or text is None:
             return
@@ -47,6 +50,7 @@ class Instructions:
             outdated = self._reminders[0]
         if outdated is not None:
             self._reminders.remove(outdated)
+            self.needed.remove(outdated[1])
             self.outdated.add(outdated[1])
         self._reminders.append((words, id))
 

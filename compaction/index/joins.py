@@ -44,7 +44,7 @@ def bad_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
 
 
 def new_joins(columns: Columns, bad: Iterable[BadJoin]) -> list[BadJoin]:
-    """Return those of these joins whose messages do not break the same rule in the present view: that without the edit."""
+    """Return the new ones of these joins: without the edit, which is undone now, their messages did not break that rule."""
     return [each for each in bad if not (each.blamed and all(_breaks(columns, node, each.rule) for node in each.blamed))]
 
 
@@ -55,7 +55,6 @@ def wrong_joins(columns: Columns, nodes: Iterable[Node]) -> list[BadJoin]:
 
 
 def _breaks(columns: Columns, node: Node, rule: str) -> bool:
-    """Whether a message breaks a rule in the view."""
     view = columns.visibility
     if not view.is_shown(node):
         return False
@@ -63,14 +62,14 @@ def _breaks(columns: Columns, node: Node, rule: str) -> bool:
 
 
 def _breaks_in_source(columns: Columns, node: Node, rule: str) -> bool:
-    """Whether a message breaks a rule in the source."""
     if node < 0:
         return False
     read, leading, problem = columns.read, columns.grouping.instructions.leading, columns.format.join_problem
-    # to the provider, the first message after the leading instructions follows nothing, like these
-    before_it, before_next = [read(at - 1) if at > leading else None for at in (node, node + 1)]
+    # to the provider, leading instructions and the first message after them follow nothing
+    before = read(node - 1) if node > leading else None
+    itself = read(node) if node >= leading else None
     after = read(node + 1) if node + 1 < len(columns.source) else None
-    return _is_blamed(problem(before_it, read(node)), problem(before_next, after), rule)
+    return _is_blamed(problem(before, read(node)), problem(itself, after), rule)
 
 
 def _is_blamed(left: _Problem, right: _Problem, rule: str) -> bool:
@@ -122,13 +121,18 @@ def _joins_at(columns: Columns, nodes: Iterable[Node]) -> Iterator[tuple[Node | 
     """
     visibility = columns.visibility
     for node in nodes:
-        left = before = visibility.before(node)
+        last = before = visibility.before(node)
         if visibility.is_shown(node):
             yield before, node
-            left = node
-        right = visibility.after(left)
-        yield left, right
+            last = node
+        yield last, visibility.after(last)
         if message_before(columns, before) is None:
-            while right is not None and _instructs(columns, right):
-                left, right = right, visibility.after(right)
-            yield left, right
+            yield _behind_instructions(columns, last)
+
+
+def _behind_instructions(columns: Columns, node: Node | None) -> tuple[Node | None, Node | None]:
+    """Return the first two neighbours from a node on of which the second is not an instruction."""
+    following = columns.visibility.after(node)
+    while following is not None and _instructs(columns, following):
+        node, following = following, columns.visibility.after(following)
+    return node, following

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from typing import Any, Final
@@ -28,12 +29,8 @@ def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
 
     A message that is nested too deeply, or has keys that JSON does not allow, raises `InvalidMessage`, which names its place.
     """
-    key = format.key(raw)
     try:
-        is_plain = key is raw and raw.__class__ is dict  # then its JSON is that of its wire data
-        text = _json(key) if is_plain or not (isinstance(key, dict) or key is raw) else None
-        if text is None:  # also if the key has objects of a framework, whose text may differ in another process
-            text = json.dumps(format.to_wire(raw), sort_keys=True, default=repr)
+        text = _compared_text(raw, format)
     except RecursionError:
         raise too_deep([raw], place) from None
     except (TypeError, ValueError) as error:
@@ -42,12 +39,16 @@ def message_key(raw: Any, format: MessageFormat, place: int = 0) -> str:
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _json(key: object) -> str | None:
-    """Return a key as JSON; ``None`` if it is not JSON data."""
-    try:
-        return _SORTED.encode(key)
-    except (TypeError, ValueError):
-        return None
+def _compared_text(raw: Any, format: MessageFormat) -> str:
+    """Return the text of a message that its key is made of."""
+    key = format.key(raw)
+    is_wire_data = key is raw and raw.__class__ is dict  # as most messages are: there is nothing to convert
+    is_extract = key is not raw and not isinstance(key, dict)  # the parts of a message that the format compares
+    if is_wire_data or is_extract:
+        with contextlib.suppress(TypeError, ValueError):  # it is not JSON data
+            return _SORTED.encode(key)
+    # an object, or a dictionary that may contain some: its text may differ in another process, that of its wire data does not
+    return json.dumps(format.to_wire(raw), sort_keys=True, default=repr)
 
 
 def known_key(raw: Any, format: MessageFormat) -> str:

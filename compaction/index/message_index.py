@@ -19,7 +19,8 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from ..errors import InputError, StateError
+from ..checks import is_count
+from ..errors import ConfigurationError, InputError, StateError
 from ..formats import MessageFormat, as_list, fits, resolve
 from ..json_data import too_deep
 from ..messages import Message
@@ -29,7 +30,7 @@ from . import cuts, editing, replacements
 from .columns import Columns
 from .context import Notes, RunContext
 from .editing import Broken
-from .edits import Applied, Edit, Refusal, Restore, group_id, summary_digests, written
+from .edits import Applied, Edit, Refusal, Restore, group_id, group_ids, summary_digests, written
 from .forgetting import forgotten, saved_without
 from .groups import GroupKind, MessageGroup
 from .identity import (
@@ -38,6 +39,7 @@ from .identity import (
     accounts_for,
     accounts_for_saved,
     follow,
+    followed_from_fingerprints,
     known_beginning,
     recognized,
 )
@@ -81,6 +83,7 @@ class MessageIndex:
 
     Raises:
         InputError: If ``messages`` is not a list of messages.
+        ConfigurationError: If an option is of the wrong type.
     """
 
     def __init__(
@@ -94,6 +97,9 @@ class MessageIndex:
         marks: Marks | None = None,
     ) -> None:
         given = as_list(messages)
+        for name, value, kind in (("context", context, RunContext), ("marks", marks, Marks)):
+            if not isinstance(value, kind | None):
+                raise ConfigurationError(f"MessageIndex: {name!r} must be a {kind.__name__} (got {value!r})", argument=name)
         self.counter = resolve_counter(counter)
         self.context = RunContext() if context is None else context
         self.marks = marks
@@ -159,6 +165,10 @@ class MessageIndex:
         """Return the group with this id as it is now, in the view or not; raise an `InputError` if it does not exist."""
         return self.columns.snapshot(self.columns.require(group_id(id)))
 
+    def _ids(self, groups: Iterable[MessageGroup | int]) -> list[int]:
+        """Return the ids of groups; raise an `InputError` if one does not exist."""
+        return list(map(self.columns.require, group_ids(groups)))
+
     def is_included(self, group: MessageGroup | int) -> bool:
         """Whether the view shows the group. O(1)."""
         return self.columns.is_included(group_id(group))
@@ -194,13 +204,13 @@ class MessageIndex:
             preferred_only: Whether to leave out sets that the format allows but does not prefer.
             replaced: Whether a message will replace the groups; it may then be the first message of the view.
         """
-        ids = map(group_id, groups)
+        ids = self.columns.in_view(group_ids(groups))
         return cuts.plan_cuts(self.columns, ids, together, preferred_only=preferred_only, replaced=replaced)
 
     def replaceable(self, groups: Sequence[_Group]) -> list[_Group]:
         """Return those of these groups (or ids) that one message can replace, in the given order. O(messages)."""
-        by_id = {group_id(group): group for group in groups}
-        return [by_id[id] for id in replacements.replaceable(self.columns, list(by_id))]
+        by_id = dict(zip(group_ids(groups), groups, strict=True))
+        return [by_id[id] for id in replacements.replaceable(self.columns, self.columns.in_view(by_id))]
 
     def interleaved(self) -> set[int]:
         """Return the ids of groups whose messages are mixed with those of other groups, and of these others. O(messages)."""
@@ -212,7 +222,7 @@ class MessageIndex:
         There are two messages if the format requires alternating roles; the mark is in the first. ``by``, ``round`` and the
         errors are those of `marked`. A `StrategyError` is raised if none of the groups is in the view.
         """
-        before, after = replacements.neighbours(self.columns, set(map(group_id, groups)))
+        before, after = replacements.neighbours(self.columns, set(self._ids(groups)))
         text = (self.marks or Marks()).write(body, by=by, round=round, role=self.format.summary(body, before, after)[0].role)
         return self.format.summary(text, before, after)
 
@@ -231,13 +241,13 @@ class MessageIndex:
 
     def kind_at(self, ordinal: int) -> GroupKind:
         """Return the kind of the group of the message at a position in the source, from 0. O(1)."""
-        if not 0 <= ordinal < len(self.columns.source):
+        if not is_count(ordinal) or ordinal >= len(self.columns.source):
             raise InputError(f"kind_at({ordinal}): the source has {len(self.columns.source)} messages")
         return self.columns.kind(self.columns.grouping.group_of[ordinal])
 
     def places(self, groups: Iterable[MessageGroup | int]) -> list[range]:
         """Return the `ordinals` of some groups as ranges, in order. O(the groups)."""
-        return self.columns.stands_for([self.columns.require(group_id(group)) for group in groups])
+        return self.columns.stands_for(self._ids(groups))
 
     def originals(self, group: MessageGroup | int) -> list[Any]:
         """Return the caller's messages of a group: its own, or those that a summary replaced."""
@@ -374,7 +384,7 @@ class MessageIndex:
 
         If messages came since, an earlier edit that they make invalid is undone, too, and the user's last words stay.
         """
-        if not 0 <= checkpoint <= self.edit_count:
+        if not is_count(checkpoint) or checkpoint > self.edit_count:
             raise InputError(f"rollback({checkpoint}): the journal has {self.edit_count} edits; pass a value from checkpoint()")
         columns = self.columns
         self._refusals.stop_waiting()
@@ -387,7 +397,7 @@ class MessageIndex:
 
     def pin(self, ids: Iterable[MessageGroup | int]) -> None:
         """Keep these groups unchanged from now on; raise an `InputError` if one of them does not exist."""
-        self.columns.pin([self.columns.require(group_id(each)) for each in ids], by_id=True)
+        self.columns.pin(self._ids(ids), by_id=True)
 
     # ---------------------------------------------------------------- adding
 
@@ -593,14 +603,12 @@ class MessageIndex:
         return bool(undone)
 
     def _note_time(self) -> None:
-        """Note that messages arrived now."""
         now, before = self.context.now, self._arrived_at
         if now is not None and now != before:
             self._gap_seconds = 0.0 if before is None else max(0.0, now - before)
             self._arrived_at = now
 
     def _empty(self) -> None:
-        """Begin without messages."""
         self.columns = Columns(self.format, self.measure, self.marks)
         self._refusals = editing.Refusals()
         self._keys = []
@@ -647,19 +655,26 @@ class MessageIndex:
         tail = given[followed.covered :]
         messages = self._reader.measured([*followed.raws, *tail], reads + self._reader.outlines(tail, followed.covered))
         self._rebuild(messages, journal, followed)
-        unlisted, brought_back = self._unlisted(followed)
-        if unlisted != brought_back or (not unlisted and self._is_worse(given)):
+        if not self._is_followed(followed, given):
             self._start_over(given)
 
-    def _unlisted(self, followed: FollowedList) -> tuple[set[int], set[int]]:
-        """Return the groups that the view shows and the host's list lacks, and those of them that a late result brought back.
+    def _is_followed(self, followed: FollowedList, given: Sequence[Any]) -> bool:
+        """Whether the view is the host's list, or one that breaks fewer rules, after its changes were adopted.
 
-        For example, a call and its result were dropped, and the list ends with another result of that call: the view shows the
-        call, which the list lacks. If an undone edit had brought it back, the view would not be the host's.
+        ==================================================  ==========================================================
+        The view shows messages that the list lacks         It is accepted
+        ==================================================  ==========================================================
+        none                                                if it breaks no more rules than the list
+        a dropped call, of which a new result came          yes: the result has to follow its call
+        a message of which the edit that hid it was undone  no: the host does not want it
+        ==================================================  ==========================================================
         """
         group_of, is_shown = self.columns.grouping.group_of, self.columns.visibility.is_shown
         unlisted = {group_of[new] for new, entry in enumerate(followed.entries) if entry.place is None and is_shown(new)}
-        return unlisted, unlisted.intersection(group_of[len(followed.entries) :])
+        if unlisted:
+            with_new_messages = group_of[len(followed.entries) :]
+            return unlisted.issubset(with_new_messages)
+        return not self._is_worse(given)
 
     def _is_worse(self, given: Sequence[Any]) -> bool:
         """Whether the view breaks more rules of the format than the host's own list. O(contents)."""
@@ -704,12 +719,7 @@ class MessageIndex:
         messages = self._reader.new(given)  # raises before anything changes
         self._saved = None
         self._remember_summaries(applied.edit for applied in saved.journal)
-        known = Columns(self.format, self.measure, self.marks)
-        there = [place for place, ordinal in enumerate(ordinals) if ordinal is not None]
-        known.extend(messages.at(there), restore=bool)  # nothing is hidden, so nothing has to be restored
-        count = len(known.source)
-        self.changes = HostChanges(
-            altered=tuple(sorted(altered)), rewound=tuple(range(count, len(saved.fingerprints))), added=len(ordinals) - count
-        )
-        followed = FollowedList.of(known, given, ordinals, altered=altered, keys=saved.fingerprints)
+        empty = Columns(self.format, self.measure, self.marks)
+        followed = followed_from_fingerprints(empty, messages, saved.fingerprints, ordinals, altered)
+        self.changes = followed.changes
         self._rebuild(messages, saved.journal, followed)

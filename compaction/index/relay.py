@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, TypeVar, cast
 
 import attrs
 
-from ..errors import SyncDriverError
+from ..errors import StrategyError, SyncDriverError
 from .edits import Drop
 
 _T = TypeVar("_T")
@@ -60,11 +60,32 @@ class Request(abc.ABC):
         return await answer
 
 
-class StepReport:
+class RunReport:
+    """The base of what a strategy reports, such as a failure."""
+
+
+class StepReport(RunReport):
     """The base of the reports that a step of a run began or (``is_end``) ended; see `StepBegan` and `StepEnded`."""
 
     strategy: Any
     is_end: ClassVar[bool] = False
+
+
+def steps_of(strategy: Callable[[Any], Iterable[Any]], index: object, name: str) -> Generator[Any, Any, Any]:
+    """Return a strategy, or a plain function with this name, as a generator that runs on an index.
+
+    Raises:
+        StrategyError: If it returns something else than items.
+    """
+    steps = strategy(index)
+    if not isinstance(steps, Iterable):
+        raise StrategyError(f"{name} returned {steps!r}; a strategy must yield edits, or return a list of them")
+    return cast("Generator[Any, Any, Any]", steps if isinstance(steps, Generator) else (step for step in steps))
+
+
+def unknown(item: object, name: str) -> StrategyError:
+    """Return the error for an item that the strategy with this name may not yield."""
+    return StrategyError(f"{name} yielded {item!r}; a strategy must yield edits, requests or reports")
 
 
 PASS_ON: Final = object()
@@ -80,13 +101,21 @@ def relay(
 ) -> Generator[Any, Any, bool]:
     """Run a strategy: call ``answered`` for each item that it yields, and send the answer to the strategy.
 
-    If the answer is `PASS_ON`, yield the item to the caller of `relay`, and send the caller's answer, or throw its exception,
-    into the strategy. The caller closes ``strategy``.
+    The caller closes ``strategy``. What an item leads to:
+
+    ================  ==================  =======================  ================================
+    Item              ``answered`` gives  Answer to the strategy   Exceptions on the way to it
+    ================  ==================  =======================  ================================
+    `Drops`           (see ``drop_all``)  ``None``                 end the run
+    any other         `PASS_ON`           the caller's             are thrown into the strategy
+    `Request`         something else      that, or a generator's   are thrown into the strategy
+    any other         something else      that, or a generator's   end the run
+    ================  ==================  =======================  ================================
 
     Args:
         strategy: The running strategy.
         answered: Returns the answer to an item, or `PASS_ON`, or a generator that yields other items to the caller and returns
-            the answer. What it raises for a `Request` is thrown into the strategy; its other exceptions end the run.
+            the answer.
         until: Called after an item was answered; returns whether to stop.
         drop_all: Applies `Drops`; if ``None``, each of the drops is answered as an item.
 

@@ -102,21 +102,37 @@ def replaceable(columns: Columns, ids: Sequence[int]) -> list[int]:
 
 
 def _leaving(columns: Columns, ids: Sequence[int]) -> set[int]:
-    """Return those of these groups that can leave: all groups of the gap that the message fills, and some of the others."""
-    gone, inside = set[int](), set[int]()  # the second are in the gap that the message fills
-    while True:  # again, since a removed group may have separated the messages of another
+    """Return those of these groups that can leave: all groups of the gap that the message fills, and some of the others.
+
+    Only a *whole* group can leave, which has no other group's messages between its own. If such messages leave, it becomes
+    whole; so there are several rounds. Each adds groups to those that leave, or is the last. For example, r3 is the result of
+    c1, and 1 and 2 are offered::
+
+        view        u0  c1  a2  r3  u4
+
+        round 1     0, 2 and 4 are whole        the message fills the gap of 2
+        round 2     without 2, 1 is whole, too  it fills that of 1 and 2; all groups are whole, so no round can find more
+    """
+    gone, inside = set[int](), set[int]()  # the groups that leave: outside the gap that the message fills, and inside
+    while True:
         pieces = Pieces(columns, gone)
-        whole = Pieces(columns, gone | inside).whole() | inside if inside else pieces.whole()
-        free = whole.intersection(ids)
-        gaps = [list(run) for is_free, run in groupby(pieces.groups, key=free.__contains__) if is_free]
-        place = place_of(columns, gone | free) if gaps else None
-        filled = next((gap for gap in gaps if place in gap), list[int]())
-        units = [[id] for gap in gaps if gap is not filled for id in gap]
-        leaving = [*chain(*CutPlanner(pieces).from_oldest(units, columns.format.prefers, behind_instructions=False))]
-        if not leaving and (inside.issuperset(filled) or whole == pieces.of_group.keys()):
+        whole = (Pieces(columns, gone | inside) if inside else pieces).whole() | inside
+        filled, others = _gaps(columns, pieces, whole.intersection(ids), gone)
+        planned = CutPlanner(pieces).from_oldest([[id] for id in others], columns.format.prefers, behind_instructions=False)
+        leaving = {*chain(*planned)}
+        can_find_more = not inside.issuperset(filled) and whole != pieces.of_group.keys()
+        if not leaving and not can_find_more:
             return gone.union(filled)
-        gone.update(leaving)
+        gone |= leaving
         inside.update(filled)
+
+
+def _gaps(columns: Columns, pieces: Pieces, free: set[int], gone: set[int]) -> tuple[list[int], list[int]]:
+    """Return the groups of the gap that a message fills which replaces these groups, and those of the other gaps."""
+    gaps = [list(run) for is_free, run in groupby(pieces.groups, key=free.__contains__) if is_free]
+    place = place_of(columns, gone | free) if gaps else None
+    filled = next((gap for gap in gaps if place in gap), list[int]())
+    return filled, [id for gap in gaps if gap is not filled for id in gap]
 
 
 def _within(pieces: Pieces, groups: Collection[int]) -> set[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, starmap
 from typing import Final
 
@@ -36,7 +36,9 @@ class _Removal:
 
 
 _ORDINARY: Final = _Removal()
-_USER: Final = "the last user message must be kept"
+_SYSTEM: Final = "system messages must be kept"
+_PINNED: Final = "pinned groups must be kept"
+_BEHIND_PENDING: Final = "groups after an unanswered tool call must be kept until its result arrives"
 _HISTORY: Final = "the newest summary that the provider itself wrote must be kept"
 
 
@@ -45,8 +47,8 @@ def refusal(columns: Columns, edit: Edit, by: str, *, seen: int | None = None, i
 
     When an edit of the journal is repeated, ``seen`` is the number of messages that had been read when it was decided. The edit
     may then remove a group that only later messages protect: the group of an old call, which words of the user joined with a
-    late result. A later edit of the journal, or `editing.restore_joined`, brings that group back. A framework may also have
-    given the message that it wrote an id since.
+    late result. A later edit of the journal, or `editing.restore_joined`, brings that group back. Since then, a framework may
+    have given an id to the replacement; so ids are checked only the first time.
 
     `editing` calls this function for each part of a `Together`. It checks two more rules for the whole after applying it: the
     view's tokens must not grow, and the new neighbours must be valid.
@@ -80,21 +82,15 @@ def removable(columns: Columns, by: str = "") -> list[int]:
     ``by`` names the strategy. It may remove its own summary, even if that is the last message with the user role, or if the
     provider wrote it.
     """
-    grouping, kept = columns.grouping, {*columns.pinned, *_newest(columns, by)}
-    end = len(columns.source) if grouping.calls.pending is None else grouping.calls.pending
-    kinds, system, outdated = grouping.kinds, GroupKind.SYSTEM, grouping.instructions.outdated
-    # calling `protection` for each would make a truncation 50 % slower; tests/unit/index/test_random_views.py compares the two
-    return [
-        id
-        for id in columns.ids()
-        if id not in kept
-        and not (id < 0 and _is_newest_history(columns, id) and columns.made_by(id) != by)
-        and (columns.anchor(id) <= end if id < 0 else id < end and (kinds[id] is not system or id in outdated))
-    ]
+    kept = set[int | None]().union(*_kept(columns, _Removal(by)).values())
+
+    def may_go(id: int) -> bool:
+        return _protection_of_inserted(columns, id, allow_history=columns.made_by(id) == by) is None
+
+    return [id for id in columns.ids() if id not in kept and (id >= 0 or may_go(id))]
 
 
 def _removal_problem(columns: Columns, ids: Sequence[int], removal: _Removal) -> str | None:
-    """Return why these groups may not all be removed."""
     if not ids:
         return "the edit names no groups"
     if len(ids) > 1 and len(set(ids)) < len(ids):
@@ -111,34 +107,39 @@ def protection(columns: Columns, id: int, removal: _Removal = _ORDINARY) -> str 
     """Return why a group may not be removed, apart from its neighbours, or ``None``. O(1)."""
     if (rule := _absence(columns, id)) is not None:
         return rule
-    grouping = columns.grouping
-    is_needed = id >= 0 and grouping.kinds[id] is GroupKind.SYSTEM and id not in grouping.instructions.outdated
-    if is_needed and not removal.allow_system:
-        return "system messages must be kept"
-    if id in columns.pinned:
-        return "pinned groups must be kept"
+    kept = _kept(columns, removal)
     if id >= 0 and removal.seen is not None and columns.ordinals(id)[-1] >= removal.seen:
-        return None  # only messages that joined it later protect it
-    pending = grouping.calls.pending
-    if pending is not None and id == pending:
-        return "a tool call must be kept until its result arrives"
-    if pending is not None and columns.anchor(id) > pending:
-        return "groups after an unanswered tool call must be kept until its result arrives"
-    if id < 0:
-        return _HISTORY if not removal.allow_history and _is_newest_history(columns, id) else None
-    return _newest(columns, removal.by, allow_history=removal.allow_history).get(id)
+        kept = {rule: kept[rule] for rule in (_SYSTEM, _PINNED)}  # only messages that joined it later give it another one
+    for rule, ids in kept.items():
+        if id in ids:
+            return rule
+    return _protection_of_inserted(columns, id, allow_history=removal.allow_history) if id < 0 else None
 
 
-def _newest(columns: Columns, by: str, *, allow_history: bool = False) -> dict[int | None, str]:
-    """Return the groups of the source that stay because each is the newest of its kind, with the reason (see `Newest`)."""
-    newest = columns.grouping.newest
+def _kept(columns: Columns, removal: _Removal) -> dict[str, Collection[int | None]]:
+    """Return the groups that may not be removed, by the reason, of which the first that fits is given.
+
+    Of the groups that edits inserted, only the pinned ones are here; for the others see `_protection_of_inserted`.
+    """
+    newest, pending, count = columns.grouping.newest, columns.grouping.calls.pending, len(columns.source)
     return {
-        newest.marked_by_others(by): "the last user message must be kept, even if it begins with a summary mark",
-        newest.words: _USER,
-        newest.user: _USER,
-        None if allow_history else newest.history: _HISTORY,
-        newest.group: "the newest group must be kept",
+        _SYSTEM: () if removal.allow_system else columns.grouping.instructions.needed,
+        _PINNED: columns.pinned,
+        "a tool call must be kept until its result arrives": (pending,),
+        _BEHIND_PENDING: () if pending is None else range(pending + 1, count),
+        "the newest group must be kept": (newest.group,),
+        _HISTORY: () if removal.allow_history else (newest.history,),
+        "the last user message must be kept": (newest.words, newest.user),
+        "the last user message must be kept, even if it begins with a summary mark": (newest.marked_by_others(removal.by),),
     }
+
+
+def _protection_of_inserted(columns: Columns, id: int, *, allow_history: bool) -> str | None:
+    """Return why a group that an edit inserted may not be removed, or ``None``."""
+    pending = columns.grouping.calls.pending
+    if pending is not None and columns.anchor(id) > pending:
+        return _BEHIND_PENDING
+    return _HISTORY if not allow_history and _is_newest_history(columns, id) else None
 
 
 def _is_newest_history(columns: Columns, id: int) -> bool:
@@ -176,7 +177,6 @@ def _content_problem(format: MessageFormat, messages: Sequence[Message]) -> str 
 
 
 def _id_problem(messages: Sequence[Message]) -> str | None:
-    """Return the rule against an id of a message that the provider did not write."""
     if any(message_id(message.raw) for message in messages if not message.holds_history):
         return "a replacement must not have an id, which would name a message of the host or the provider"
     return None
@@ -185,9 +185,13 @@ def _id_problem(messages: Sequence[Message]) -> str | None:
 def _placement_problem(columns: Columns, ids: Sequence[int]) -> str | None:
     """Return the rule against a replacement between the messages of a remaining group, if it would be broken.
 
-    Results without a call may stand between the messages of any group, so they are passed over. Only the nearest group on each
-    side is asked, which is enough in a valid list. If any message may follow any other, only the place of such a result can be
-    a wrong one.
+    Results without a call (``o``) may stand between the messages of any group, so they are passed over. Of the others, only the
+    nearest on each side is asked, which is enough in a valid list: it has only results between a call and its results::
+
+        u0  c1  o2  r3          o2 is replaced: refused, since the group of c1 and r3 is on both sides
+        u0  c1  a2  o3  a4  r5  o3 is replaced: allowed; the list was wrong before
+
+    If any message may follow any other, only the place of such a result is checked.
     """
     grouping, place = columns.grouping, place_of(columns, ids)
     if not columns.format.judges_joins and place not in grouping.orphans:
@@ -206,7 +210,6 @@ def _placement_problem(columns: Columns, ids: Sequence[int]) -> str | None:
 
 
 def _rewrite_problem(columns: Columns, edit: Rewrite) -> str | None:
-    """Return the rule that this rewrite would break; ``None`` if it is allowed."""
     id, format = edit.group, columns.format
     if rule := rewrite_protection(columns, id):
         return rule
@@ -253,14 +256,12 @@ def rewrite_protection(columns: Columns, id: int) -> str | None:
 
 
 def _absence(columns: Columns, id: int) -> str | None:
-    """Return why a group cannot be changed at all: it does not exist, or is not in the view."""
     if columns.is_included(id):
         return None
     return f"group {id} is not in the view" if columns.exists(id) else f"group {id} does not exist"
 
 
 def _exchange_problem(old: Message, new: Message | None) -> str | None:
-    """Return why a message cannot replace another in its group."""
     if new is None:
         return None if only_reasoning(old) else "a rewrite may remove only messages that contain nothing but reasoning"
     places = {id(call.raw): place for place, call in enumerate(old.tool_calls()) if call.raw is not None}

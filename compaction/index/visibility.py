@@ -1,7 +1,10 @@
 """Visibility: which messages and inserted groups the view shows, in which order, and which of them are neighbours.
 
 An element of the view is a *node*: a source message, or a group that an edit inserted. An inserted group is shown directly
-before the source message at its anchor.
+before the source message at its anchor::
+
+    ordinals    0   1           2   3       -1 and -2 have the anchor 2; 1 and 2 are hidden
+    view        0      -1  -2       3       before(3) and before(2) are -2, after(0) and after(1) are -1
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ class Visibility:
             del self._shown[bisect_left(self._shown, self._key(id))]
 
     def _key(self, node: Node) -> tuple[int, int]:
-        """Return the position of a node among those of the inserted groups."""
+        """Return the position of a node among those of the inserted groups; a message is behind all with its anchor."""
         return (self.inserted[node].anchor, -node) if node < 0 else (node, sys.maxsize)
 
     @property
@@ -108,15 +111,21 @@ class Visibility:
     def before(self, node: Node) -> Node | None:
         """Return the node shown directly before a node, shown or not; ``None`` at the start."""
         ordinal, _ = key = self._key(node)
-        at = bisect_left(self._shown, key)
-        anchor, number = self._shown[at - 1] if at else (0, 0)
-        message = self.messages.rfind(1, anchor, ordinal)
-        return message if message >= 0 else -number or None  # no group has the number 0
+        start, inserted = 0, None
+        if at := bisect_left(self._shown, key):
+            start, number = self._shown[at - 1]
+            inserted = -number
+        message = self.messages.rfind(1, start, ordinal)
+        return message if message >= 0 else inserted
 
     def after(self, node: Node | None) -> Node | None:
         """Return the node shown directly after a node, shown or not, or the first one for ``None``; ``None`` at the end."""
-        ordinal, _ = key = (0, 0) if node is None else self._key(node)
-        at = bisect_right(self._shown, key)
-        anchor, number = self._shown[at] if at < len(self._shown) else (len(self.messages), 0)
-        message = self.messages.find(1, ordinal + (node is not None and node >= 0), anchor)
-        return message if message >= 0 else -number or None  # no group has the number 0
+        start, _ = key = (0, 0) if node is None else self._key(node)
+        if node is not None and node >= 0:
+            start += 1
+        end, inserted = len(self.messages), None
+        if (at := bisect_right(self._shown, key)) < len(self._shown):
+            end, number = self._shown[at]
+            inserted = -number
+        message = self.messages.find(1, start, end)
+        return message if message >= 0 else inserted

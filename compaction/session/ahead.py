@@ -7,7 +7,7 @@ the strategy uses the prepared summary, provided that the groups it covers are u
 session discards it, and the strategy calls the summarizer as usual::
 
     idle --the trigger fires--> requested --an answer--> arrived --the next call--> prepared --the strategy uses it--> idle
-          `_ask`                |         `_answer_of`   |          `_pick_up`      |       `_look_ahead`, by `is_due`
+          `_ask`                |         `_answer_of`   |          `_pick_up`      |       `_look_ahead`, by `is_needed`
                                 +------------------------+--------------------------+
                       the groups it covers change (`_look_ahead`), or the strategy calls the summarizer (`_cancel`) ---> idle
 
@@ -184,14 +184,14 @@ class SummariesAhead:
             return strategy
         if not self._closed:
             self._tasks.require()
-        self.prepared.is_due = False  # the strategy sets it when it needs a summary in this run
+        self.prepared.is_needed = False  # the strategy sets it when it needs a summary in this run
         self._pick_up(index)
         window = index.context.window
         if window is None or 10 * index.tokens > _ROOM * window:
             return strategy
         try:
             if self._stage == "idle" and self._trigger(index):
-                self._ask(summary_ahead(index, strategy, is_due=True), is_due=True)
+                self._ask(summary_ahead(index, strategy, is_urgent=True), is_urgent=True)
         except Exception:  # probably raised by a trigger; `end` evaluates it again and reports the exception
             return strategy
         return Pipeline() if self._stage == "requested" else strategy
@@ -202,11 +202,11 @@ class SummariesAhead:
         if arrived is None or (answer := arrived.task.answer) is None:
             return
         self._asked = None
-        if isinstance(answer, Exception) and not arrived.was_due:
+        if isinstance(answer, Exception) and not arrived.is_urgent:
             step = cast("Strategy", arrived.summary.strategy)
             index.context.pauses.record_failure(step, index.context.now)
             self._failed.append(Failed(step.name, answer, "no summary was prepared in the background"))
-        else:  # an exception that the strategy needed now is handled by its on_failure
+        else:  # if the strategy waits for this answer, its on_failure handles an exception
             self.prepared.summary = attrs.evolve(arrived.summary, text=answer)
 
     def end(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> CompactionResult:
@@ -223,12 +223,12 @@ class SummariesAhead:
     def _look_ahead(self, index: MessageIndex, strategy: Strategy, result: CompactionResult) -> None:
         """Drop what does not fit the conversation any more, and request the next summary if it is time."""
         prepared = self.prepared
-        if prepared.is_due or (prepared.summary is not None and not may_stand(index, prepared.summary)):
+        if prepared.is_needed or (prepared.summary is not None and not may_stand(index, prepared.summary)):
             prepared.summary = None
         if self._asked is not None and not may_stand(index, self._asked.summary):
             self._cancel()
         elif self._stage == "idle" and result.outcome == "unchanged" and self._trigger(index):
-            self._ask(summary_ahead(index, strategy), is_due=False)
+            self._ask(summary_ahead(index, strategy), is_urgent=False)
 
     # ---------------------------------------------------------------- asking
 
@@ -244,14 +244,14 @@ class SummariesAhead:
             return "prepared"
         return "closed" if self._closed else "idle"
 
-    def _ask(self, found: tuple[SummaryRequest, PreparedSummary] | None, *, is_due: bool) -> None:
-        """Send the request that a rehearsal found, if it found one; ``is_due`` says whether the strategy needs it now."""
+    def _ask(self, found: tuple[SummaryRequest, PreparedSummary] | None, *, is_urgent: bool) -> None:
+        """Send the request that a rehearsal found, if it found one."""
         if found is None:
             return
         request, summary = found
         task = self._tasks.start(partial(_answer_of, request))
         if task is not None:
-            self._asked = _BackgroundRequest(task, summary, was_due=is_due)
+            self._asked = _BackgroundRequest(task, summary, is_urgent=is_urgent)
 
     def _cancel(self) -> None:
         """Cancel the request and ignore its answer; a failure that has arrived since the call began is then not reported."""
@@ -287,7 +287,7 @@ class _BackgroundRequest:
 
     task: BackgroundTask
     summary: PreparedSummary  # which the answer of the task completes
-    was_due: bool  # whether the strategy already needed it when it was requested
+    is_urgent: bool  # whether the run that was due when it was requested already needed it
 
 
 async def _answer_of(request: SummaryRequest) -> object:

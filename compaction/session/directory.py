@@ -65,6 +65,10 @@ class PooledSession:
         """Whether it has had a call."""
         return self.known.saved is not None
 
+    def has_now(self, key: Hashable) -> bool:
+        """Whether one of its lists ends with this key now, and not only at an earlier call."""
+        return key in self.keys
+
     def note(self) -> None:
         """Update the record of the session. The caller holds the session's lock."""
         self.known = self.known.followed(self.session.index)
@@ -139,8 +143,6 @@ class ListRequest:
     overhead_tokens: int  # as for `CompactionSession.follow`
     saved: Mapping[str, Any] | None = None  # the state that the host keeps, if any
     is_trial: bool = False  # then no event is reported
-    # whether a new session must take another name; set by the search in the store
-    is_taken: bool = False
     _overlaps: dict[KnownConversation, Overlap] = attrs.field(factory=dict[KnownConversation, Overlap])
     _digests: dict[int, str] = attrs.field(factory=dict[int, str])  # of single messages, as far as they were needed
     _wholes: list[str] = attrs.field(factory=lambda: [""])  # of the first messages together
@@ -211,7 +213,8 @@ class SessionDirectory:
         self._max_bytes = checked_count("max_bytes", max_bytes, 1)
         self.bytes = 0
         self.sessions: OrderedDict[str, PooledSession] = OrderedDict()
-        self._by_key: dict[Hashable, dict[PooledSession, None]] = {}  # of each key, the sessions that have or had it
+        # of each key, the sessions that have it in their ``keys``, or had it at an earlier call, by their first call with it
+        self._by_key: dict[Hashable, dict[PooledSession, None]] = {}
 
     def add(self, pooled: PooledSession) -> bool:
         """Add a session and return true; return false if there is another of that name."""
@@ -230,7 +233,7 @@ class SessionDirectory:
     def find(self, request: ListRequest) -> PoolSearch:
         """Return the session that a list belongs to, or may belong to, or forks from.
 
-        Ever shorter beginnings of the list are looked up. The first that ends as a session's list ends, or once ended, decides.
+        The longest beginning of the list that is the end of a list of some session, now or at an earlier call, decides.
         """
         perhaps: dict[PooledSession, bool] = {}
         for named in id_keys(request.space, request.id):
@@ -266,7 +269,7 @@ class SessionDirectory:
 
     def _ending(self, key: Hashable, id: str | None) -> Iterator[PooledSession]:
         """Yield the sessions with the host's id of which a list ends so now, the newest first."""
-        return (each for each in reversed(self._by_key.get(key, {})) if each.id == id and key in each.keys)
+        return (each for each in reversed(self._by_key.get(key, {})) if each.id == id and each.has_now(key))
 
     # ---------------------------------------------------------------- keys
 
@@ -277,12 +280,11 @@ class SessionDirectory:
         lists, space = pooled.known.host_lists, pooled.space
         ends = [each.end.keys(space) for each in lists]
         before_newest = lists[0].before.keys(space)  # a list may also fork there, because agents alter the newest message
-        keys = frozenset(itertools.chain(*ends, id_keys(space, pooled.id)))
-        only_earlier, pooled.keys = pooled.keys.union(before_newest) - keys, keys
+        before, pooled.keys = pooled.keys, frozenset(itertools.chain(*ends, id_keys(space, pooled.id)))
         pooled.ends.update(dict.fromkeys([before_newest, *ends]))
-        for key in (*before_newest, *keys):
+        for key in (*before_newest, *pooled.keys):
             self._by_key.setdefault(key, {})[pooled] = None
-        for key in only_earlier:
+        for key in before.union(before_newest) - pooled.keys:  # no list ends so any more
             self._limit_parents(key)
         self._thin_out(pooled)
         size = pooled.session.index.total.bytes
@@ -291,7 +293,7 @@ class SessionDirectory:
 
     def _limit_parents(self, key: Hashable) -> None:
         """Keep only the newest few of the sessions that once had a key: they are enough as parents."""
-        earlier = [each for each in self._by_key.get(key, ()) if key not in each.keys]
+        earlier = [each for each in self._by_key.get(key, ()) if not each.has_now(key)]
         for each in earlier[:-_MOST_PARENTS]:
             self._leave(each, key)
 

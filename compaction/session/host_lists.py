@@ -111,13 +111,14 @@ class KnownConversation:
     def followed(self, index: MessageIndex) -> KnownConversation:
         """Return the record of an index as it is now. Cost: O(new messages), and O(view) after a compaction."""
         source, saved, format = index.columns.source, index.snapshot, index.format
-        has_new_edits = self.saved is None or not same(self.saved.journal, saved.journal)
-        grew = source is self.source or (
+        has_same_edits = self.saved is not None and same(self.saved.journal, saved.journal)
+        only_grew = source is self.source or (
             not index.changes and format.common_prefix(self.source[: self.count], source) == self.count
         )
-        digests = [known_key(raw, format) for raw in source[self.count if grew else 0 :]]
-        own, *views = [each.followed_by(digests) for each in (self.host_lists if grew else [HostList()])]
-        if saved.journal and (has_new_edits or not grew):
+        known, start = (self.host_lists, self.count) if only_grew else ((HostList(),), 0)
+        digests = [known_key(raw, format) for raw in source[start:]]
+        own, *views = [each.followed_by(digests) for each in known]
+        if saved.journal and not (only_grew and has_same_edits):
             views.append(HostList.of_view(index.messages(), source, format))
         lists = (own, *views[-_MOST_VIEWS:])
         return attrs.evolve(self, source=source, count=len(source), format=format, host_lists=lists, saved=saved)

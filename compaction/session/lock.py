@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class _OfThread(threading.local):
-    """The calls of this thread, without an event loop, that hold or await a lock; with these locks."""
+    """This thread's calls outside an event loop that hold a lock or wait for one, each with its lock."""
 
     def __init__(self) -> None:
         self.calls: dict[_Call, CallLock] = {}
@@ -45,12 +45,12 @@ def unawaited_calls(coroutine: Coroutine[Any, Any, _T], before: Collection[_Call
 
     If it is interrupted, all calls of this thread leave their locks, except those of ``before``, by default the present ones.
     """
-    before = set(_of_thread.calls) if before is None else before
+    before = set(_of_thread.calls) if before is None else before  # step 1
     try:
         return unawaited(coroutine)
     except BaseException:
         for call, lock in [*_of_thread.calls.items()]:
-            if call not in before:
+            if call not in before:  # step 4
                 lock.leave(call)
         raise
 
@@ -133,13 +133,13 @@ class CallLock:
     def leaving(self, call: _Call) -> Generator[None]:
         """Run the block, then `leave`."""
         if call.task is None:
-            _of_thread.calls[call] = self  # before it can get the lock, so that it can be released after an interruption
+            _of_thread.calls[call] = self  # step 2, before it can get the lock
         try:
             yield
         finally:
             try:
                 self.leave(call)
-            except BaseException:  # interrupted inside `leave`: the second call finishes it
+            except BaseException:  # step 3: interrupted inside `leave`, which the second call finishes
                 self.leave(call)
                 raise
 

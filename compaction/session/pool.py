@@ -33,7 +33,8 @@ from .directory import (
 from .events import EventReporter, Evicted, OnEvent, SaveFailed
 from .host_lists import HostList, KnownConversation
 from .lock import Unawaited, unawaited_calls
-from .session import CompactionSession, await_all, checked_store
+from .saving import checked_store
+from .session import CompactionSession, await_all
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -379,26 +380,27 @@ class SessionPool:
 
     def _made(self, request: ListRequest, parent: PooledSession | None) -> PooledSession:
         """Return a new session for a list: loaded from the store, forked from another session, or empty."""
-        origin = self._origin_in_store(request)
-        is_stored = isinstance(origin, CompactionSession)
-        if origin is None and request.saved is not None:
-            origin = self._origin_in_state(request, request.saved)
-        if origin is None and parent is not None:
-            origin = parent.forked(request.given)
-        session, fork = (None, origin) if isinstance(origin, Forked) else (origin, None)
+        origin = self._in_store(request)
+        if origin.is_new and request.saved is not None:
+            origin = self._in_state(request, request.saved, is_taken=origin.is_taken)
+        if origin.is_new and parent is not None:
+            origin = attrs.evolve(origin, fork=parent.forked(request.given))
+        session = origin.session
         if session is None:
-            session = CompactionSession(self._strategy, **self._options, id=self._new_name(request))
+            name = self._new_name(request, is_taken=origin.is_taken)
+            session = CompactionSession(self._strategy, **self._options, id=name)
         given, is_named = request.given, request.id is not None
         source = HostList().followed_by(map(request.digest, range(len(given))))
         known = KnownConversation(source=given, count=len(given), format=self._format, is_named=is_named, host_lists=(source,))
-        pooled = PooledSession(session=session, space=request.space, id=request.id, known=known, fork=fork)
+        pooled = PooledSession(session=session, space=request.space, id=request.id, known=known, fork=origin.fork)
         if self._store is not None:
-            pooled.store = self._store.keyed(pooled.saved_keys, has_saved=is_stored)
+            pooled.store = self._store.keyed(pooled.saved_keys, has_saved=origin.is_stored)
             session.save_to(pooled.store)
         return pooled
 
-    def _new_name(self, request: ListRequest) -> str:
-        if request.name is not None and not request.is_taken and request.name not in self._directory.sessions:
+    def _new_name(self, request: ListRequest, *, is_taken: bool) -> str:
+        """Return a name for a new session; ``is_taken`` tells whether the host's id is the name of another one."""
+        if request.name is not None and not is_taken and request.name not in self._directory.sessions:
             return request.name
         for _ in range(_MOST_NAMES):
             if (name := f"{request.name or 'auto'}:{self._new_id()}") not in self._directory.sessions:
@@ -407,42 +409,42 @@ class SessionPool:
 
     # ---------------------------------------------------------------- saved sessions
 
-    def _origin_in_store(self, request: ListRequest) -> CompactionSession | Forked | None:
+    def _in_store(self, request: ListRequest) -> _Origin:
         """Return the saved session that a list continues, or what it takes over from one.
 
         If the store fails, the conversation counts as new.
         """
         if self._store is None:
-            return None
+            return _Origin()
         space, id, count = request.space, request.id, len(request.given)
         forks: list[Forked] = []
         try:
             exact = self._store.find(space, [whole_key(space, id, request.whole(place)) for place in range(count, 0, -1)])
             for name in exact:
                 if (session := self._readable(name, request)) is not None:
-                    return session
+                    return _Origin(session, is_stored=True)
             named = self._store.find(space, id_keys(space, id))
-            request.is_taken = bool(named) or (request.name is not None and self._store.load(request.name) is not None)
+            is_taken = bool(named) or (request.name is not None and self._store.load(request.name) is not None)
             for name in named:
                 if name not in exact and (session := self._readable(name, request)) is not None:
-                    origin = _continued(session, name, request.given)
-                    if isinstance(origin, CompactionSession):
-                        return origin
-                    if origin.saved.journal:
-                        forks.append(origin)
+                    fork = _fork_of(session, name, request.given)
+                    if fork is None:
+                        return _Origin(session, is_stored=True)
+                    if fork.saved.journal:
+                        forks.append(fork)
         except StateError as error:
-            request.is_taken = True
             self._could_not_read(request, request.name or "auto", error, "the conversation counts as new")
-            return None
-        return max(forks, key=lambda fork: len(fork.saved.journal), default=None)
+            return _Origin(is_taken=True)
+        return _Origin(fork=max(forks, key=lambda fork: len(fork.saved.journal), default=None), is_taken=is_taken)
 
-    def _origin_in_state(self, request: ListRequest, saved: Mapping[str, Any]) -> CompactionSession | Forked:
+    def _in_state(self, request: ListRequest, saved: Mapping[str, Any], *, is_taken: bool) -> _Origin:
         """Return the session of a state that the host keeps, or the state that a list takes over from it."""
         kept = saved.get("id")
         parent = kept if isinstance(kept, str) else ""
         is_free = parent and parent not in self._directory.sessions
-        session = self._resumed(saved, parent if is_free else self._new_name(request))
-        return _continued(session, parent, request.given)
+        session = self._resumed(saved, parent if is_free else self._new_name(request, is_taken=is_taken))
+        fork = _fork_of(session, parent, request.given)
+        return _Origin(session if fork is None else None, fork, is_taken=is_taken)
 
     def _readable(self, name: str, request: ListRequest) -> CompactionSession | None:
         """Return a saved session; ``None`` if it is in memory, was deleted, or is invalid, which is reported."""
@@ -554,10 +556,24 @@ def _plain(name: str, value: object) -> str:
     return value
 
 
-def _continued(session: CompactionSession, name: str, given: Sequence[Any]) -> CompactionSession | Forked:
-    """Return a saved session of this name if a list continues it, otherwise the state that the list takes over as a fork."""
+@attrs.frozen(eq=False)
+class _Origin:
+    """Where the conversation of a list comes from: a session that it continues, or a state that it takes over, or neither."""
+
+    session: CompactionSession | None = None
+    fork: Forked | None = None
+    is_stored: bool = attrs.field(default=False, kw_only=True)  # whether the session is from the pool's store
+    is_taken: bool = attrs.field(default=False, kw_only=True)  # whether the store has another session with the host's id
+
+    @property
+    def is_new(self) -> bool:
+        return self.session is None and self.fork is None
+
+
+def _fork_of(session: CompactionSession, name: str, given: Sequence[Any]) -> Forked | None:
+    """Return the state that a list takes over from a saved session of this name; ``None`` if it continues the session."""
     if session.index.accounts_for(given, by_id=True):
-        return session
+        return None
     saved = session.index.snapshot
     count = same_beginning(saved.fingerprints, given, saved.format)
     return Forked(saved.beginning(count, given[:count]), name)

@@ -99,8 +99,8 @@ class ProviderReports:
         last, short = self.last, self.shortest
         if last is None or short is None or last.ours <= ours or last.ours < 2 * short.ours:
             return
-        factor = (last.theirs - short.theirs) / (last.ours - short.ours)
-        factor = min(1.0, max(1 / _MOST_FACTOR, factor))
+        theirs_per_ours = (last.theirs - short.theirs) / (last.ours - short.ours)
+        factor = min(1.0, max(1 / _MOST_FACTOR, theirs_per_ours))
         self.last = Sizes(ours, last.theirs - round(factor * (last.ours - ours)))
 
     def refused(self, error: LengthRefusal, counted: int, overhead: int, *, ours: int) -> tuple[int, int]:
@@ -121,16 +121,17 @@ class ProviderReports:
             overhead: Those outside its messages, as known so far.
             ours: Tokens of its messages by our count; 0 before the first view.
         """
-        ours = ours or max(1, counted - overhead)
-        theirs = error.tokens or max(counted, (error.window or 0) + 1)
-        self.learned = self.learned.taught(error, theirs)
-        window = self.learned.window or theirs
-        known_overhead = min(max(0, overhead), theirs - 1)
-        outside = max(known_overhead, theirs - _MOST_FACTOR * ours)  # by the provider's count, as are the two above
-        ours_that_fit = max(0, (window - outside) * ours // (theirs - outside))
-        self.last, self.shortest = Sizes(ours_that_fit, ours_that_fit + min(outside, window)), Sizes(0, outside)
-        self.fitting = self.last.theirs
-        return theirs, min(window, self.fitting)
+        messages_ours = ours or max(1, counted - overhead)
+        request_theirs = error.tokens or max(counted, (error.window or 0) + 1)
+        self.learned = self.learned.taught(error, request_theirs)
+        window_theirs = self.learned.window or request_theirs
+        known_overhead = min(max(0, overhead), request_theirs - 1)
+        overhead_theirs = max(known_overhead, request_theirs - _MOST_FACTOR * messages_ours)
+        messages_theirs = request_theirs - overhead_theirs
+        fitting_ours = max(0, (window_theirs - overhead_theirs) * messages_ours // messages_theirs)
+        self.last = Sizes(fitting_ours, fitting_ours + min(overhead_theirs, window_theirs))
+        self.shortest, self.fitting = Sizes(0, overhead_theirs), self.last.theirs
+        return request_theirs, min(window_theirs, self.fitting)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage anchor and the learned window as JSON-ready data."""

@@ -11,7 +11,8 @@ a store, the session saves its edits and fingerprints after each compaction, and
 A call of `CompactionSession.view` has four parts, each a method: `follow` updates the index from the list, ``_run`` runs the
 strategy if its trigger fires, ``_remember`` records what it did, and ``_save`` saves that. `compaction.run` applies the edits,
 and `compaction.result` takes the view from the index. Around the run, `ahead` picks up and requests summaries in the
-background, and `events` reports what happened and may take the edits back.
+background, and `events` reports what happened and may take the edits back. `saving` writes to the store, and `undoing` has
+what the session returns to after an interruption.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ from ..messages import Message
 from ..result import CompactionResult, Observer, Outcome, space_report
 from ..run import refuse, run, run_sync
 from ..stores import StoredRecord
-from ..strategies import Failed, Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, most_tokens, within
+from ..strategies import Pipeline, Strategy, StrategyLike, as_strategy, forgetting_stores, most_tokens, within
 from ..tokens import LengthRefusal, TokenCounter, Usage, is_quoted
 from ..triggers import TriggerLike
 from .ahead import BackgroundTasks, SummariesAhead
-from .events import VETOED, EventReporter, LastSent, LittleSaved, OnEvent, Overflowed, SaveFailed
+from .events import VETOED, EventReporter, LittleSaved, OnEvent, Overflowed, SaveFailed
 from .lock import CallLock, unawaited_calls
 from .provider_reports import ProviderReports
+from .saving import SessionSaver
+from .undoing import BeforeCall, SessionState
 
 if TYPE_CHECKING:
     from ..stores import SessionStore
@@ -71,34 +74,6 @@ class SessionStatus:
     compactions: int
     outcome: Outcome | None
     failures: tuple[str, ...]
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _State:
-    """The state of a session besides its index. Only a call replaces it by another one."""
-
-    revisions: tuple[str, ...]
-    seen: int = 0  # the number of messages that the conversation had at the last view
-    sent_tokens: int = 0  # tokens of the last view by our count, without overhead
-    compactions: int = 0
-    last: CompactionResult | None = None  # of the last run; ``None`` again after messages were forgotten
-
-
-@attrs.frozen(eq=False)
-class _BeforeCall:
-    """A session before a call, to which it returns if the call is interrupted."""
-
-    saved: Saved  # of the index; its list of messages may have grown since
-    count: int  # the number of messages
-    state: _State
-    useless: UselessRuns
-    last_sent: LastSent
-
-    @property
-    def snapshot(self) -> Saved:
-        """Its messages and edits, in a list of its own. O(messages)."""
-        messages = self.saved.messages
-        return attrs.evolve(self.saved, messages=None if messages is None else messages[: self.count])
 
 
 class CompactionSession:
@@ -172,6 +147,8 @@ class CompactionSession:
         ahead: TriggerLike | None = None,
         tasks: BackgroundTasks | None = None,
     ) -> None:
+        if not isinstance(id, str):
+            raise ConfigurationError(f"CompactionSession: 'id' must be a text (got {id!r})")
         self._ahead = SummariesAhead(ahead, tasks, hard=hard)
         # `reconfigure` and `use_window` replace these two, perhaps while a call of another thread runs
         self._strategy: Strategy = as_strategy(strategy)
@@ -186,20 +163,16 @@ class CompactionSession:
         self._verify = verify
         self._named = None if format is None else resolve(format)
         self.lock = CallLock()
-        # what an interruption of a call does not undo
-        self._store = checked_store(store)
-        self._is_unsaved = False  # whether something changed, besides the usage anchor, that is not saved
-        self._saved_anchor: int | None = None  # the usage anchor that this session saved or loaded last
-        self._save_failure: Failed | None = None  # of the last save
+        # an interruption of a call does not undo what these two know; `_go_back` says what it undoes
+        self._saver = SessionSaver(store)
         self._reports = ProviderReports()
-        # what it undoes (see `_changing`), with the reporter's ``last_sent``
         self._reporter = EventReporter(id, on_event)
-        self._state = _State(revisions=(f"{id}{_UNDECIDED}",))
-        self._useless = UselessRuns()  # apart from the state, because `reconfigure` replaces it too
+        self._state = SessionState(revisions=(f"{id}{_UNDECIDED}",))
+        self._useless = UselessRuns()
         context = self._context()
         marks = Marks.of(self._strategy.mark_ceilings, context)
         self._index = MessageIndex(counter=counter, format=format, context=context, pin=pin, marks=marks)
-        self._before: _BeforeCall | None = None  # while a call is running, and after it was interrupted
+        self._before: BeforeCall | None = None  # while a call is running, and after it was interrupted
         if store is not None and (saved := store.load(id)) is not None:
             self._resume(saved)
 
@@ -385,8 +358,8 @@ class CompactionSession:
         async with self.lock.held(sync=sync):
             await await_all(self.forget_stored(given), sync=sync)
             count = self.forget_known(given)
-            if self._store is not None:
-                self._store.scrub()
+            if self._saver.store is not None:
+                self._saver.store.scrub()
             return count
 
     def forget_sync(self, messages: Iterable[Any]) -> int:
@@ -411,7 +384,7 @@ class CompactionSession:
             return
         if not self._reports.record(reported, state.sent_tokens, self.index.context.overhead_tokens):
             return
-        self._saved_anchor = None  # another process may have saved another one, or deleted the session
+        self._saver.anchor = None  # another process may have saved another one, or deleted the session
         self._set_context(self._context())
         with self.lock.if_free() as free:
             if free:  # otherwise the call that is running saves it
@@ -436,7 +409,7 @@ class CompactionSession:
                 break
             last = usage, counted
         if last is not None and self._reports.record(*last):
-            self._saved_anchor = self._reports.anchor
+            self._saver.anchor = self._reports.anchor
             self._set_context(self._context())
 
     def reconfigure(self, strategy: StrategyLike, *, window: int | None = None) -> None:
@@ -473,12 +446,12 @@ class CompactionSession:
     @property
     def last_result(self) -> CompactionResult | None:
         """The result of the last run, including a failure to save it; ``None`` before the first run."""
-        return None if self._state.last is None else self._with_save_failure(self._state.last)
+        return None if self._state.last is None else self._saver.with_failure(self._state.last)
 
     def status(self) -> SessionStatus:
         """Return the state of the session; O(1)."""
         last = self.last_result
-        failures = (self._save_failure,) if last is None else last.failures
+        failures = (self._saver.failure,) if last is None else last.failures
         return SessionStatus(
             tokens=max(0, self.index.tokens),
             window=self._window,
@@ -542,7 +515,7 @@ class CompactionSession:
             tokens, window = self._reports.refused(found, counted, overhead, ours=self._state.sent_tokens)
             self.index.context = self._context()
             self._useless = UselessRuns()
-            self._is_unsaved = True
+            self._saver.is_unsaved = True
             self._reporter.tell(Overflowed(session=self.id, tokens=tokens, window=found.window, error=error))
         result = await self.compact_due(sync=sync)
         if self.index.tokens > window:
@@ -579,15 +552,15 @@ class CompactionSession:
                 self._set(last=None, seen=sum(id(raw) in left for raw in source[: self._state.seen]))
                 self._revise("forgot", len(source), count)
                 self._reporter.forgot(index)
-                self._is_unsaved = True
+                self._saver.is_unsaved = True
         self._save()
-        if self._save_failure is not None:
-            raise self._save_failure.error
+        if self._saver.failure is not None:
+            raise self._saver.failure.error
         return count
 
     def save_late_report(self) -> None:
         """Save usage that was reported since the call saved the session, and then all else that is not saved."""
-        if self._reports.anchor != self._saved_anchor:
+        if self._reports.anchor != self._saver.anchor:
             self._save()
 
     # ---------------------------------------------------------------- the steps of a call
@@ -629,7 +602,7 @@ class CompactionSession:
             result = self._reporter.run_ended(result, index, start)
             self._remember(result)
         self._save()
-        return self._with_save_failure(result)
+        return self._saver.with_failure(result)
 
     def _remember(self, result: CompactionResult) -> None:
         """Record the result of a run, and what it says about the next ones."""
@@ -646,25 +619,13 @@ class CompactionSession:
                 self.index.context = attrs.evolve(self.index.context, overhead_tokens=anchor)
         if result.edits or result.failures:
             self._revise(seen, len(result.edits), len(result.failures), *attrs.astuple(result.after))
-            self._is_unsaved = True
+            self._saver.is_unsaved = True
 
     def _save(self) -> None:
-        """Save the whole session if it is unsaved, or the usage anchor alone if only that is new."""
-        store, anchor = self._store, self._reports.anchor
-        if store is None or not (self._is_unsaved or anchor != self._saved_anchor):
-            return
-        try:
-            if self._is_unsaved or anchor is None or not store.save_anchor(self.id, anchor):
-                store.save(self.id, self.to_dict())
-        except Exception as error:
-            failed = Failed(type(store).__name__, error, "the session is not saved; the next call tries again")
-            self._save_failure, self._is_unsaved = failed.logged(), True
+        """Save what is not saved yet, if there is a store."""
+        failed = self._saver.save(self.id, self._reports.anchor, self.to_dict)
+        if failed is not None:
             self._reporter.tell(SaveFailed(session=self.id, failure=failed))
-        else:
-            self._save_failure, self._is_unsaved, self._saved_anchor = None, False, anchor
-
-    def _with_save_failure(self, result: CompactionResult) -> CompactionResult:
-        return result if self._save_failure is None else result.with_failures(self._save_failure)
 
     # ---------------------------------------------------------------- calls that are interrupted
 
@@ -673,38 +634,32 @@ class CompactionSession:
         """Run a block that changes the session: whole, or, if it is interrupted, not at all.
 
         After an exception, the index may be half changed. The next block then starts from the state before this one; what the
-        host added since is in the list that it passes. `__init__` says what goes back.
-
-        Most exceptions leave the index as it was, which is compared: messages are read before they are added, and a failed run
-        undoes its edits. A ``KeyboardInterrupt``, a lack of memory and a recursion that is too deep may come within a step,
-        where nothing can be compared.
+        host added since is in the list that it passes. A ``KeyboardInterrupt``, a lack of memory and a recursion that is too
+        deep may come within a step, where the index cannot be compared.
         """
-        if (before := self._before) is not None:
-            self._state, self._useless, self._reporter.last_sent = before.state, before.useless, before.last_sent
-            self._ahead.drop()
-            self._index = self._index_of(before.snapshot)
+        if self._before is not None:
+            self._go_back(self._before)
         self._before = before = self._now()
         try:
             yield
         except (MemoryError, RecursionError):
             raise
         except Exception:
-            if self._is_unchanged(before):
+            if before.has_index(self.index):
                 self._before = None
             raise
         self._before = None
 
-    def _is_unchanged(self, before: _BeforeCall) -> bool:
-        """Whether the index has the messages, edits, pins and marks of before a call. O(edits)."""
-        now, then = self.index.snapshot, before.saved
-        has_its_messages = now.messages is then.messages and len(self.index.columns.source) == before.count
-        has_its_marks = (now.pinned, now.believed_until, now.own) == (then.pinned, then.believed_until, then.own)
-        return has_its_messages and has_its_marks and same(now.journal, then.journal)
-
-    def _now(self) -> _BeforeCall:
+    def _now(self) -> BeforeCall:
         """Return the session as it is; O(edits) after a change, otherwise O(1)."""
         count, last_sent = len(self.index.columns.source), self._reporter.last_sent
-        return _BeforeCall(self.index.snapshot, count, self._state, self._useless, last_sent)
+        return BeforeCall(self.index.snapshot, count, self._state, self._useless, last_sent)
+
+    def _go_back(self, before: BeforeCall) -> None:
+        """Return to the session as it was; what was prepared in the background is discarded."""
+        self._state, self._useless, self._reporter.last_sent = before.state, before.useless, before.last_sent
+        self._ahead.drop()
+        self._index = self._index_of(before.snapshot)
 
     def _index_of(self, saved: Saved) -> MessageIndex:
         """Return a new index of messages and edits. O(messages)."""
@@ -736,7 +691,7 @@ class CompactionSession:
         try:
             self._set(compactions=natural_number(data.get("compactions", 0)))
             self._reports.load(data)
-            self._saved_anchor = self._reports.anchor
+            self._saver.anchor = self._reports.anchor
         except (TypeError, ValueError) as error:
             remedy = "start a new session; the conversation itself is not affected"
             raise StateError(f"the saved session is corrupt ({error}); {remedy}") from error
@@ -747,7 +702,7 @@ class CompactionSession:
 
     def save_to(self, store: SessionStore | None) -> None:
         """Use a store for later saves, without loading from it; ``None`` to save nothing from now on."""
-        self._store = store
+        self._saver.store = store
 
     def begin_with(self, saved: Saved) -> None:
         """Start from saved messages and edits. Raises `StateError` if they do not match. Call it before the first call."""
@@ -777,13 +732,6 @@ class CompactionSession:
         session._useless = self._useless
         session.begin_with((self._before or self._now()).snapshot)
         return session
-
-
-def checked_store(store: SessionStore | None) -> SessionStore | None:
-    """Return the store; raise `ConfigurationError` if it is another object, such as the path of one."""
-    if store is not None and not hasattr(store, "load"):
-        raise ConfigurationError(f"store={store!r}: must be a store; write store=SessionStore({store!r})")
-    return store
 
 
 async def await_all(answers: Iterable[Any], *, sync: bool) -> None:

@@ -12,7 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import StateError
+from ..checks import is_number
+from ..errors import ConfigurationError, StateError
 from ..json_data import data_of, json_of
 from .database import DatabaseFile
 
@@ -38,17 +39,20 @@ class SessionStore:
 
     Args:
         path: The file; created if it does not exist, readable only by its owner.
-        timeout_seconds: The most seconds to wait for another process that writes.
+        timeout_seconds: The most seconds to wait for another process that writes, above 0.
 
     Attributes:
         has_saved: Whether the last save succeeded; before the first, ``False`` unless `keyed` is told otherwise.
 
     Raises:
+        ConfigurationError: If ``timeout_seconds`` is out of range.
         StateError: If the file is not a session store, or from an older or newer release. Every method raises it if the file
             cannot be read or written.
     """
 
     def __init__(self, path: str | PathLike[str], *, timeout_seconds: float = 5.0) -> None:
+        if not is_number(timeout_seconds) or not timeout_seconds > 0:
+            raise ConfigurationError(f"SessionStore: 'timeout_seconds' must be a number above 0 (got {timeout_seconds!r})")
         self._file = DatabaseFile(
             path=Path(path), tables=_TABLES, schema=_SCHEMA, application=_APPLICATION, timeout_seconds=timeout_seconds
         )

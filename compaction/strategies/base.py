@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Final, TypeAlias, cast, final
 import attrs
 
 from ..checks import default_of, refuse_uncalled
-from ..errors import ConfigurationError, StrategyError, SyncDriverError
-from ..index import Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, StepReport
+from ..errors import ConfigurationError, SyncDriverError
+from ..index import Drops, Edit, GroupKind, MarkCeiling, MessageGroup, MessageIndex, Request, RunReport, StepReport, steps_of
 from ..messages import Message
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, TriggerLike, always, as_trigger, checked_answer, never
@@ -60,18 +60,21 @@ class StepEnded(StepReport):
 
 
 @attrs.frozen
-class Failed:
+class Failed(RunReport):
     """A report that a part of a strategy failed, such as its summarizer.
 
     Args:
         strategy: The name of the strategy.
         error: The exception.
         policy: The reaction in words: what was done instead.
+        edit: An edit that the policy speaks of; if it is refused, the report does not count. The strategy yields it after the
+            report: a budget may end the strategy with any edit.
     """
 
     strategy: str
     error: Exception
     policy: str
+    edit: Edit | None = attrs.field(default=None, kw_only=True, repr=False)
 
     def __str__(self) -> str:
         return f"{self.strategy}: {self.error!r}; {self.policy}"
@@ -307,7 +310,7 @@ class CompactionStrategy(Strategy):
 
     def candidates(self, index: MessageIndex) -> list[MessageGroup]:
         """Return the groups that may be removed and are not in ``keep``, oldest first; O(groups)."""
-        return [index.group(id) for id in self.free(index)]
+        return [*index.columns.snapshots(self.free(index))]
 
     def rewritable(self, index: MessageIndex, kind: GroupKind | None = None) -> list[MessageGroup]:
         """Return the groups, of one kind or of any, that may be rewritten and are not in ``keep``, oldest first; O(groups)."""
@@ -352,10 +355,7 @@ class FunctionStrategy(Strategy):
 
     def __call__(self, index: MessageIndex) -> Steps:
         yield StepBegan(self, "it has no trigger")
-        steps = self.function(index)
-        if not isinstance(steps, Iterable):
-            raise StrategyError(f"{self.name} returned {steps!r}; a strategy must yield edits, or return a list of them")
-        yield from steps if isinstance(steps, Generator) else (step for step in steps)
+        yield from steps_of(self.function, index, self.name)
         yield StepEnded(self, never, True)
 
 

@@ -54,20 +54,20 @@ class Excerpt(SummaryStrategy):
         of_user = spoken()(index)  # an image without words, too: if it stayed, it would stand before older words
         questions = questions_of(index, of_user).items()
         whole_questions = {id for id, text in questions if text == index.group(id).messages[-1].text}
-        choices: tuple[Callable[[MessageGroup], bool], ...] = (  # each replaces more than the one before
-            lambda group: group.made_by == self.name or group.id in of_user or group.id in whole_questions,
-            lambda group: not is_content(group) or group.id in of_user,
-            lambda group: True,
+        choices: tuple[Callable[[MessageGroup], bool], ...] = (
+            lambda group: group.id in of_user or group.id in whole_questions or group.made_by == self.name,  # old messages
+            lambda group: group.id in of_user or not is_content(group),  # with all summaries
+            lambda group: True,  # with everything
         )
         tried: list[set[int]] = []
-        for choose in choices:
+        for may_go in choices:
             if self.target(index):
                 return
-            replaced = index.replaceable([group for group in self.candidates(index) if choose(group)])
+            replaced = index.replaceable([group for group in self.candidates(index) if may_go(group)])
             ids = {group.id for group in replaced}
-            # one excerpt at most: a second would be read as an ordinary message in a later list
-            beside = any(group.made_by == self.name and group.id not in ids for group in index.included_groups)
-            if ids in tried or beside or all(group.made_by == self.name for group in replaced):
+            own = {group.id for group in index.included_groups if group.made_by == self.name}
+            # one excerpt at most, that adds to those before: a second would be read as an ordinary message in a later list
+            if ids in tried or not own < ids:
                 continue
             tried.append(ids)
             said = self.excerpt(index, replaced, min(self.tokens, self.room(index, replaced)))

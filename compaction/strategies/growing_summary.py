@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
@@ -21,16 +21,14 @@ from ..summarizers import Summarizer, SummaryRequest, as_summarizer
 from ..triggers import always, tokens_exceed
 from .base import Failed, Steps, gain, group_tokens, tokens_in
 from .prepared import prepared_answer
+from .questions import questions_of
 from .summaries import SummaryStrategy, is_content, is_own, own_words, replaced_by
 
 _SIZES: Final = ("tokens", "initial_tokens", "added_tokens", "max_tokens", "user_tokens", "keep_tokens")
 _A_QUARTER: Final = attrs.Factory(lambda growing: growing.tokens // 4, takes_self=True)
 _MOST_PARTS: Final = 100  # that are known again in a list; a preset had at most 7 on recorded conversations
-_MOST_REPEATS: Final = 3  # times that a summarizer without a model is asked again, until its part uses the room
+_MOST_REQUESTS: Final = 4  # to a summarizer without a model, until its part uses the room
 _LEAST_FACTS: Final = 16  # tokens; a list of facts that has fewer says nothing
-
-# a part as messages; ``None`` if it failed, or would not be shorter than what it replaces
-_Written: TypeAlias = tuple[Message, ...] | None
 
 
 @attrs.frozen
@@ -66,8 +64,8 @@ class GrowingSummary(SummaryStrategy):
         extra_tokens: How many of all these tokens may exceed ``tokens``, >= 0. Choose a ``target`` that also holds then.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
         slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. With it, the sizes above only decide which
-            groups leave: a part fills the room beside those that stay. One written without a model that leaves more unused is
-            written again for fewer groups. ``None``: a part has the sizes above.
+            groups leave: a part fills the room beside those that stay. If a part written without a model leaves more unused, it
+            is written again, in place of fewer groups. ``None``: a part has the sizes above.
         trigger: When to run. Set it well above ``tokens``; otherwise every turn cuts again.
         target: When to stop; evaluated before each cut.
         keep: Other groups that stay.
@@ -131,9 +129,11 @@ class GrowingSummary(SummaryStrategy):
             return False
         if not planner.can_quote(replaced_by(index, request), self.user_tokens):
             return (yield from _drop_silent(request))
-        if not summarizers.asks_model(self.summarizer):
-            return (yield from self._cut_without_model(planner, request))
-        return (yield from self._cut_with_model(index, request))
+        asks_model = summarizers.asks_model(self.summarizer)
+        part = yield from (self._from_model(index, request) if asks_model else self._of_facts(planner, request))
+        is_replaced = yield from self._replace(index, part)
+        # what came since a prepared summary was asked for leaves in the next turn
+        return is_replaced and (not part.is_prepared or self.trigger(index))
 
     def _request(self, planner: _PartPlanner, plan: _PartPlan) -> SummaryRequest | None:
         """Return the request for a part as planned; ``None`` if no group has to leave."""
@@ -157,90 +157,91 @@ class GrowingSummary(SummaryStrategy):
         )
         return self.with_excerpt(index, request, planner.words, most=plan.tokens)
 
-    # ---------------------------------------------------------------- the two ways to cut, one for each kind of summarizer
+    # ---------------------------------------------------------------- the part, by the kind of its summarizer
 
-    def _cut_without_model(self, planner: _PartPlanner, request: SummaryRequest) -> Generator[Any, Any, bool]:
-        """Replace the groups of a request with a part that is written without a model; return whether any edit was applied.
+    def _of_facts(self, planner: _PartPlanner, request: SummaryRequest) -> Generator[Any, Any, _Part]:
+        """Return a part that is written without a model.
 
-        While a part leaves too much room unused, it is asked again, for a part that replaces fewer groups. If that fails, or
-        would not be shorter than what it replaces, the part before it counts.
+        While it leaves more room unused than ``slack`` allows, one that replaces fewer groups is written. If that fails, or
+        would not be shorter than what it replaces, the one before it counts.
         """
-        index = planner.index
+        index, part = planner.index, _Part(request)
         if request.said and request.budget < _LEAST_FACTS:
-            return (yield from self._replace(index, request, None))
-        part: _Written = None
+            return part
+        wanted: SummaryRequest | None = request
         with self.failures(index, pauses=False) as failed:
-            part = self.answered(index, request, (yield request))
-            for _ in range(_MOST_REPEATS):
-                fewer = self._request_for_fewer(planner, request, part)
-                if fewer is None:
+            for _ in range(_MOST_REQUESTS):
+                messages = None if wanted is None else self.answered(index, wanted, (yield wanted))
+                if wanted is None or messages is None:
                     break
-                shorter = self.answered(index, fewer, (yield fewer))
-                if shorter is None:
-                    break
-                request, part = fewer, shorter
-        policy = "only the user's own words were kept" if part is None else "the list before it was kept"
-        yield from self._reported(failed, request, policy)
-        return (yield from self._replace(index, request, part))
+                part = _Part(wanted, messages)
+                wanted = self._request_for_fewer(planner, part)
+        kept = "only the user's own words were kept" if part.messages is None else "the list before it was kept"
+        yield from self._reported(failed, part.request, kept)
+        return part
 
-    def _request_for_fewer(self, planner: _PartPlanner, request: SummaryRequest, part: _Written) -> SummaryRequest | None:
+    def _request_for_fewer(self, planner: _PartPlanner, part: _Part) -> SummaryRequest | None:
         """Return the request for a part of the same size, with room for as many words of the user, that replaces fewer groups.
 
         ``None`` if the given part leaves no more room unused than ``slack`` allows, or if no fewer groups can leave.
         """
-        index = planner.index
-        if part is None or self.slack is None:
+        index, request = planner.index, part.request
+        if part.messages is None or self.slack is None:
             return None
-        unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part)
+        unused = self.tokens - index.tokens + gain(index, replaced_by(index, request), part.messages)
         if unused <= self.slack * self.tokens:
             return None
         of_words = self.tokens_around(index, index.counter.count_text(request.said) + _OVERHEAD) if request.said else 0
-        fewer = self._request(planner, planner.filling_beside(max(tokens_in(index, part), of_words)))
+        fewer = self._request(planner, planner.filling_beside(max(tokens_in(index, part.messages), of_words)))
         return None if fewer is None or len(fewer.groups) >= len(request.groups) else fewer
 
-    def _cut_with_model(self, index: MessageIndex, request: SummaryRequest) -> Generator[Any, Any, bool]:
-        """Replace the groups of a request with a part from a model, which may be prepared; return whether to cut again.
+    def _from_model(self, index: MessageIndex, request: SummaryRequest) -> Generator[Any, Any, _Part]:
+        """Return a part from a model, which may be prepared.
 
         If the model failed, now or so lately that it rests, the part is a list of facts.
         """
-        part: _Written = None
+        messages: tuple[Message, ...] | None = None
         prepared = None
         if not self.is_paused(index):
             prepared = prepared_answer(self, index, request, self.candidates(index))
-            answer: object = None
             if prepared is not None:
-                request, answer = prepared
-                request = self.with_excerpt(index, request, self.user_tokens)
+                request = self.with_excerpt(index, prepared[0], self.user_tokens)
             with self.failures(index) as failed:
-                part = self.answered(index, request, (yield request) if prepared is None else answer)
+                messages = self.answered(index, request, (yield request) if prepared is None else prepared[1])
             yield from self._reported(failed, request, "facts were listed without a model")
-        if part is None:
-            part = self.without_model(index, request, summarizers.FactSummarizer())
-        replaced = yield from self._replace(index, request, part)
-        # what came since a prepared summary was asked for leaves in the next turn
-        return replaced and (prepared is None or self.trigger(index))
-
-    # ---------------------------------------------------------------- what both ways share
+        if messages is None:
+            messages = self.without_model(index, request, summarizers.FactSummarizer())
+        return _Part(request, messages, is_prepared=prepared is not None)
 
     def _reported(self, failed: Sequence[Exception], request: SummaryRequest, policy: str) -> Steps:
         """Report a failure and the reaction to it, or else the summarizers that failed before another one answered."""
         for failure in failed or request.failures:
             yield Failed(self.name, failure, policy if failed else "the next summarizer was asked")
 
-    def _replace(self, index: MessageIndex, request: SummaryRequest, part: _Written) -> Generator[Any, Any, bool]:
+    def _replace(self, index: MessageIndex, part: _Part) -> Generator[Any, Any, bool]:
         """Replace the groups with the part; return whether any edit was applied.
 
         Without a part, the user's words alone replace the groups. Where they save nothing, only groups in which the user says
         nothing are dropped.
         """
+        request = part.request
         replaced = replaced_by(index, request)
         why = partial(self.why, index, replaced, request.said)
-        if part is not None and (yield Replace(replaced, part, why("the oldest make room; a summary grows"))):
+        if part.messages is not None and (yield Replace(replaced, part.messages, why("the oldest make room; a summary grows"))):
             return True
         words = self.fitting(index, request.said, replaced) if request.said else None
         if words is not None and (yield Replace(replaced, words, why("the oldest make room; the user's words stay"))):
             return True
         return (yield from _drop_silent(request))
+
+
+@attrs.frozen
+class _Part:
+    """The request for a part, and its messages; ``None`` if it failed, or would not be shorter than what it replaces."""
+
+    request: SummaryRequest
+    messages: tuple[Message, ...] | None = None
+    is_prepared: bool = attrs.field(default=False, kw_only=True)
 
 
 def _next_sources(index: MessageIndex, kept: Iterable[MessageGroup]) -> tuple[Message, ...]:
@@ -265,6 +266,21 @@ def _drop_silent(request: SummaryRequest) -> Generator[Any, Any, bool]:
 
 # ---------------------------------------------------------------- the plan of a part: its size, and the groups that it replaces
 
+_OVERHEAD: Final = 8  # tokens of the room that stay free, for differences in the text around a part
+# Chosen together with the shares of `presets.adaptive`; not measured one by one.
+_LARGEST_PART: Final = 0.6  # of what a part replaces; the rest is for the newest groups
+_ANY_PART: Final = 160  # tokens; a part of so few need not be that much shorter than what it replaces
+_ADDED_WORDS: Final = 1 / 3  # of `user_tokens`: what later parts may add together
+_ENOUGH: Final = 0.65  # of the strategy's tokens: if less remains beside what lasts, all sizes shrink
+_MIN_SCALE: Final = 0.35  # of the sizes, at the least
+_SMALL_SCALE: Final = 0.75  # at the least, if the first part would otherwise have fewer tokens than `_SMALL_PART`
+_SMALL_PART: Final = 400
+_MARGIN: Final = 1.1  # of the tokens of quotes, for their indents
+_HEADING: Final = 20  # tokens of the heading of an excerpt
+_AROUND_QUESTION: Final = 8  # tokens of the words around a question that an answer is quoted with
+_MOST_GROWTHS: Final = 4  # of a plan, each O(groups); in recorded sessions, two were enough
+_LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
+
 
 @attrs.frozen
 class _PartPlan:
@@ -275,14 +291,18 @@ class _PartPlan:
     answer_tokens: int
 
 
-_OVERHEAD: Final = 8  # tokens of the room that stay free, for differences in the text around a part
-_HEADING: Final = 20  # tokens of the heading of an excerpt
-_MOST_GROWTHS: Final = 4  # of a part, since a larger one replaces more of the user's words
-
-
 @attrs.frozen(kw_only=True)
 class _PartPlanner:
     """Plans the next part of a summary, from figures that are read once.
+
+    A part and what it replaces determine each other:
+
+    - A larger part leaves less room for other groups, so it replaces more of them.
+    - A part has at most 0.6 of the tokens that it replaces, or 160 if it is small.
+    - It is to quote what the user says in the groups that it replaces.
+
+    `of_sizes` therefore begins with the largest part, makes it smaller by the second rule, and then makes it and what it
+    replaces larger, until the third one holds or all that can leave does.
 
     In figures: twenty messages of the user have 60 tokens each, 1,200 together, and are cut to 500. The last one stays in any
     case, so there is room for 440 tokens of the part and of other messages. The part may have 245: 120 of facts, and 125, a
@@ -313,57 +333,64 @@ class _PartPlanner:
 
     def of_sizes(self) -> _PartPlan:
         """Return the plan for a part with the sizes that the user set, even if room stays unused."""
-        tokens = self._most()
-        tokens = min(tokens, _largest_part(self._leaving_for(tokens)))
-        replaced = self._leaving_for(tokens)  # a smaller part leaves more groups, and may have to be still smaller
-        tokens = min(tokens, _largest_part(replaced))
-        return _PartPlan(*self._with_room_for_words(replaced, tokens), self.facts)
+        tokens = self._most_tokens()
+        tokens = min(tokens, _largest_part(self._replaced_by(tokens)))
+        replaced = self._replaced_by(tokens)  # a smaller part leaves more groups, and may have to be still smaller
+        return self._with_room_for_words(_PartPlan(replaced, min(tokens, _largest_part(replaced)), self.facts))
 
     def filling(self) -> _PartPlan:
         """Return the plan for a part that replaces the same groups, but may use all the room."""
-        tokens = self._most()
-        replaced, _ = self._with_room_for_words(self._leaving_for(tokens), tokens)
-        return self._filled(replaced)
+        tokens = self._most_tokens()
+        return self._filled(self._with_room_for_words(_PartPlan(self._replaced_by(tokens), tokens, self.facts)).replaced)
 
     def filling_beside(self, tokens: int) -> _PartPlan:
         """Return the plan for a part that replaces as few groups as one of so many tokens, and fills the room."""
-        return self._filled(self._leaving_for(tokens + _OVERHEAD))
+        return self._filled(self._replaced_by(tokens + _OVERHEAD))
 
     def can_quote(self, replaced: Sequence[MessageGroup], words: int, most: int | None = None) -> bool:
         """Return whether a part that replaces these groups, of at most ``most`` tokens, can hold the user's words whole.
 
         Of what they say, it is to hold at most ``words`` tokens.
         """
-        return min(words, _quoted_size(self.strategy, self.index, replaced)) <= self.strategy.excerpt_room(
-            self.index, replaced, most
-        )
+        room = self.strategy.excerpt_room(self.index, replaced, most)
+        return min(words, self._wanted(replaced)) <= room
 
-    def _most(self) -> int:
+    def _most_tokens(self) -> int:
         """Return the most tokens of a part of the strategy's sizes."""
-        return self.facts + min(self.words, _quoted_size(self.strategy, self.index, self.content))
+        return self.facts + min(self.words, self._wanted(self.content))
+
+    def _wanted(self, groups: Sequence[MessageGroup]) -> int:
+        """Return about how many tokens an excerpt of these groups has with the questions that short answers need."""
+        asked = questions_of(self.index, {group.id for group in groups if group.kind is GroupKind.USER}).values()
+        around = sum(self.index.counter.count_text(question) + _AROUND_QUESTION for question in asked)
+        return _quoted_size(self.strategy, self.index, groups) + around
 
     def _filled(self, replaced: Sequence[MessageGroup]) -> _PartPlan:
         gone = {group.id for group in replaced}
         unused = self.room - group_tokens(group for group in self.content if group.id not in gone) - _OVERHEAD
         return _PartPlan(replaced, unused, unused)
 
-    def _with_room_for_words(self, replaced: Sequence[MessageGroup], tokens: int) -> tuple[Sequence[MessageGroup], int]:
-        """Return what a part replaces and its tokens; both grow until it has room for the user's words, as far as they can."""
+    def _with_room_for_words(self, plan: _PartPlan) -> _PartPlan:
+        """Return the plan in which the part, and what it replaces, have grown until it can quote the user's words.
+
+        With what it replaces, the words grow, too. It ends when they fit, when all that can leave does, or after four rounds.
+        """
         for _ in range(_MOST_GROWTHS):
-            if self.can_quote(replaced, self.words, tokens):
+            if self.can_quote(plan.replaced, self.words, plan.tokens):
                 break
-            needed = self.strategy.tokens_around(self.index, min(self.words, _quoted_size(self.strategy, self.index, replaced)))
-            stay = min(self.room - tokens, group_tokens(self.content) - int(needed / _LARGEST_PART))
-            replaced = self._leaving(max(0, stay))  # and with them more of the user's words
-            tokens = max(tokens, min(needed, _largest_part(replaced)))
-        return replaced, tokens
+            words = min(self.words, self._wanted(plan.replaced))
+            needed = self.strategy.tokens_around(self.index, words)
+            least_replaced = int(needed / _LARGEST_PART)
+            replaced = self._oldest(max(0, min(self.room - plan.tokens, group_tokens(self.content) - least_replaced)))
+            plan = _PartPlan(replaced, max(plan.tokens, min(needed, _largest_part(replaced))), plan.answer_tokens)
+        return plan
 
-    def _leaving_for(self, tokens: int) -> Sequence[MessageGroup]:
+    def _replaced_by(self, tokens: int) -> Sequence[MessageGroup]:
         """Return what a part of so many tokens replaces."""
-        return self._leaving(max(self.newest, self.room - tokens))
+        return self._oldest(max(self.newest, self.room - tokens))
 
-    def _leaving(self, stay: int) -> Sequence[MessageGroup]:
-        """Return what the part replaces: the oldest groups, so many that at most ``stay`` tokens stay, and parts to rewrite.
+    def _oldest(self, stay: int) -> Sequence[MessageGroup]:
+        """Return what the part replaces if at most ``stay`` tokens stay: the oldest groups, and earlier parts to rewrite.
 
         The cut is where the format prefers one, or, where it prefers none of the places, where it allows one.
         """
@@ -371,12 +398,12 @@ class _PartPlanner:
         while count and self.content[count - 1].tokens <= stay:
             count -= 1
             stay -= self.content[count].tokens
-        going = self._oldest(count, preferred_only=True) or self._oldest(count, preferred_only=False)
+        going = self._leaving(count, preferred_only=True) or self._leaving(count, preferred_only=False)
         if self.rewrites:
             going.update([group.id for group in self.earlier])
         return self.index.replaceable([group for group in self.index.included_groups if group.id in going])
 
-    def _oldest(self, count: int, *, preferred_only: bool) -> set[int]:
+    def _leaving(self, count: int, *, preferred_only: bool) -> set[int]:
         """Return the ids of the oldest groups that can leave together: ``count`` of them, a few more, or all that there are."""
         going: set[int] = set()
         for step in self.index.steps(self.content, preferred_only=preferred_only, replaced=True) if count else ():
@@ -384,10 +411,6 @@ class _PartPlanner:
                 break
             going.update(step)
         return going
-
-
-_LARGEST_PART: Final = 0.6  # of what a part replaces; the rest is for the newest groups
-_ANY_PART: Final = 160  # a part of so few tokens need not be that much shorter than what it replaces
 
 
 def _largest_part(replaced: Sequence[MessageGroup]) -> int:
@@ -406,16 +429,13 @@ def _quoted_size(growing: GrowingSummary, index: MessageIndex, groups: Iterable[
             said += group.tokens
         elif group.is_spoken:  # beside results
             said += sum(index.counter.count_text(message.said) for message in group.messages if message.said)
-    return int(1.1 * said) + _HEADING if said else 0
+    return int(_MARGIN * said) + _HEADING if said else 0
 
 
 def _quoted_tokens(growing: GrowingSummary, index: MessageIndex, summaries: Iterable[MessageGroup]) -> int:
     """Return the tokens of the user's words in summaries, without what stands around them."""
     texts = [growing.text.read(group.messages[0]) or "" for group in summaries]
     return sum(index.counter.count_text(entry) for text in texts for entry in summarizers.extractive.split_excerpt(text)[0])
-
-
-_ADDED_WORDS: Final = 1 / 3  # of `user_tokens`: what later parts may add together
 
 
 def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
@@ -435,38 +455,30 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     earlier = [group for group in free if is_own(growing, group)]
     content = [group for group in free if is_content(group)]
     scale = _scale(growing, index, free)
-    written = group_tokens(earlier)
-    quoted = _quoted_tokens(growing, index, earlier)
+    written, quoted = group_tokens(earlier), _quoted_tokens(growing, index, earlier)
     new = _quoted_size(growing, index, content)
     most_added = int(_ADDED_WORDS * growing.user_tokens)
     most_words = growing.user_tokens + most_added
-    too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
+    is_too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
     covered = max(chain.from_iterable(map(index.ordinals, earlier)), default=-1)
     is_late = any(group.is_spoken and group.id < covered for group in content)  # it would be quoted after newer words
-    rewrites = not earlier or is_late or too_long or quoted + min(new, most_added) > most_words
-    facts = int(scale * (growing.initial_tokens if rewrites else growing.added_tokens))
-    words = growing.user_tokens if rewrites else most_words - quoted
+    rewrites = not earlier or is_late or is_too_long or quoted + min(new, most_added) > most_words
+    facts, words, leaving = growing.added_tokens, most_words - quoted, group_tokens(content)
+    if rewrites:
+        facts, words, leaving = growing.initial_tokens, growing.user_tokens, leaving + written
     quoted_after = min(quoted + new, growing.user_tokens if rewrites else most_words)
     extra = max(0, quoted_after - (most_words - growing.extra_tokens))
-    leaving = group_tokens(content) + (written if rewrites else 0)  # if all that can leave does
     return _PartPlanner(
         strategy=growing,
         index=index,
         earlier=earlier,
         content=content,
         rewrites=rewrites,
-        facts=facts,
+        facts=int(scale * facts),
         words=words,
-        room=growing.tokens + extra - (index.tokens - leaving),
+        room=growing.tokens + extra - (index.tokens - leaving),  # if all that can leave does
         newest=int(scale * growing.keep_tokens),
     )
-
-
-_LASTING: Final = (GroupKind.SYSTEM, GroupKind.USER)  # a tool call that waits for the next turn does not last
-_ENOUGH: Final = 0.65  # of the strategy's tokens: if less remains beside what lasts, all sizes shrink
-_MIN_SCALE: Final = 0.35  # of the sizes, at the least
-_SMALL_PART: Final = 400  # tokens; the first part shrinks to fewer only down to `_SMALL_SCALE`
-_SMALL_SCALE: Final = 0.75
 
 
 def _scale(growing: GrowingSummary, index: MessageIndex, free: Sequence[MessageGroup]) -> float:

@@ -123,9 +123,15 @@ class _Judgement(Request):
 
 
 def _named(answer: object, most: int) -> frozenset[int]:
-    """Return the numbers in the last list of an answer."""
+    """Return the numbers in the only list of an answer, or in the last one if it ends the answer.
+
+    >>> _named("[2] is needed, so: [1, 3].", 3) == _named("Answer: [1, 3], as asked", 3) == {1, 3}
+    True
+    """
     lists = _LIST.findall(answer) if isinstance(answer, str) else []
     try:
+        if len(set(lists)) != 1 and not str(answer).rstrip("\n .`*").endswith(lists[-1]):
+            raise ValueError("it is not clear which list is the answer")
         numbers = frozenset[int](json.loads(lists[-1]))
     except (IndexError, ValueError) as error:
         raise SummaryFailed(f"the judge answered {answer!r:.200}: it was asked for a list of numbers") from error

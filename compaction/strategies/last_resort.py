@@ -89,10 +89,12 @@ class LastResort(CompactionStrategy):
         for step in oldest.in_order(index):
             if self.target(index):
                 return
-            if words := [place for group in step for place in _places_of_words(index, group)]:
+            drop = Drop(step, "nothing else is left to drop")
+            if places := [place for group in step for place in _places_of_words(index, group)]:
                 error = SummaryFailed(f"{self.tokens:,} tokens have no room for an excerpt of what the user said")
-                yield Failed(self.name, error, f"messages {', '.join(map(str, words))} were dropped without a summary")
-            yield Drop(step, "nothing else is left to drop")
+                lost = f"what the user said in the messages {', '.join(map(str, places))} was dropped without a summary"
+                yield Failed(self.name, error, lost, edit=drop)
+            yield drop
 
     def _gentle_steps(self, index: MessageIndex) -> Iterator[Strategy]:
         """Yield steps 1 to 3; the excerpt has at most the room beside the groups that stay and the text around it."""

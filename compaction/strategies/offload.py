@@ -54,7 +54,7 @@ OnStoreFailure: TypeAlias = Literal["keep", "raise"]
 """The reaction to a failed store: ``keep`` the messages in the view and report it, or ``raise``, which undoes the run."""
 
 _ON_FAILURE: Final = one_of("keep", "raise")
-_STORE: Final = made("a store")
+_STORE: Final = made("a store", Store)
 _LEAST_CHARS: Final = 250  # of a result that is stored: every stub is shorter
 _CALL_CHARS: Final = 40
 _WHAT_CHARS: Final = 60

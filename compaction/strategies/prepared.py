@@ -78,27 +78,29 @@ class Rehearsed(Strategy):
 
 
 def summary_ahead(
-    index: MessageIndex, strategy: Strategy, *, is_due: bool = False
+    index: MessageIndex, strategy: Strategy, *, is_urgent: bool = False
 ) -> tuple[SummaryRequest, PreparedSummary] | None:
     """Return the summary request that a strategy will make once it is due, and the summary that the answer will complete.
 
     The strategy runs as if the request had grown to the token limit of one of its triggers, for each limit in turn, and
     finally as if `CompactionSession.compact` had forced it. The rehearsal calls no model, writes to no store, and does not
-    change the index. If ``is_due``, only the run that is due now is tried. It returns ``None`` if the strategy would not call a
-    model, does not use prepared summaries, is paused after a failure, or has too little to summarize.
+    change the index. If ``is_urgent``, only the run that is due now is tried.
+
+    It returns ``None`` if the strategy would not call a model, does not use prepared summaries, is paused after a failure, or
+    has too little to summarize.
 
     Cost: O(groups) for each limit, and O(contents) of the groups to summarize.
     """
     context = index.context
     pauses = RunHistory.from_dict(context.pauses.to_dict())
     limits: set[int] = set()
-    for part in () if is_due else strategy.parts():
+    for part in () if is_urgent else strategy.parts():
         over = tokens_exceed(part.budget) if isinstance(part, TokenBudgetComposed) else getattr(part, "trigger", always)
         limit = over.token_limit(index) if isinstance(over, Trigger) else None
         if limit is not None and limit >= index.tokens:
             limits.add(limit)
     runs = [(strategy, limit + 1 - index.tokens) for limit in sorted(limits)]
-    for tried, more in [*runs, (strategy if is_due else strategy.forced(), 0)]:
+    for tried, more in [*runs, (strategy if is_urgent else strategy.forced(), 0)]:
         index.context = attrs.evolve(
             context,
             overhead_tokens=context.overhead_tokens + more,
@@ -122,8 +124,9 @@ def _standing(index: MessageIndex, strategy: Strategy, running: object, request:
 
     ``None`` if the step cannot use it, or asks only in a forced run.
     """
+    # by value: each of two equal parts can use the summary
     step = next((each for each in strategy.parts() if running in (each, each.forced())), None)
-    if not index.context.prepared.is_due or step is None or index.context.pauses.is_paused(step, index.context.now):
+    if not index.context.prepared.is_needed or step is None or index.context.pauses.is_paused(step, index.context.now):
         return None
     if group_tokens(request.groups) < getattr(step, "least_share", 0.0) * index.included.tokens:
         return None
@@ -156,7 +159,7 @@ def prepared_answer(
     than the given one. ``free`` has the groups that may be removed, including the strategy's earlier summaries.
     """
     holder = index.context.prepared
-    holder.is_due = True
+    holder.is_needed = True
     ready = holder.summary
     if ready is not None and ready.strategy == strategy and may_stand(index, ready):
         groups = [group for group in free if group.id in ready.groups]

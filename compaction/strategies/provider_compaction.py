@@ -115,17 +115,24 @@ class ProviderCompaction(CompactionStrategy):
 
     def _replaced(self, index: MessageIndex) -> list[MessageGroup]:
         """Return the groups that the item will replace, in order; none if too little is new since the last item."""
-        mine, history = {part.name for part in self.parts()}, index.columns.grouping.newest.history
-        ids = set(self.free(index))
-        if history is not None and history not in self.keep(index) | index.columns.pinned:
-            ids.add(history)  # a newer item may replace it
-        groups = index.included_groups
-        free = [group for group in groups if group.id in ids and group.kind is not GroupKind.USER]
-        old = index.replaceable([group for group in free if is_content(group) or group.made_by in mine])
-        items = [place for place, group in enumerate(groups) if any(message.holds_history for message in group.messages)]
-        since = {group.id for group in groups[max(items, default=-1) + 1 :]}
-        fresh = group_tokens(group for group in old if group.id in since and group.made_by not in mine)
-        return old if fresh and fresh >= self.least_share * index.included.tokens else []
+        own = {part.name for part in self.parts()}
+        going = index.replaceable([group for group in self._may_go(index) if is_content(group) or group.made_by in own])
+        since_item = {group.id for group in _after_last_item(index.included_groups)}
+        new = group_tokens(group for group in going if group.id in since_item and group.made_by not in own)
+        return going if new and new >= self.least_share * index.included.tokens else []
+
+    def _may_go(self, index: MessageIndex) -> list[MessageGroup]:
+        """Return the groups that may leave, except the user's; also the last item, because a newer one replaces it."""
+        ids, item = set(self.free(index)), index.columns.grouping.newest.history
+        if item is not None and item not in self.keep(index) | index.columns.pinned:
+            ids.add(item)
+        return [group for group in index.included_groups if group.id in ids and group.kind is not GroupKind.USER]
+
+
+def _after_last_item(groups: Sequence[MessageGroup]) -> Sequence[MessageGroup]:
+    """Return the groups after the last one with a provider's compaction item; all of them if there is none."""
+    items = [place for place, group in enumerate(groups) if any(message.holds_history for message in group.messages)]
+    return groups[max(items, default=-1) + 1 :]
 
 
 def _wires_up_to(index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[Any]:

@@ -24,9 +24,9 @@ def answered_ordinal(index: MessageIndex, ordinal: int) -> int | None:
 
 
 def questions_of(index: MessageIndex, answers: Collection[int]) -> dict[int, str]:
-    """Return what the assistant asks in the view before short answers of the user, by the id of its group; O(groups).
+    """Return what the assistant asks in the view before short answers of the user, keyed by the group of the question.
 
-    What it asks again and again says nothing, and is left out.
+    A question asked several times in the same words is left out. O(groups).
 
     Args:
         index: The conversation.

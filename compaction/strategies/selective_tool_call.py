@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import attrs
 
 from ..index import Drop, GroupKind, MessageIndex
@@ -29,6 +31,8 @@ class SelectiveToolCall(CompactionStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         calls = [id for id in self.free(index) if index.columns.kind(id) is GroupKind.TOOL_CALL]
-        yield from self.dropped(index, index.steps(calls), "an old tool call")
-        left = (Drop(id, "an old tool call") for id in calls if index.is_included(id))
-        yield from self.until_reached(index, left)  # refused, so that the result names the rule that keeps each of them
+        steps = list(index.steps(calls))
+        yield from self.dropped(index, steps, "an old tool call")
+        can_leave = set(chain.from_iterable(steps))
+        # the others are refused, so that the result names the rule that keeps each of them
+        yield from self.until_reached(index, (Drop(id, "an old tool call") for id in calls if id not in can_leave))

@@ -52,7 +52,7 @@ class SlidingWindow(DroppingStrategy):
         groups = [
             id for id in self.free(index) if index.columns.kind(id) is not GroupKind.SUMMARY or index.columns.is_collapsed(id)
         ]
-        all_it_can = self.target == never  # then no target justifies a beginning that the format does not prefer
+        all_it_can = self.target == never  # without a target, nothing forces a view with an unusual first message
         return index.steps(groups, partial(_same_turn, index), preferred_only=all_it_can)
 
 

@@ -1,15 +1,20 @@
-"""The base of the strategies that write summaries: how a summarizer is asked, and how its answer becomes messages."""
+"""The base of the strategies that write summaries: how a summarizer is asked, and how its answer becomes messages.
+
+A source message is known by its object, ``id(message.raw)``, because each reading of it is another `Message`. A summary is
+*inherited* if it is among the source messages: an earlier session wrote it, and what it replaced is not available.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 from typing import Final
 
 import attrs
 
 from .. import summarizers
+from ..checks import made
 from ..errors import SummaryFailed
 from ..index import LAST_ROUND, GroupKind, MessageGroup, MessageIndex
 from ..messages import Message
@@ -31,7 +36,7 @@ _FRAME_TOKENS: Final = 16  # of a message, a longer mark and the joins of texts
 class SummaryStrategy(CompactionStrategy):
     """The base of the strategies that replace groups with a text of their own, inside the ``text`` around each summary."""
 
-    text: SummaryText = attrs.field(factory=SummaryText, kw_only=True)
+    text: SummaryText = attrs.field(factory=SummaryText, validator=made("a SummaryText", SummaryText), kw_only=True)
 
     # ---------------------------------------------------------------- before the summarizer is asked
 
@@ -86,21 +91,26 @@ class SummaryStrategy(CompactionStrategy):
         """
         if tokens < 1:
             return ""
-        quoted = self._quoted_before(index, replaced)
-        own = tuple([message for message in own_words(index, replaced) if id(message.raw) not in quoted])
-        said = own + _answers_beside(index, replaced)
-        earlier_at = takewhile(lambda at: not _is_inherited(index, at), chain.from_iterable(index.places(replaced)))
+        said = self._not_quoted(index, replaced) + _answers_beside(index, replaced)
+        earlier = self._said_earlier(index, replaced)
+        ordinals = list(chain.from_iterable(index.places(replaced))) if earlier else []
+        inherited_at = next((place for place, at in enumerate(ordinals) if _is_inherited(index, at)), len(ordinals))
         return summarizers.extractive.excerpt(
             said,
             tokens,
             index.counter.count_text,
             task=summarizers.extractive.task_of(map(index.format.read, index.source)),
-            earlier=self._said_earlier(index, replaced),
-            earlier_at=len(list(earlier_at)),
+            earlier=earlier,
+            earlier_at=inherited_at,
             redact=self.text.redact,
             numbers=numbers,
             before=_before_answers(index, replaced, said),
         )
+
+    def _not_quoted(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> tuple[Message, ...]:
+        """Return the source messages of these groups without summaries, and without what a summary quotes already."""
+        quoted = self._quoted_before(index, replaced)
+        return tuple([message for message in own_words(index, replaced) if id(message.raw) not in quoted])
 
     def _quoted_before(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> set[int]:
         """Return the objects of short answers that a summary quotes already, because their questions left before.
@@ -110,7 +120,7 @@ class SummaryStrategy(CompactionStrategy):
         """
         ids, found = {group.id for group in replaced}, set[int]()
         for summary in index.included_groups:
-            if (summary.id not in ids or _is_inherited(index, summary.id)) and is_own(self, summary):
+            if is_own(self, summary) and (summary.id not in ids or _is_inherited(index, summary.id)):
                 text = self.text.read(summary.messages[0]) or ""
                 words = summarizers.extractive.quoted_words(text, answers_only=summary.id in ids)
                 spoken = [group for group in replaced if group.kind is GroupKind.USER and group.messages[0].said in words]
@@ -132,13 +142,12 @@ class SummaryStrategy(CompactionStrategy):
     def why(self, index: MessageIndex, replaced: Sequence[MessageGroup], said: str, reason: str) -> str:
         """Return the reason of an edit, with how much of the user's words an excerpt quotes if it is not all.
 
-        Each text counts once, and none that a summary in the view quotes. O(characters of the user's messages).
+        Repeated texts count once; texts that a summary in the view already quotes do not count. O(characters of the user's
+        messages).
         """
         count, redact = index.counter.count_text, self.text.redact or str
         inherited = chain.from_iterable(map(summarizers.extractive.quoted_words, self._inherited(index, replaced)))
-        before = self._quoted_before(index, replaced)
-        own = [message.said for message in own_words(index, replaced) if id(message.raw) not in before]
-        spoken = {*inherited, *own}
+        spoken = {*inherited, *[message.said for message in self._not_quoted(index, replaced)]}
         entries = {*summarizers.extractive.quoted_words(said)}
         quoted, wanted = sum(map(count, entries)), sum(map(count, spoken))
         text = _spaced("\n".join(entries))
@@ -149,6 +158,8 @@ class SummaryStrategy(CompactionStrategy):
     def _inherited(self, index: MessageIndex, replaced: Sequence[MessageGroup]) -> list[str]:
         """Return the texts of the summaries among the source messages of these groups: an earlier session wrote them."""
         group_of = index.columns.grouping.group_of
+        if not index.columns.grouping.made_by:
+            return []  # at once: mostly no source message is part of a summary
         found = [at for group in replaced for at in index.ordinals(group) if _is_inherited(index, at)]
         messages = [index.group(id).messages[0] for id in sorted({group_of[at] for at in found})]
         return [self.text.read(message) or message.text for message in messages]
@@ -228,9 +239,9 @@ def own_words(index: MessageIndex, groups: Iterable[MessageGroup]) -> tuple[Mess
     return tuple(index.read_originals(*groups, summaries=False))
 
 
-def _answers_beside(index: MessageIndex, replaced: Iterable[MessageGroup]) -> tuple[Message, ...]:
+def _answers_beside(index: MessageIndex, replaced: Sequence[MessageGroup]) -> tuple[Message, ...]:
     """Return the user's short answers that stay in the view, to questions in the messages that these groups stand for."""
-    gone, kind = {*chain.from_iterable(map(index.ordinals, replaced))}, index.columns.kind
+    gone, kind = {*chain.from_iterable(index.places(replaced))}, index.columns.kind
     found: list[Message] = []
     for id in index.included_ids:
         asked = answered_ordinal(index, id) if kind(id) is GroupKind.USER and id not in gone else None

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 
 from .. import summarizers
-from ..checks import count, is_number, must_be, one_of
+from ..checks import count, is_number, made, must_be, one_of
 from ..index import DEFAULT_CEILING, Drop, GroupKind, MarkCeiling, MessageIndex, Replace, Rewrite, Together
 from ..messages import Message
 from ..selectors import Selector, as_selector, last
@@ -88,7 +88,7 @@ class Summarization(SummaryStrategy):
         converter=as_summarizer,
     )
     keep: Selector = attrs.field(default=last(groups=4), converter=as_selector, kw_only=True)
-    budget: SummaryBudget = attrs.field(factory=SummaryBudget, kw_only=True)
+    budget: SummaryBudget = attrs.field(factory=SummaryBudget, validator=made("a SummaryBudget", SummaryBudget), kw_only=True)
     user_tokens: int | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(count()))
     on_failure: OnFailure = attrs.field(default="keep", validator=one_of("keep", "digest", "drop", "raise"), kw_only=True)
     least_share: float = attrs.field(default=0.1, kw_only=True, validator=_SHARE_OR_ZERO)

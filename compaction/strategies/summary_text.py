@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -17,8 +17,8 @@ _PREFACE: Final = "A record of earlier messages, not instructions; what the user
 _END: Final = "[end]"
 
 
-def _single_paragraph(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
-    if not value.strip() or "\n\n" in value:
+def _single_paragraph(instance: object, attribute: attrs.Attribute[str], value: Any) -> None:
+    if not isinstance(value, str) or not value.strip() or "\n\n" in value:
         raise ConfigurationError(f"SummaryText: {attribute.name!r} must be one paragraph, not empty (got {value!r})")
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import attrs
 
 from ..checks import count
+from ..errors import ConfigurationError
 from ..index import PASS_ON, Edit, MessageIndex, relay
 from ..selectors import Selector, as_selector, nothing
 from ..triggers import Trigger, always, never, tokens_exceed
@@ -18,6 +19,8 @@ from .truncation import Truncation
 
 
 def _strategies(strategies: Iterable[StrategyLike]) -> tuple[Strategy, ...]:
+    if not isinstance(strategies, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - a strategy without brackets
+        raise ConfigurationError(f"TokenBudgetComposed: it is a strategy, not a list of them; write [{strategies}]")
     return tuple(map(as_strategy, strategies))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -44,7 +44,7 @@ class ToolResult(CompactionStrategy):
     Clear(placeholder='[Old tool output cleared to save context space]', min_chars=500, inputs=())
     """
 
-    style: ToolStyle = attrs.field(factory=Collapse, validator=made("a style"))
+    style: ToolStyle = attrs.field(factory=Collapse, validator=made("a style", Callable))
     keep: Selector = attrs.field(default=last(groups=2), converter=as_selector, kw_only=True)
     at_least: int = attrs.field(default=0, validator=count(), kw_only=True)
 
@@ -100,6 +100,7 @@ def _with_reasons(group: MessageGroup, edit: Replace | Rewrite, shorten: Shorten
     left = " ".join([part.text for part in parts if isinstance(part, TextPart | ToolResultPart)])
     if all(reason.rstrip(" .…") in " ".join(left.split()) for reason in told):
         return edit
+    # the style gets results such as "The result says why the call was denied: not on main", and shortens them if it can
     cut = attrs.evolve(group, messages=_cut_to_reasons(group))
     return shorten(cut) or Rewrite(group, cut.messages, edit.reason)
 

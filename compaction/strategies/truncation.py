@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import attrs
 
-from ..index import Drop, GroupKind, MessageIndex, Rewrite
+from ..index import Drop, GroupKind, MessageIndex, Rewrite, dry_run
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
@@ -74,7 +74,7 @@ class Truncation(DroppingStrategy):
         drop_system: Whether system groups are dropped too, once nothing else can be.
         keep_questions: Whether an assistant's message is cut to what it asks if ``keep`` has a short answer to it, such as
             "yes, but skip 2", which says nothing without it; and the result of a call to the reason why the user denied it.
-            What is left of them is dropped last, and only if the target requires it.
+            What is left of them is dropped last, and only if that reaches the target, or if the request exceeds the window.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -93,8 +93,8 @@ class Truncation(DroppingStrategy):
         last = self._dropped_last(index) if self.keep_questions else {}
         if last:
             yield from self.until_reached(index, self._beside(index, last))
-            if self.target != never:
-                yield from self.dropped(index, index.steps([id for id in self.free(index) if id in last]), self.reason)
+            if self.target != never and (self.is_past_window(index) or self._reaches_target(index, last)):
+                yield from self._drops(index, last)
         else:
             yield from super().oldest(index)
 
@@ -104,24 +104,30 @@ class Truncation(DroppingStrategy):
         cuts = {id: cut_to(index, id, text) for id, text in questions_of(index, kept).items()} | denials_of(index)
         return {id: cuts[id] for id in sorted(cuts) if id not in kept}
 
+    def _drops(self, index: MessageIndex, ids: Collection[int]) -> Steps:
+        """Drop these groups, as far as they may leave, until the target holds."""
+        return self.dropped(index, index.steps([id for id in self.free(index) if id in ids]), self.reason)
+
+    def _reaches_target(self, index: MessageIndex, ids: Collection[int]) -> bool:
+        """Return whether the target holds once these groups are dropped."""
+        with dry_run(lambda tried: self._drops(tried, ids), index):
+            return self.target(index)
+
     def _beside(self, index: MessageIndex, last: Mapping[int, Rewrite | None]) -> Iterator[Drop | Rewrite]:
         """Yield a drop of each other group, and in their order the edits that cut these."""
         cuts = deque(filter(None, last.values()))
-        for step in self.in_order(index, last):
+        for step in self._in_order(index, [id for id in self.free(index) if id not in last]):
             while cuts and cuts[0].group < step[0]:
                 yield cuts.popleft()
             yield Drop(step, self.reason)
         yield from cuts
 
-    def in_order(self, index: MessageIndex, beside: Collection[int] = ()) -> Iterator[Sequence[int]]:
-        """Yield the groups to drop, by id: the conversation, then summaries, then groups that can only be dropped with them.
+    def in_order(self, index: MessageIndex) -> Iterable[Sequence[int]]:
+        return self._in_order(index, self.free(index))
 
-        Args:
-            index: The conversation.
-            beside: Other groups that stay.
-        """
-        groups = [id for id in self.free(index) if id not in beside]
-        all_it_can = self.target == never  # then no target justifies a beginning that the format does not prefer
+    def _in_order(self, index: MessageIndex, groups: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Yield these groups in order: the conversation, then summaries, then groups that can only be dropped with them."""
+        all_it_can = self.target == never  # without a target, nothing forces a view with an unusual first message
         collapsed = index.columns.is_collapsed
         summaries = {id for id in index.columns.summaries().intersection(groups) if not collapsed(id)}
         if not summaries:

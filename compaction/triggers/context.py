@@ -20,7 +20,7 @@ class _ContextExceeds(Trigger):
     def explain(self, index: MessageIndex) -> str:
         limit = self.ratio * _window(index)
         sign = ">" if index.tokens > limit else "<="
-        return f"tokens {index.tokens:,} {sign} {limit:,.0f}, {self.ratio:.0%} of the window"
+        return f"tokens {index.tokens:,} {sign} {limit:,.0f}, {100 * self.ratio:g}% of the window"
 
     def token_limit(self, index: MessageIndex) -> int | None:
         return int(self.ratio * _window(index))

@@ -43,7 +43,7 @@ class _WorthIt(Trigger):
     def _try(self, index: MessageIndex) -> _Trial:
         with dry_run(self.strategy, index) as dry:
             cut = dry.cut()
-            calls: float = self.calls if self.calls is not None else _calls_in(dry.before, index.included_groups) / 2
+            calls: float = self.calls or max(1.0, _calls_in(dry.before, index.included_groups) / 2)
         has_expired = index.idle_seconds > self.ttl_seconds
         return _Trial(cut, calls, 0 if has_expired else cut.before)
 
@@ -76,8 +76,8 @@ def worth_it(
     Args:
         strategy: The strategy to try; it must await nothing. Give it no trigger, or one that fires.
         calls: Calls the saving is expected to last, the next one included, >= 1. By default half of the calls that wrote the
-            removed messages: in a conversation that grows steadily, that is the cheapest interval between cuts, by the rule of
-            the economic lot size (Harris, 1913).
+            removed messages, and at least 1: in a conversation that grows steadily, that is the cheapest interval between cuts,
+            by the rule of the economic lot size (Harris, 1913).
         cached: Price of a cached input token as a share of one that is written, above 0 and at most 1.
         ttl_seconds: How long a prefix stays cached, by ``context.now``.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -258,6 +259,28 @@ def test_an_interrupted_answer_is_one_group_with_its_continuation(
     index = indexed([asked, *resumed, asked], format=format)
     assert format.validate([asked, *resumed, asked]) == []
     assert shapes(index) == [(USER, 1, 1), (kind, len(resumed), 1), (USER, 1, 2)]
+
+
+REUSED: dict[str, tuple[MessageFormat, list[Raw]]] = {
+    "a second result": (anthropic, [answer(RUN, RAN), ASKED, answer(RAN, TEXT)]),
+    "a third result": (anthropic, [answer(RUN, use("a")), results("a"), answer(RAN), SAID, answer(RAN, RAN)]),
+    "the id of a call that waits": (anthropic, [answer(RUN), answer(RUN), answer(RAN), SAID, answer(RAN)]),
+    "two calls and one result": (anthropic, [answer(RUN, RUN, RAN, use("a")), results("a"), answer(RAN, TEXT)]),
+    "the call of a call that ended": (anthropic, [answer(RUN, RAN), ASKED, answer(use("a", **BY_RUN)), results("a")]),
+    "code of Gemini": (gemini, [google.model(CODE, OUTCOME), google.USER, google.model(OUTCOME, {"text": "one"})]),
+}
+
+
+@pytest.mark.parametrize(("format", "messages"), REUSED.values(), ids=REUSED)
+def test_a_call_of_the_provider_that_ended_has_no_further_results(format: MessageFormat, messages: list[Raw]) -> None:
+    """Dropping any group leaves no result or call without what it needs, except those that the list has already."""
+    asked = google.USER if format is gemini else ASKED
+    index = indexed([asked, *messages, asked], format=format)
+    known = Counter(problem.rule for problem in format.validate(index.source))
+    for group in index.included_groups[1:-1]:
+        assert index.apply(Drop((group.id,)))
+        assert Counter(problem.rule for problem in format.validate(index.messages())) - known == Counter()
+        index.rollback()
 
 
 WORDS = results("a", words="and now?")

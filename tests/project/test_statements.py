@@ -15,7 +15,7 @@ from benchmarks.statements.examples import KEPT, RULES, UNSEEN, Example, judging
 from benchmarks.statements.features import features_of, slot_of
 from benchmarks.statements.report import area_under_curve, average_precision
 from compaction.summarizers.extractive.classifier import KINDS as ORDER
-from compaction.summarizers.extractive.classifier import MODEL, ZERO, classifier
+from compaction.summarizers.extractive.classifier import MODEL, ZERO, Classifier, classifier
 
 STATEMENTS = Path(__file__).parents[2] / "benchmarks" / "statements"
 KINDS = (
@@ -132,6 +132,18 @@ def test_scores_are_those_of_the_slow_way() -> None:
     assert len(texts) > 1_000
     for text in ("", ".", "a" * 500, *texts):
         assert classifier().scores(text) == scores_slowly(text)
+
+
+def test_scores_do_not_depend_on_what_was_judged_before() -> None:
+    """The scores of a sentence are kept for a while; who gets them may change them."""
+    model, sentence = Classifier(MODEL.read_bytes()), "Never touch prod.db after 18:00."
+    first = model.scores(sentence)
+    model.scores(sentence).clear()
+    assert model.scores(sentence) == model.scores("Never touch prod.db after 6:30.") == first
+    for number in range(5_000):
+        model.scores("".join(chr(97 + int(digit)) for digit in str(number)))
+    assert model.scores(sentence) == first
+    assert model.scores("lone surrogate \ud800") == model.scores("lone surrogate \ud800")
 
 
 def test_the_report_prints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,7 +135,7 @@ class TestCollapsedCalls:
 
 class TestSummaries:
     def test_the_first_messages_end_at_a_summary(self) -> None:
-        """What stands behind a summary is newer than what is in it; so it is not the first."""
+        """A message behind a summary is newer than those in it, so it is not the first."""
         index = indexed([system(), user("a"), user(marked("so far", by="X")), *turns(2)])
         assert first(messages=9)(index) == first(groups=3)(index) == first(turns=2)(index) == {0, 1}
         assert first(groups=1)(indexed([user(marked("so far", by="X")), *turns(1)])) == set()
@@ -167,6 +167,11 @@ class TestAlgebra:
         selector = last(groups=1) | users
         assert repr(selector) == "last(groups=1) | users"
         assert pickle.loads(pickle.dumps(selector)) == selector
+
+    @pytest.mark.parametrize("answer", [["1"], [None], [0.5], "abc", {"a": 1}, None])
+    def test_a_function_that_returns_no_groups(self, answer: Any) -> None:
+        with pytest.raises(StrategyError, match="return groups, or their ids"):
+            chosen(as_selector(lambda index: answer))
 
     def test_a_selector_is_not_true_or_false(self) -> None:
         """``bool()`` of a selector raises a `TypeError`, because ``and`` and ``or`` would silently ignore one side."""

@@ -12,7 +12,7 @@ import pytest
 from compaction import CompactionSession, MessageIndex, Pipeline, SessionPool, compact_sync, last, presets, tools
 from compaction.config import from_data
 from compaction.errors import ConfigurationError
-from compaction.stores import SQLiteStore
+from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import (
     Clear,
     Clip,
@@ -53,7 +53,23 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
         (lambda: Truncation(trigger=tokens_exceed), "tokens_exceed(...)"),  # type: ignore[arg-type]
         (lambda: Truncation(keep=last), "last(...)"),  # type: ignore[arg-type]
         (lambda: ToolResult(Clear), "Clear(...)"),  # type: ignore[arg-type]
-        (lambda: ToolResult("Clear"), "'style' must be a style (got the text 'Clear')"),  # type: ignore[arg-type]
+        (lambda: ToolResult("Clear"), "'style' must be a style (got 'Clear')"),  # type: ignore[arg-type]
+        (lambda: ToolResult(None), "'style' must be a style (got None)"),  # type: ignore[arg-type]
+        (lambda: Lossless(Truncation(), None), "'store' must be a store (got None)"),  # type: ignore[arg-type]
+        (lambda: Offload("x.db"), "'store' must be a store (got 'x.db')"),  # type: ignore[arg-type]
+        (lambda: Summarization(text="x"), "'text' must be a SummaryText (got 'x')"),  # type: ignore[arg-type]
+        (lambda: Summarization(text=SummaryText), "SummaryText(...)"),  # type: ignore[arg-type]
+        (lambda: Summarization(budget=500), "'budget' must be a SummaryBudget (got 500)"),  # type: ignore[arg-type]
+        (lambda: SummaryText(preface=5), "'preface' must be one paragraph, not empty (got 5)"),  # type: ignore[arg-type]
+        (lambda: TokenBudgetComposed(Truncation(), budget=5), "a strategy, not a list of them; write [Truncation("),  # type: ignore[arg-type]
+        (lambda: CompactionSession(Truncation(), id=5), "CompactionSession: 'id' must be a text (got 5)"),  # type: ignore[arg-type]
+        (lambda: SQLiteStore("x", timeout_seconds=0), "SQLiteStore: 'timeout_seconds' must be a number above 0 (got 0)"),
+        (lambda: SessionStore("x", timeout_seconds=-1), "SessionStore: 'timeout_seconds' must be a number above 0 (got -1)"),
+        (lambda: presets.adaptive(8_000, cached=2), "adaptive(cached=2, cache_seconds=300.0): 0 < cached <= 1"),
+        (
+            lambda: presets.adaptive(8_000, cache_seconds=0),
+            "adaptive(cached=0.1, cache_seconds=0): 0 < cached <= 1, and cache_seconds > 0",
+        ),
         (lambda: Summarization(on_failure="digset"), "'on_failure' must be one of keep, digest, drop, raise"),  # type: ignore[arg-type]
         (lambda: tokens_exceed("3k"), "tokens_exceed: the limit must be"),  # type: ignore[arg-type]
         (lambda: Summarization(OpenAISummarizer), "OpenAISummarizer(...)"),  # type: ignore[arg-type]
@@ -94,8 +110,8 @@ SIZES = {"tokens": 9, "initial_tokens": 9, "added_tokens": 9, "max_tokens": 9}
         (lambda: SummaryText(preface="two\n\nparagraphs"), "'preface' must be one paragraph"),
         (lambda: Offload(Shelf(), on_failure="ignore"), "'on_failure' must be one of keep, raise"),  # type: ignore[arg-type]
         (lambda: worth_it(Truncation(), calls=0), "'calls' must be a whole number >= 1"),
-        *((partial(worth_it, Truncation(), cached=wrong), "'cached' must be a share") for wrong in (0, 1.1)),
-        (lambda: worth_it(Truncation(), ttl_seconds=0), "'ttl_seconds' must be a number above 0"),
+        *((partial(worth_it, Truncation(), cached=wrong), "worth_it: 'cached' must be a share") for wrong in (0, 1.1)),
+        (lambda: worth_it(Truncation(), ttl_seconds=0), "worth_it: 'ttl_seconds' must be a number above 0"),
         (lambda: Memoized(CharsPerToken(), max_bytes=0), "Memoized: 'max_bytes' must be a whole number >= 1"),
     ],
 )

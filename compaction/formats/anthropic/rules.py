@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..base import JoinProblem
 from ..blocks import Blocks, misplaced_system, too_many
-from ..pairing import NOT_RECORDED, Fields, Finding, HostedStep, Path, hosted_links, repeated
+from ..pairing import NOT_RECORDED, Fields, Finding, HostedLedger, HostedStep, Path, hosted_links, repeated
 from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_of, kind_of, lacking, string, type_name
 
@@ -223,29 +223,26 @@ def _steps(block: Any) -> Iterator[HostedStep]:
 
 def _unpaired(contents: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Finding]]:
     """Yield every block whose call, result or caller is missing, with the place of its message; O(blocks)."""
-    waiting: dict[str, list[tuple[int, Path]]] = {}
-    made: set[str] = set()
+    ledger: HostedLedger[Path] = HostedLedger()
     for index, fields in enumerate(contents):
         blocks = _blocks_of(fields)
         if fields.get("role") == "user" and any(_result_id(block) is None for block in blocks):
-            missing = [(identifier, place, path) for identifier, calls in waiting.items() for place, path in calls]
-            for identifier, place, path in missing:
+            for identifier, calls in ledger.waiting.items():
                 text = f"the call {identifier!r} has no result when the user speaks again"
-                yield place, (path, "server-call-without-result", text)
-                made.discard(identifier)
-            waiting.clear()
+                yield from [(place, (path, "server-call-without-result", text)) for place, path in calls]
+            ledger.waiting.clear()
         for position, block in enumerate(blocks if fields.get("role") == "assistant" else ()):
             where = ("content", position)
             for kind, identifier in _steps(block):
                 if kind == "call":
-                    made.add(identifier)
-                    waiting.setdefault(identifier, []).append((index, where))
-                elif kind == "caller" and identifier not in made:
-                    yield index, (where, "call-without-caller", f"the call {identifier!r} that made it is not before it")
-                elif kind == "result":
-                    if identifier not in made:
-                        yield index, (where, "server-result-without-call", "the call it answers is not before it")
-                    waiting[identifier] = waiting.get(identifier, [])[:-1]  # it answers the latest call with this id
+                    text = f"the call {identifier!r} has no result when another has its id"
+                    for place, path in ledger.enter_call(identifier, index, where):
+                        yield place, (path, "server-call-without-result", text)
+                elif kind == "caller" and identifier not in ledger.waiting:
+                    yield index, (where, "call-without-caller", f"no open call {identifier!r} that made it is before it")
+                elif kind == "result" and not ledger.enter_result(identifier):
+                    text = f"no open call {identifier!r} is before it"
+                    yield index, (where, "server-result-without-call", text)
 
 
 RULES: Final[Mapping[str, Rule]] = {

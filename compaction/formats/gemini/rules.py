@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from ..base import JoinProblem
-from ..pairing import NOT_RECORDED, Fields, Finding, HostedStep, Pairing, Path, Slot
+from ..pairing import NOT_RECORDED, Fields, Finding, HostedLedger, HostedStep, Pairing, Path, Slot
 from ..rulebook import Rule, RuleBook
 from ..wire import fields_of, items_in, items_of, string, type_name
 
@@ -183,15 +183,15 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     """Yield results of the provider's own tools without a call, and unsigned calls."""
     signs = any(is_signed(part) for fields in contents for part in items_in(fields, "parts"))
     turn = _current_turn(contents) if signs else len(contents)
-    hosted: set[str] = set()
+    hosted: HostedLedger[None] = HostedLedger()
     for index, fields in enumerate(contents):
         parts = items_in(fields, "parts") if content_role(fields) == "model" else ()
         for position, part in enumerate(parts):
             kind, key = hosted_step(part) or ("", "")
             if kind == "call":
-                hosted.add(key)
-            elif kind == "result" and key not in hosted:
-                text = "its call is not before it"
+                hosted.enter_call(key, index, None)
+            elif kind == "result" and not hosted.enter_result(key):
+                text = "no call that waits for it is before it"
                 yield index, (("parts", position), "server-result-without-call", text)
         calls = _calls(fields)
         if index >= turn and calls and not is_signed(parts[int(calls[0].path[1])]):

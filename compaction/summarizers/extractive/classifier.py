@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
+from hashlib import blake2b
 from math import isqrt
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ KINDS: Final = (
     *("others_rule", "hypothetical", "small_talk", "acknowledgement", "program"),
 )  # in the order of the model's scores
 PER_MILLE: Final = 1_000
+_PROGRAM: Final = KINDS.index("program")  # the last
 MODEL: Final = Path(__file__).with_name("classifier.bin")
 
 _SIGNS: Final = (
@@ -43,6 +45,7 @@ _PIECE: Final = 3
 _LONGEST_AFFIX: Final = 4
 _MOST_WORDS: Final = 200
 _MOST_KNOWN: Final = 8_192
+_MOST_SENTENCES: Final = 4_096
 START, END = 1, 2
 BITS: Final = 0xFFFFFFFF
 
@@ -145,8 +148,18 @@ _ONE_FEATURE: Final = 1 << 8 * _ROW  # in the last lane of a sum
 _POWERS: Final = tuple([round((1 << 16) * 2 ** (-step / STEPS)) for step in range(256)])
 
 
+def _shares(scores: list[int]) -> list[int]:
+    """Return the probabilities that belong to these scores, in per mille."""
+    best = max(scores)
+    shares = [_POWERS[best - score] if best - score < len(_POWERS) else 0 for score in scores]
+    whole = sum(shares)
+    return [PER_MILLE * share // whole for share in shares]
+
+
 class Classifier:
-    """A model that was learned. Holds state: the sums of words that were seen lately.
+    """A model that was learned. Holds state: the sums of words that were seen lately, and the scores of sentences.
+
+    A sentence is judged when it is read, when it is quoted, and again in later rounds. Only digests of sentences are kept.
 
     Args:
         data: The content of a model file, compressed: the number of rows (``slots``), the ``scale`` of the sums, and the
@@ -164,11 +177,17 @@ class Classifier:
             rows[4 * lane :: _ROW] = data[start + lane :: len(KINDS)]
         rows[4 * len(KINDS) :: _ROW] = b"\1" * self.slots
         self.rows = bytes(rows)
+        self._known: dict[bytes, list[int]] = {}  # by the digest of a sentence without its numbers
         self._word_sum = functools.lru_cache(_MOST_KNOWN)(self._sum_of_word)
         self._first_word_sum = functools.lru_cache(_MOST_KNOWN // 8)(self._sum_of_first_word)
 
-    def probabilities(self, sentence: str) -> dict[str, int]:
+    def probabilities(self, sentence: str, *, is_said: bool = False) -> dict[str, int]:
         """Return the probability of each of `KINDS` in per mille; O(characters).
+
+        Args:
+            sentence: The sentence.
+            is_said: Whether a person is known to speak. Then the others are as if the model did not know programs: a time or a
+                path in the sentence says nothing against them. The kind ``"program"`` keeps its probability.
 
         >>> model = classifier()
         >>> shares = model.probabilities("Please never delete the log files.")
@@ -176,14 +195,24 @@ class Classifier:
         'prohibition'
         """
         scores = self.scores(sentence)
-        best = max(scores)
-        shares = [_POWERS[best - score] if best - score < 256 else 0 for score in scores]
-        whole = sum(shares)
-        return {kind: PER_MILLE * share // whole for kind, share in zip(KINDS, shares, strict=True)}
+        shares = _shares(scores)
+        if is_said and shares[_PROGRAM]:
+            shares[:_PROGRAM] = _shares(scores[:_PROGRAM])
+        return dict(zip(KINDS, shares, strict=True))
 
     def scores(self, sentence: str) -> list[int]:
         """Return the score of each of `KINDS`: the logarithm of its probability, in `STEPS` a power of two, plus a constant."""
-        words = words_of(_NUMBER.sub("0", sentence))  # all numbers are one word, so their sum is kept
+        sentence = _NUMBER.sub("0", sentence)  # all numbers are one word, so their sum is kept
+        digest = blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        found = self._known.get(digest)
+        if found is None:
+            if len(self._known) >= _MOST_SENTENCES:
+                self._known.clear()
+            found = self._known[digest] = self._scores_of(sentence)
+        return found.copy()
+
+    def _scores_of(self, sentence: str) -> list[int]:
+        words = words_of(sentence)
         of_words = [*map(self._word_sum, words)]
         features = [START, *[feature for feature, _ in of_words], END]
         total = self._sum([*map(feature_of_pair, features, features[1:])]) + sum([weights for _, weights in of_words])

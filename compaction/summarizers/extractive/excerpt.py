@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice, takewhile
 from typing import Final
 
@@ -33,7 +33,7 @@ from .own_lines import LONG_LINE, LONG_MESSAGE, Count, WrittenLine, joined, line
 from .questions import QUESTION_CHARS, in_chars, question_of
 from .sentences import sentences_in
 from .statements import speaker_of
-from .subjects import is_eastern, values_of
+from .subjects import has_value, is_eastern
 from .voices import is_handed_over
 
 _HANDED_OVER: Final = "[perhaps the output of a program]"
@@ -151,20 +151,31 @@ class _Entry:
         """Return the whole text, or lines of it, as it is quoted, with so much of the question that it answers."""
         speaker = f"{self.speaker}: " if self.speaker else ""
         attached = f" {self.attached}" if self.attached else ""
-        number = self.number if self.number and values_of(text[:LONG_LINE]) else None
+        number = self.number if self.number and has_value(text[:LONG_LINE]) else None
         return text and quotation(f"{self.label}{speaker}{text}{attached}", question, number)
 
-    def own(self, *, prose: bool = False) -> set[int]:
-        """Return the places of the lines that the user probably wrote; with ``prose``, those inside long prose too."""
-        lines = enumerate(() if self.label else self.lines)
-        return {at for at, line in lines if line.is_own and line.text.strip() and (prose or not line.is_prose)}
+    @cached_property
+    def own(self) -> frozenset[int]:
+        """The places of the lines that the user probably wrote, without those inside long prose."""
+        return frozenset(at for at in self.own_prose if not self.lines[at].is_prose)
 
-    def own_words(self, *, prose: bool = False) -> str:
-        return self.words(self.own(prose=prose))
+    @cached_property
+    def own_prose(self) -> frozenset[int]:
+        """These places, and those of the user's lines inside long prose."""
+        return frozenset(at for at in self._filled if self.lines[at].is_own and not self.label)
+
+    @cached_property
+    def own_words(self) -> str:
+        """The lines that the user probably wrote, without those inside long prose."""
+        return self.words(self.own)
+
+    @cached_property
+    def _filled(self) -> list[int]:
+        return [at for at, line in enumerate(self.lines) if line.text.strip()]
 
     def words(self, places: Collection[int]) -> str:
         """Return the lines at these places; what is between them is marked as left out."""
-        return self.text if len(places) == sum(bool(line.text.strip()) for line in self.lines) else joined(self.lines, places)
+        return self.text if len(places) == len(self._filled) else joined(self.lines, places)
 
     def without(self, known: set[str]) -> _Entry:
         """Return the entry without the user's lines of a long message that are known; all its lines become known."""
@@ -196,8 +207,8 @@ def _read(said: Sequence[_Entry], task_at: int | None, chars: int, redact: Calla
         is_labelled = place != task_at and (each.text.startswith(_HANDED_OVER) or is_handed_over(each.text))
         text = redact(each.text.removeprefix(_HANDED_OVER).lstrip() if is_labelled else each.text)
         label, attached = f"{_HANDED_OVER} " if is_labelled else "", redact(each.attached)
-        entry = attrs.evolve(each, place=place, text=text, label=label, attached=attached, question=redact(question))
-        found[key] = attrs.evolve(entry, lines=lines_by_writer(text))
+        question, lines = redact(question), lines_by_writer(text)
+        found[key] = attrs.evolve(each, place=place, text=text, label=label, attached=attached, question=question, lines=lines)
         chars -= min(len(text), _MOST_READ)
         if chars < 0:
             break
@@ -233,16 +244,16 @@ class _Room:
         of_newest = min(self._size(newest[0].text) + _ENTRY if newest else 0, int((1 - _TASK_SHARE) * self._tokens))
         most_of_task = max(self._left - of_newest, min(self._left, int(_TASK_SHARE * self._tokens)))
         for task in tasks:
-            self._shorten(task, task.own_words(prose=True), most_of_task)
+            self._shorten(task, task.words(task.own_prose), most_of_task)
         for entry in newest:
-            self._shorten(entry, entry.own_words())
+            self._shorten(entry, entry.own_words)
         # 2
-        if sum(self._size(entry.own_words()) for entry in others) > self._left:
+        if sum(self._size(entry.own_words) for entry in others) > self._left:
             self._put_weightiest(tasks, newest, others)
         for entry in others:
-            self._put(entry, entry.own_words())
+            self._put(entry, entry.own_words)
         for entry in self._without_words(others):
-            self._shorten(entry, entry.own_words())
+            self._shorten(entry, entry.own_words)
         # 3
         self._put_questions(once)
         self._put_prose([*newest, *others])
@@ -268,7 +279,7 @@ class _Room:
 
         def put_lines(least: Kind, entries: Sequence[_Entry]) -> None:
             for entry in entries:
-                self._put(entry, entry.words({at for at in entry.own() if weights[entry.place, at] >= least}))
+                self._put(entry, entry.words({at for at in entry.own if weights[entry.place, at] >= least}))
 
         put_lines(Kind.TASK, others)
         for task in tasks:
@@ -290,8 +301,8 @@ class _Room:
         weights, sharing = dict[tuple[int, int], float](), defaultdict[str, list[tuple[int, int]]](list)
         named = are_named([entry.text for entry in entries])
         for entry in entries:
-            is_long = sum(len(entry.lines[at].text) for at in entry.own()) > LONG_MESSAGE  # it is about much
-            for at in entry.own():
+            is_long = sum(len(entry.lines[at].text) for at in entry.own) > LONG_MESSAGE  # it is about much
+            for at in sorted(entry.own):
                 line = entry.lines[at].text
                 told = [self._judged(sentence) for sentence in sentences_in(SPEAKER.sub("", line, 1) if named else line)]
                 weight = max(map(_weight, told), default=Kind.REMARK)
@@ -322,10 +333,10 @@ class _Room:
         for entry in found:
             if self._left < _LEAST_ROOM:
                 return
-            heavy = {at for at in entry.own(prose=True) if self._judged(entry.lines[at].text).kind >= Kind.TASK}
-            self._put(entry, entry.words(heavy | entry.own()))
+            heavy = {at for at in entry.own_prose if self._judged(entry.lines[at].text).kind >= Kind.TASK}
+            self._put(entry, entry.words(heavy | entry.own))
         for entry in found:
-            self._shorten(entry, entry.own_words(prose=True))
+            self._shorten(entry, entry.words(entry.own_prose))
 
     def _put_pasted(self, entries: Sequence[_Entry]) -> None:
         """Quote the other lines of what is quoted: short blocks whole, and of the long ones a few lines in all."""
@@ -352,9 +363,12 @@ class _Room:
         question, before = self._asked.get(entry.place, question), self._quoted.get(entry.place, "")
         room = self._left + self._size(before)
         shown = entry.quoted(text, question)
-        if shown in ("", before) or before == entry.quoted(entry.text, question) or self._size(shown) > room:
+        if shown in ("", before) or (before and before == entry.quoted(entry.text, question)):
             return False
-        self._left = room - self._size(shown)
+        left = room - self._size(shown)
+        if left < 0:
+            return False
+        self._left = left
         self._quoted[entry.place] = shown
         if question:
             self._asked[entry.place] = question
@@ -369,7 +383,7 @@ def _each_once(entries: Sequence[_Entry]) -> tuple[list[_Entry], list[_Entry]]:
     lines, words = set[str](), set[str]()
     once, repeated = list[_Entry](), list[_Entry]()
     for number, entry in enumerate(each.without(lines) for each in entries):
-        own = entry.own_words()
+        own = entry.own_words
         is_repeated = number > 1 and own in words  # the task and the newest message are quoted in any case
         (repeated if is_repeated else once).append(entry)
         if own:

@@ -28,6 +28,7 @@ class Kind(float, enum.Enum):
     DECISION = 4.1
     TASK = 4.0
     VALUE = 3.9  # states a value, such as a date or a number
+    FACT = 3.8  # surely a circumstance that is worth remembering, such as an allergy
     PLAIN = 3.0  # any other plain statement
     SMALL_TALK = 1.6  # small talk that sounds like a rule
     REQUEST = 1.2
@@ -59,7 +60,7 @@ _KEPT: Final = {
     "rule": Kind.RULE,
     "prohibition": Kind.RULE,
     "preference": Kind.PREFERENCE,
-    "fact": Kind.PLAIN,
+    "fact": Kind.FACT,
     "value": Kind.VALUE,
     "change": Kind.VALUE,
     "decision": Kind.DECISION,
@@ -77,10 +78,11 @@ _RULES: Final = ("rule", "prohibition")
 _TOLD: Final = ("fact", "value", "change", "program")  # a row of figures looks like a program's
 _WANTED: Final = (*_RULES, "preference", "task", "request")
 _REQUESTED: Final = ("request", "task", "question")
-_VALUED: Final = (Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK)  # with a number or an id in it, it states a value
+_VALUED: Final = (Kind.FACT, Kind.PLAIN, Kind.TASK, Kind.SMALL_TALK, Kind.REMARK)  # with a number or an id, it states a value
 
 # Thresholds, in per mille. A higher one lets fewer orders of others stand under the rules, and fewer rules of the user.
 _SURE: Final = 825  # of a rule, so that it stands among the rules
+_PRINTED: Final = 970  # of a program: from here on, a sentence does not stand among the rules, and demands nothing
 _LIKELY: Final = 350  # of a rule, so that it is not left out before others
 _WORTH_KEEPING: Final = 250  # then it is a plain statement at least
 _SURELY_WORTH: Final = 850  # then it may be more, such as a decision
@@ -108,15 +110,16 @@ def judge(sentence: str) -> Statement:
     """
     read = sentence[:LONGEST_SENTENCE]
     said = _QUOTED.sub(" ", read)
-    shares = classifier().probabilities(said)
-    worth, values, stems, points = _of_people(shares, _KEPT), values_of(read), stems_of(read), points_back(read)
+    shares = classifier().probabilities(said, is_said=True)
+    worth, values, stems, points = _share(shares, _KEPT), values_of(read), stems_of(read), points_back(read)
     kind = _kind(shares, worth, has_value=bool(values))
     head, colon, _ = said.replace("：", ": ").partition(": ")
     is_long = len(head) > (_EASTERN_LABEL if is_eastern(head) else _LABEL)
     if kind is Kind.RULE and colon and is_long and not demands(head):  # it announces a rule that may be somebody else's
         kind = Kind.DUTY
-    changes = shares["change"] >= _CHANGES or (kind is Kind.VALUE and len(stems) <= 1 and points)
-    is_request = _of_people(shares, _REQUESTED) >= _HALF
+    change = shares["change"] * (PER_MILLE - shares["program"]) // PER_MILLE  # a program's times look like new values
+    changes = change >= _CHANGES or (kind is Kind.VALUE and len(stems) <= 1 and points)
+    is_request = _share(shares, _REQUESTED) >= _HALF
     has_no_object = kind in _LAID_DOWN and (len(stems) <= _FEW_STEMS or read[:1].islower())
     refers = has_no_object or (kind in _REFERRING and points)
     return Statement(sentence, kind, stems, values, changes, is_request, refers, worth)
@@ -127,14 +130,14 @@ def _kind(shares: Mapping[str, int], worth: int, *, has_value: bool) -> Kind:
 
     | probability, in per mille | kind | with a number or an id in it |
     |---|---|---|
-    | of a rule: from `_SURE`; from `_LIKELY` | rule; duty | the same |
+    | of a rule: from `_SURE`, if it does not look printed; from `_LIKELY` | rule; duty | the same |
     | that it is worth keeping: from `_SURELY_WORTH` | the likeliest that is | a value, if that is a fact or a task |
     | from `_WORTH_KEEPING` | plain | a value |
     | below | the likeliest that is not | a value, if that is small talk or a remark |
     """
-    rule = _of_people(shares, _RULES)
+    rule = _share(shares, _RULES)
     if rule >= _LIKELY:
-        return Kind.RULE if rule >= _SURE else Kind.DUTY
+        return Kind.RULE if rule >= _SURE and shares["program"] < _PRINTED else Kind.DUTY
     if worth >= _SURELY_WORTH:
         kind = _KEPT[max(_KEPT, key=shares.__getitem__)]
     elif worth >= _WORTH_KEEPING:
@@ -144,17 +147,14 @@ def _kind(shares: Mapping[str, int], worth: int, *, has_value: bool) -> Kind:
     return Kind.VALUE if has_value and kind in _VALUED else kind
 
 
-def _of_people(shares: Mapping[str, int], kinds: Iterable[str]) -> int:
-    """Return the probability of some kinds, in per mille, if a person wrote the sentence.
-
-    What a program printed is recognized by its shape, and does not come here.
-    """
-    return PER_MILLE * sum(shares[kind] for kind in kinds) // max(1, PER_MILLE - shares["program"])
+def _share(shares: Mapping[str, int], kinds: Iterable[str]) -> int:
+    return sum(shares[kind] for kind in kinds)
 
 
 def demands(sentence: str) -> bool:
     """Whether a sentence says what the user wants of the assistant."""
-    return _of_people(classifier().probabilities(sentence), _WANTED) >= _HALF
+    shares = classifier().probabilities(sentence, is_said=True)
+    return _share(shares, _WANTED) >= _HALF and shares["program"] < _PRINTED
 
 
 def concerns_user(sentence: str) -> bool:
@@ -170,7 +170,7 @@ def kind_of_assistant(sentence: str) -> Kind | None:
     shares = classifier().probabilities(sentence)
     if is_own and shares["decision"] >= _HALF:
         return Kind.DECISION
-    if has_value and sum(shares[kind] for kind in _TOLD) >= _HALF:
+    if has_value and _share(shares, _TOLD) >= _HALF:
         return Kind.FINDING
     likeliest = max(shares, key=shares.__getitem__)
     return Kind.ANSWER if is_own and likeliest not in ("question", "hypothetical") else None

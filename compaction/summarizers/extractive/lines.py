@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,11 +34,13 @@ OF_USER: Final = re.compile(  # "<rules>", "</user_query>"
 _ELEMENT: Final = re.compile(  # "<rule>No tabs, please.</rule>"
     r"(\s*)(<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]*)?>)\s*(\S.*?)\s*</\3>\s*"
 )
+_PAIR: Final = re.compile(r'\s*"[^"\n]{1,60}"\s*:\s*"((?:[^"\\\n]|\\.)+)(?:",?)?\s*')  # '"task": "Move the old files.",'
 ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
 RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"
 SPEAKER: Final = re.compile(
     r"([^\W\d_][^:!?\n]{0,40}): (?![\"'“„‘«「『])"
 )  # "Ann: We leave at 9.", not 'Legal says: "Delete it."'
+FIELD: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")  # "Subject: keys"
 QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")  # "> never park here"
 CERTAIN: Final = 2  # the `printed_weight` of a line that only a program writes
 DASH: Final = re.compile(rf"\s*[{_PLAIN_MARKS}]\s+(?=\S)")  # "- tabs", not "2) tabs"
@@ -67,10 +70,10 @@ def blocks(lines: Sequence[str], start: int = 0) -> Iterator[range]:
 
 
 def fenced_blocks(lines: Sequence[str]) -> Iterator[range]:
-    """Yield the lines from each fence to the one that closes it, or else to the last line."""
+    """Yield the lines from each fence to the one that closes it, or else to the last line; a lone ``~~~`` only divides."""
     end = 0
     for at, line in enumerate(lines):
-        if at >= end and FENCE.match(line):
+        if at >= end and FENCE.match(line) and (line.strip() != "~~~" or end_of_fence(lines, at)):
             end = end_of_fence(lines, at) or len(lines)
             yield range(at, end)
 
@@ -92,13 +95,16 @@ def as_item(line: str) -> str:
     return f"{found[1]}- {found[4]}" if found and OF_USER.match(found[2]) else line
 
 
-def _enclosed(line: str) -> str:
-    """Return a sentence between tags that are not those of HTML; any other line as it is."""
-    found = _ELEMENT.fullmatch(line)
-    if found is None or _HTML.fullmatch(found[3]):
-        return line
-    words = sum(_PLAIN.fullmatch(piece) is not None for piece in found[4].split())
-    return found[4] if words >= _LEAST_WORDS or UNSPACED.search(found[4]) else line
+def enclosed(line: str) -> str:
+    """Return a sentence between tags that are not those of HTML, or in a string of JSON; any other line as it is.
+
+    >>> enclosed("<note>No tabs, please.</note>"), enclosed('"task": "Move the old files.",'), enclosed('"name": "Ann Lee"')
+    ('No tabs, please.', 'Move the old files.', '"name": "Ann Lee"')
+    """
+    element, pair = _ELEMENT.fullmatch(line), _PAIR.fullmatch(line)
+    said = pair[1] if pair else element[4] if element and not _HTML.fullmatch(element[3]) else ""
+    words = sum(_PLAIN.fullmatch(piece) is not None for piece in said.split())
+    return said if words >= _LEAST_WORDS or UNSPACED.search(said) else line
 
 
 def is_table(lines: Sequence[str]) -> bool:
@@ -128,6 +134,7 @@ _HTML: Final = re.compile(  # tags in which programs write; others around a sent
 _PRINTED: Final = re.compile(any_shape("printed"))
 CODE: Final = re.compile(any_shape("code"))
 _CODE_END: Final = re.compile(r".*(?:[{};]|\)\s*:|=>|\\)\s*")
+_CODE_SIGNS: Final = "{};:>\\"  # the last sign of such an end
 _SIGNS: Final = re.compile(r"[=|{}\[\]<>;\\`$^~@]|\w\(|\)\.|[^\s:/]/[^\s/]|_\w|\w_|::|->|--?\w|\w\.\w|\d")
 _PLAIN: Final = re.compile(r"[\"'“”‘’„«»(¿¡*_]*[^\W\d_]+(?:['’-][^\W\d_]+)*[\"'“”‘’«»).,:;!?…*_]*")  # a word, with its marks
 UNSPACED: Final = re.compile(  # a character of Thai, Korean, Japanese or Chinese, which need no blanks or question marks
@@ -145,7 +152,7 @@ def is_printed(line: str) -> bool:
     >>> is_printed("The port is 8080."), is_printed("Rather 15:20."), is_printed("tabs, two wide"), is_printed("端口是8080")
     (False, False, False, False)
     """
-    return printed_weight(_enclosed(line)) > 0
+    return printed_weight(enclosed(line)) > 0
 
 
 def printed_weight(line: str) -> int:
@@ -168,8 +175,10 @@ def printed_weight(line: str) -> int:
         return 0
     if CODE.match(line):
         return 1
+    ends_like_code = pieces[-1][-1] in _CODE_SIGNS and _CODE_END.fullmatch(read) is not None
+    if not ends_like_code and next(islice(filter(_PLAIN.fullmatch, pieces), len(pieces) // 3, None), None):
+        return 0  # as most lines of people, at once: more than a third are words
     words = sum(_PLAIN.fullmatch(piece) is not None for piece in pieces)
     signs = len(_SIGNS.findall(read))
     has_few_words = signs >= 4 and 3 * words <= len(pieces) and 2 * words <= signs
-    ends_like_code = signs >= 2 and words <= 2 * signs and _CODE_END.fullmatch(read) is not None
-    return int(has_few_words or ends_like_code)
+    return int(has_few_words or (ends_like_code and signs >= 2 and words <= 2 * signs))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import is_
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
 from .lines import SPEAKER
-from .reading import Reading, Redact, read_message
+from .reading import Reading, Redact, read_facts, read_message
 from .statement_table import MOST, StatementTable
 from .statements import QUOTED, denial_statements
 
@@ -23,6 +23,8 @@ _MOST_READINGS: Final = 2_048
 _LATEST: Final = 64  # messages whose readings are kept, and before which a memory is kept, too
 _MOST_CONVERSATIONS: Final = 8  # by their first message
 _MOST_OF_ROUNDS: Final = 8  # memories of a conversation; a copy costs about as much as three messages
+_STEPS: Final = 4  # in which a memory grows, if each is at least
+_LEAST_STEP: Final = 256  # messages
 _ASKED_CHARS: Final = 600
 _LEAST_TALK: Final = 8  # messages
 _MOST_WORK: Final = 0.02  # of the messages of a talk
@@ -203,6 +205,15 @@ class Memories:
             self._readings[id(message), redact] = known
         return known[1]
 
+    def facts_of(self, messages: Sequence[Message], redact: Redact = str) -> Iterator[dict[str, int]]:
+        """Yield the facts of each message; of messages whose readings would not all be kept, nothing else is read."""
+        if len(messages) <= _MOST_READINGS:
+            yield from (self.read(message, redact).facts for message in messages)
+            return
+        for message in messages:
+            known = self._readings.get((id(message), redact))
+            yield read_facts(message, redact) if known is None else known[1].facts
+
     def of(self, messages: Sequence[Message], redact: Redact = str, *, after: Sequence[Message] = ()) -> ConversationMemory:
         """Return the memory of messages, to be read only; ``after`` are the messages that precede them.
 
@@ -216,8 +227,10 @@ class Memories:
         shared = [*map(is_, before, whole), False].index(False)
         memories = [each for each in memories if each.messages <= shared] or [ConversationMemory()]
         start = memories[-1].messages
-        # a memory before the latest messages is kept, too: a later round may put a message between those
-        for end in (len(whole) - _LATEST, len(whole)):
+        # a memory before the latest messages is kept, too: a later round may put a message between those; and a few before it:
+        # a part of a `GrowingSummary` that leaves too much room is written again for fewer messages
+        step = max(_LEAST_STEP, (len(whole) - start) // _STEPS)
+        for end in (*range(start + step, len(whole) - _LATEST, step), len(whole) - _LATEST, len(whole)):
             if memories[-1].messages < end:
                 memories.append(memories[-1].copy())
                 for message in whole[memories[-1].messages : end]:

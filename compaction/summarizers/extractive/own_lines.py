@@ -7,14 +7,15 @@ more lines. Its mistakes cost less, since it only decides what is written as a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import groupby, pairwise, takewhile
 from typing import Final, TypeAlias
 
 import attrs
 
 from .kinds import Kind, Statement, judge
-from .lines import BULLET, FENCE, HEADING, ROW, TAG, as_item, blocks, fenced_blocks, is_printed
+from .lines import BULLET, FENCE, FIELD, HEADING, ROW, TAG, as_item, blocks, enclosed, fenced_blocks, is_printed
 from .sentences import LONGEST_SENTENCE, chars_within, sentences_in
 
 Count: TypeAlias = Callable[[str], int]  # counts the tokens of a text
@@ -25,6 +26,11 @@ LEFT_OUT: Final = "[...]"  # stands in place of lines that are left out
 
 _LEAST_WRAPPED: Final = 3  # lines of a paragraph
 _FULL_LINE: Final = 50  # characters
+_MUCH_LESS: Final = 0.25  # of the characters of prose
+_LEAST_FIELDS: Final = 3  # of a mail; people write lists of fields, too
+_MAIL: Final = re.compile(  # "Ann Lee <ann@b.org>", "Subject: Re: keys"
+    r"<[^<>@\s]+@[^<>@\s]+>|:\s*(?:Re|RE|Fwd|Fw|FW|AW|WG)\s?:"
+)
 _DICTATED: Final = range(600, 12_000)  # characters; people who dictate use no full stops
 _DICTATED_WORDS: Final = 16  # of a part of it
 _STEP_WORDS: Final = 4
@@ -53,20 +59,49 @@ def lines_by_writer(text: str, longest: int = LONG_LINE) -> list[WrittenLine]:
     text_is_long = len(text) > LONG_MESSAGE
     found: list[WrittenLine] = []
     lines = text.split("\n")
-    code = {number for span in fenced_blocks(lines) for number in span}
-    wrapped = _wrapped(lines) if text_is_long else set[int]()
+    others = _mail_fields(lines).union(*fenced_blocks(lines))
+    prose = _pasted_prose(lines) if text_is_long else set[int]()
     for number, line in enumerate(lines):
-        if number in code or len(line) <= longest:
-            found.append(WrittenLine(line, number not in code and not is_printed(line), number, number in wrapped))
+        if number in others or len(line) <= longest:
+            found.append(WrittenLine(line, number not in others and not is_printed(line), number, number in prose))
         else:
             for sentence in sentences_in(line):
                 is_own = not is_printed(sentence)
                 parts = _dictated(sentence) if is_own else [sentence]
-                found += [WrittenLine(each, is_own, number, text_is_long) for each in parts]
+                found += [WrittenLine(each, is_own, number, number in prose) for each in parts]
     said = [place for place, line in enumerate(found) if line.text.strip()]
     for place in {*said[:1], *said[-1:]}:
         found[place] = attrs.evolve(found[place], is_prose=False)
     return found
+
+
+def _mail_fields(lines: Sequence[str]) -> set[int]:
+    """Return the numbers of the lines in the headers of mails: runs of fields, of which one shows that they are a mail's.
+
+    >>> _mail_fields(["See below.", "", "From: Ann Lee <ann@b.org>", "To: Bob", "Subject: keys", "", "Bob: Never knock."])
+    {2, 3, 4}
+    """
+    found = set[int]()
+    for is_field, run in groupby(range(len(lines)), lambda number: FIELD.match(lines[number]) is not None):
+        fields = [*run]
+        if is_field and len(fields) >= _LEAST_FIELDS and any(_MAIL.search(lines[number]) for number in fields):
+            found.update(fields)
+    return found
+
+
+def _pasted_prose(lines: Sequence[str]) -> set[int]:
+    """Return the numbers of the lines of prose that may be pasted: long lines, and those of wrapped paragraphs.
+
+    Of the two layouts, the one in which much less is written is the user's.
+    """
+
+    def chars(numbers: Iterable[int]) -> int:
+        return sum(len(lines[number]) for number in numbers)
+
+    wrapped = _wrapped(lines)
+    long = {number for number, line in enumerate(lines) if len(line) > LONG_LINE} - wrapped
+    rarer, other = sorted([wrapped, long], key=chars)
+    return other if chars(rarer) < _MUCH_LESS * chars(other) else wrapped | long
 
 
 def _wrapped(lines: Sequence[str]) -> set[int]:
@@ -171,15 +206,18 @@ def _without_middle(text: str, tokens: int, count: Count) -> str:
 def _by_importance(lines: Sequence[WrittenLine], judged: Callable[[str], Statement]) -> list[int]:
     """Return the places of the lines: the user's own, those that matter most first, and then the others.
 
-    The first line says what the message is about, or else the last. Rules, preferences, decisions and open tasks follow, and
-    then the other lines; both from the ends inwards, since people write before and behind what they paste. Long prose comes
-    after that. A tag alone says nothing.
+    The first line says what the message is about, or else the last. Sentences between tags of a user follow; then rules,
+    preferences, decisions and open tasks; and then the other lines: all from the ends inwards, since people write before and
+    behind what they paste. Long prose comes after that. A tag alone says nothing, and a heading says little without the line
+    below it.
     """
     found: list[int] = []
     for is_prose in (False, True):
         own = [place for place, line in enumerate(lines) if line.is_own and line.is_prose is is_prose and _says(line.text)]
-        heavy = [place for place in own if judged(as_item(lines[place].text)).kind >= Kind.TASK]
-        found += [*own[:1], *own[-1:], *_ends_first(heavy), *_ends_first(own)]
+        heavy = [place for place in own if judged(enclosed(as_item(lines[place].text))).kind >= Kind.TASK]
+        tagged = [place for place in own if as_item(lines[place].text) != lines[place].text]
+        headings = len([*takewhile(lambda place: HEADING.fullmatch(lines[place].text), own)])
+        found += [*own[: headings + 1], *own[-1:], *_ends_first(tagged), *_ends_first(heavy), *_ends_first(own)]
     others = [place for place, line in enumerate(lines) if not line.is_own and _says(line.text) and not FENCE.match(line.text)]
     return list(dict.fromkeys([*found, *others]))
 

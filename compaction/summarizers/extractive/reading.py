@@ -47,7 +47,7 @@ class Reading:
 
 def read_message(message: Message, redact: Redact = str) -> Reading:
     """Return the reading of a message; O(characters)."""
-    text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
+    text = _text(message)
     unread = sum(len(each) > READ_CHARS for each in (text, *(result.text for result in message.tool_results())))
     text = redact(both_ends(text))
     source = _source(message, text)
@@ -74,6 +74,18 @@ def shows_work(text: str) -> bool:
 def _shows_work(text: str, spoken: Sequence[Passage]) -> bool:
     printed = sum(len(each.text) for each in spoken if each.voice is Voice.PROGRAM)
     return len(text) >= _DEMONSTRATION_CHARS and printed > _PRINTED_SHARE * len(text)
+
+
+def read_facts(message: Message, redact: Redact = str) -> dict[str, int]:
+    """Return the facts of a message, those of its `read_message`; O(characters), but a fraction of the time."""
+    text = redact(both_ends(_text(message)))
+    facts = dict.fromkeys(facts_in(text), _source(message, text).value)
+    _exchanges(message, facts, redact)
+    return facts
+
+
+def _text(message: Message) -> str:
+    return "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
 
 
 def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[Action], list[ToolResultPart]]:

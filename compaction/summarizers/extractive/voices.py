@@ -25,6 +25,7 @@ from .labels import blocks_below_labels, end_of, end_of_json
 from .lines import (
     BULLET,
     CERTAIN,
+    FIELD,
     HEADING,
     QUOTED_LINE,
     ROW,
@@ -125,7 +126,6 @@ def _divided(lines: list[str], block: range) -> tuple[Iterable[int], list[range]
 # ---------------------------------------------------------------- detectors, which return the numbers of lines
 
 
-_HEADER: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")  # "Subject: keys"
 _ADDRESS: Final = re.compile(r"[\w.+-]@\w|\b(?:Re|Fwd|Fw|AW|WG|RE|FW)\s?:")
 
 
@@ -136,7 +136,7 @@ def _mails(layout: _Layout) -> Iterable[int]:
     """
     for block in layout.written:
         top = layout.lines[block.start : min(block.stop, block.start + 6)]
-        if sum(_HEADER.match(line) is not None for line in top) >= 2 and any(map(_ADDRESS.search, top)):
+        if sum(FIELD.match(line) is not None for line in top) >= 2 and any(map(_ADDRESS.search, top)):
             body = [each for each in layout.written if each.start > block.start]
             is_framed = block.start > layout.filled[0] and len(body) > 1
             is_own = is_framed and concerns_user("\n".join(layout.lines[body[-1].start : body[-1].stop]))

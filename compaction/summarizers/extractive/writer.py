@@ -60,7 +60,7 @@ class SummaryWriter:
         memories = request.notes.of(Memories)
         self._request = request
         self._memory = memories.of(messages, redact, after=request.originals)
-        self._read = partial(memories.read, redact=redact)
+        self._read, self._facts_of = partial(memories.read, redact=redact), partial(memories.facts_of, redact=redact)
         self._focus = {word for word in WORD.findall((request.focus or "").casefold()) if len(word) > 1}
         self._skipped = self._said_again()  # the words of statements that get no line of their own
         self.talk = talk_in([*request.originals, *messages], self._read, redact) if self._memory.is_talk else []
@@ -142,8 +142,8 @@ class SummaryWriter:
         """The facts of the conversation and of what stays in the view, those most likely to be needed first."""
         kept = (group for group in self._request.kept if group.kind not in (GroupKind.SYSTEM, GroupKind.SUMMARY))
         facts = self._memory.facts.copy()
-        for message in [message for group in kept for message in group.messages]:
-            facts.add(self._read(message).facts)
+        for each in self._facts_of([message for group in kept for message in group.messages]):
+            facts.add(each)
         return facts.best(without=self._misleading, bonus=self._focus_bonus if self._focus else None)
 
     # ---------------------------------------------------------------- kinds of lines

@@ -88,7 +88,7 @@ VALID: Final[dict[str, list[Any]]] = {
     "a call of the provider waits beside results": [answer(SEARCH, call()), user(result())],
     "a call of the provider with its result": [USER, answer(RUN, RAN, TEXT), USER],
     "a call of the provider over results": [USER, answer(RUN, call(**BY_RUN)), user(result()), answer(RAN)],
-    "a call that an earlier one made": [USER, answer(RUN, RAN), USER, answer(call(**BY_RUN)), user(result())],
+    "an id of the provider's call again": [USER, answer(RUN, RAN), answer(RUN, call()), user(result()), answer(RAN)],
 }
 """Unusual lists that break no rule."""
 
@@ -160,6 +160,16 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         "[1].content[0] server-call-without-result, [3].content[0] server-result-without-call",
     ),
     "one of two such calls of an id": ([USER, answer(RUN, RUN, RAN), USER], "[1].content[0] server-call-without-result"),
+    "a second result of the provider": ([USER, answer(RUN, RAN), answer(RAN)], "[2].content[0] server-result-without-call"),
+    "a second result in the same answer": ([USER, answer(RUN, RAN, RAN)], "[1].content[2] server-result-without-call"),
+    "a later call of an id that still waits": (
+        [USER, answer(RUN), answer(RUN), answer(RAN), answer(RAN)],
+        "[1].content[0] server-call-without-result, [4].content[0] server-result-without-call",
+    ),
+    "a call that an ended one made": (
+        [USER, answer(RUN, RAN), answer(call(**BY_RUN)), user(result())],
+        "[2].content[0] call-without-caller",
+    ),
     "a call that none made": ([USER, answer(TEXT, call(**BY_RUN)), user(result())], "[1].content[1] call-without-caller"),
     "the last answer has a content": ([USER, {"role": "assistant", "content": None}], "[1].content empty-content"),
 }

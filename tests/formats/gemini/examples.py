@@ -102,6 +102,10 @@ FAULTS: Final[dict[str, tuple[list[Any], str]]] = {
         ),
     ),
     "the user went on": ([USER, BOTH, user(response("date"), {"text": "and now?"})], "[1].parts[0] call-without-result"),
+    "a second result of code": (
+        [USER, model({"executableCode": {"code": "1"}}, {"codeExecutionResult": {}}), model({"codeExecutionResult": {}})],
+        "[2].parts[0] server-result-without-call",
+    ),
     "a call of the user": ([model({"text": "hi"}), user(call()), USER], "[1].parts[0] part-not-allowed"),
     "an empty text beside a call": ([USER, model({**call(), "text": ""}), ANSWERED], "[1].parts[0] malformed-part"),
     "a text and a picture in one part": ([USER, model({"text": "see", **PICTURE})], "[1].parts[0] malformed-part"),

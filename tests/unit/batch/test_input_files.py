@@ -14,10 +14,19 @@ import pytest
 from compaction.batch import estimate
 from compaction.batch.input_files import find_input_files, plan_output_files
 from compaction.batch.slices import cut_slices
-from compaction.errors import ConfigurationError
+from compaction.errors import ConfigurationError, UnreadableFile
 from tests.support.corpora import STRATEGY, errors_of, read_rows, run, store
 
 LINE = b"[1]\n"
+
+
+def test_a_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(UnreadableFile, match=r"it cannot be read \(Permission denied\)"):
+        find_input_files([tmp_path], follow_links=False)
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_a_part_that_is_not_whole_is_done_again(tmp_path: Path) -> None:
         ({"window": 1}, "window was None"),
         ({"max_bytes": 1}, "max_bytes was"),
         ({"column": "talk"}, "column was 'messages'"),
-        ({"keys": ["a key of enough letters"]}, "signed was None and is now True"),
+        ({"keys": ["a key of enough letters"]}, "signed was None and is now '"),
         ({"strategy": lambda index: iter(())}, "strategy was"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -158,6 +158,13 @@ def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: 
     assert quick(source, tmp_path / "out.jsonl", stop=lambda: True, restart=True).tally.conversations == 0
     assert slices_done(tmp_path / "out.jsonl") == 0, "the finished work is discarded"
     assert quick(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
+
+
+def test_another_key_signs_another_batch(tmp_path: Path) -> None:
+    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
+    quick(source, tmp_path / "out.jsonl", keys=["a key of enough letters"])
+    with pytest.raises(StateError, match="signed was"):
+        quick(source, tmp_path / "out.jsonl", keys=["another key of letters"])
 
 
 def plan(strategy: str = "", **more: Any) -> dict[str, Any]:

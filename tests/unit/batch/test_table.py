@@ -48,6 +48,7 @@ def test_bad_rows_are_raised_or_marked() -> None:
     assert marked.drop_columns(["compaction_error"]).equals(table)
     reasons = marked.column("compaction_error").to_pylist()
     assert [reason is None for reason in reasons] == [True, False, False, True]
+    assert compact_table(marked, JOB, on_error="mark").equals(marked)
 
     def fails(index: Any) -> Any:
         raise ValueError("\ud800")

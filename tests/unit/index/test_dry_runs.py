@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compaction import Drop, MessageIndex, Pipeline, Rewrite, last
+from compaction.errors import ConfigurationError, StrategyError
 from compaction.index import PASS_ON, CutWorth, Drops, dry_run, relay
 from compaction.index.dry_runs import unchanged_groups
 from compaction.strategies import Summarization, Truncation
@@ -44,6 +45,24 @@ def test_an_exception_undoes_the_edits() -> None:
 
     index = indexed(turns(3))
     with pytest.raises(ValueError, match="then it breaks"), dry_run(broken, index):
+        pass
+    assert index.edit_count == 0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "error", "says"),
+    [
+        (lambda index: None, StrategyError, "<lambda> returned None; a strategy must yield edits"),
+        (lambda index: 5, StrategyError, "<lambda> returned 5; a strategy must yield edits"),
+        (lambda index: [Drop(0), "Drop"], StrategyError, "<lambda> yielded 'Drop'; a strategy must yield edits"),
+        (lambda index: [None], StrategyError, "<lambda> yielded None; a strategy must yield edits"),
+        (Pipeline(lambda index: ["Drop"]), StrategyError, "<lambda> yielded 'Drop'; a strategy must yield edits"),
+        (5, ConfigurationError, "a dry run needs a strategy, or a function of an index \\(got 5\\)"),
+    ],
+)
+def test_what_is_no_strategy(strategy: Any, error: type[Exception], says: str) -> None:
+    index = indexed(turns(3))
+    with pytest.raises(error, match=says), dry_run(strategy, index):
         pass
     assert index.edit_count == 0
 

@@ -197,7 +197,7 @@ def test_what_was_not_read_replaces_nothing(make: Callable[[], object]) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        *((partial(Drop, groups), "an edit needs groups or group ids") for groups in (None, "first", 1.5, [None], [CALL])),
+        *((partial(Drop, groups), "must be groups or group ids") for groups in (None, "first", 1.5, [None], [CALL])),
         (partial(Rewrite, "x", []), "group='x': must be a group or a group id"),
         (partial(Rewrite, CALL, []), "group=ToolCallPart.*: must be a group or a group id"),
         (lambda: indexed([user()]).is_included(CALL), "group=ToolCallPart.*: must be a group or a group id"),

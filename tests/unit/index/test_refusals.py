@@ -152,6 +152,12 @@ class TestAskingAgain:
         with pytest.raises(NoProgress, match=r"^Stubborn repeated the refused .*: system messages must be kept"):
             index.apply(Drop([0], "another reason"), by="Stubborn")
 
+    def test_another_permission_makes_another_edit(self) -> None:
+        index = MessageIndex([system("s"), user("q"), user("r")], counter="chars/4", pin=lambda message: message.is_system)
+        assert not index.apply(Drop([0]))
+        assert not index.apply(Drop([0], allow_system=True))
+        assert rules(index) == ["system messages must be kept", "pinned groups must be kept"]
+
     def test_after_a_change_it_may_be_asked_for_again(self) -> None:
         index = indexed([*turns(2), user("q")])
         assert not index.apply(Drop([4]))

@@ -15,6 +15,8 @@ from compaction.formats.validity import validate
 from compaction.index import RunContext, marked
 from compaction.session import CompactionSession
 from compaction.strategies import GrowingSummary, HeadTail, ToolResult
+from compaction.strategies.base import group_tokens
+from compaction.strategies.growing_summary import _planner
 from compaction.summarizers import FactSummarizer, SummaryRequest
 from compaction.triggers import tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, system, user
@@ -213,6 +215,18 @@ def test_what_a_kept_collapsed_result_said_is_in_the_summary() -> None:
     assert [message.raw for message in request.sources] == looked_up
 
 
+@pytest.mark.parametrize("words", [1, 8, 40])
+@pytest.mark.parametrize("room", [40, 125, 400])
+def test_a_plan_is_shorter_than_what_it_replaces_and_can_quote_the_user(words: int, room: int) -> None:
+    """A part has at most 0.6 of what it replaces, and room for what the user says in that, unless nothing more can leave."""
+    spoken = [user(f"Order {n}. " + "Look at it. " * words * (n % 3)) for n in range(30)]
+    index = indexed([message for said in spoken for message in (said, assistant("There. " * 9))])
+    planner = _planner(growing(user_tokens=room), index)
+    plan = planner.of_sizes()
+    assert plan.tokens <= max(160, 0.6 * group_tokens(plan.replaced))
+    assert planner.can_quote(plan.replaced, room, plan.tokens) or len(plan.replaced) == len(planner.content)
+
+
 def test_a_small_summary_shrinks_less() -> None:
     """Beside a large head, a first part of 2,000 tokens shrinks to 35 %, and one of 200 tokens to 75 %."""
     for tokens, share in ((2_000, 0.35), (200, 0.75)):
@@ -326,3 +340,16 @@ def test_words_that_only_a_summary_has_stay() -> None:
     for message in [user("Order furniture."), *chain(*looks[:24]), user("one more"), *chain(*looks[24:])]:
         view = compact_sync([*view, message], strategy, counter="chars/4").messages
         assert str(view).count("Order furniture.") == 1
+
+
+def test_a_part_has_room_for_the_questions_that_short_answers_need() -> None:
+    asked = {"a green fence or a dark grey one?": "grey", "the old gate at its place?": "yes", "how many posts?": "nine"}
+    chat = [user("Plan the fence.")]
+    for question, answer in asked.items():
+        chat += [assistant(f"Do you want {question}"), user(answer), *[assistant("Looked at shelf 12. " * 10)] * 2]
+    strategy = growing(
+        tokens=240, initial_tokens=20, added_tokens=20, max_tokens=40, user_tokens=120, trigger=tokens_exceed(300)
+    )
+    view = compact_sync([*chat, user("Go on. " * 5)], strategy, counter="chars/4").messages
+    quoted = [f'{answer} (the assistant had said: "Do you want {question}")' for question, answer in asked.items()]
+    assert [each in view[0]["content"] for each in quoted] == [True] * 3

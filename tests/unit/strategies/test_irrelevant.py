@@ -60,6 +60,8 @@ def test_only_what_is_named_leaves() -> None:
     assert all(word in prompt for word in ("Find the red box.", "Look on.", "part 5]\nassistant: Not yet.", '"shelf": 4'))
     assert "hunter2x" not in prompt
     assert len(prompt) < 6_000
+    for answer in ("[2] is needed, so: [1, 3].", "[1, 3]. The list was [1, 3], as asked"):
+        assert compact_sync(messages, judged(Judge(answer)), counter="chars/4").messages == result.messages
 
 
 async def test_awaited() -> None:
@@ -75,7 +77,9 @@ def test_until_the_target() -> None:
     assert len(judge.prompts) == 1
 
 
-@pytest.mark.parametrize("answer", ["No idea.", "", "[9]", "[0]", "[1, , 2]", OSError("no route")])
+@pytest.mark.parametrize(
+    "answer", ["No idea.", "", "[9]", "[0]", "[1, , 2]", "[1]. Part [2] is still needed", OSError("no route")]
+)
 def test_no_usable_answer(answer: str | Exception) -> None:
     messages = chat(3)
     result = compact_sync(messages, judged(Judge(answer)), counter="chars/4")

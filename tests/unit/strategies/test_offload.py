@@ -21,11 +21,14 @@ from compaction.session import CompactionSession
 from compaction.stores import SessionStore, SQLiteStore, StoredRecord, handle_tool_call
 from compaction.strategies import (
     ClearReasoning,
+    LastResort,
     Lossless,
     Offload,
+    SelectiveToolCall,
     SlidingWindow,
     Strategy,
     Summarization,
+    TokenBudgetComposed,
     ToolResult,
     Truncation,
 )
@@ -281,6 +284,25 @@ def test_a_store_that_fails_keeps_the_view(lossless: bool) -> None:
     assert held.puts == 1
     held.error = None
     assert run_sync(index, strategy).outcome == "compacted"
+
+
+def test_calls_that_cannot_be_stored_are_offered_once() -> None:
+    held = Held()
+    held.error = StateError("the disk is full")
+    failed = compact_sync(tool_turns(4), Lossless(SelectiveToolCall(), held), counter="chars/4")
+    assert (failed.edits, failed.outcome) == ((), "degraded")
+
+
+def test_words_of_the_user_that_stay_are_not_reported_as_lost() -> None:
+    """Only the store's failure is reported, because the drops are refused; a budget ends the run with its last drop."""
+    held = Held()
+    lossless = Lossless(LastResort(tokens=60), held)
+    chat = [*[user(f"Please do {number}. " + "word " * 200) for number in range(6)], user()]
+    done = compact_sync(chat, TokenBudgetComposed([lossless], budget=60), counter="chars/4")
+    assert {each.edit for each in done.failures} == {each for each in done.edits if isinstance(each, Drop)} != set()
+    held.error = StateError("the disk is full")
+    failed = compact_sync(chat, lossless, counter="chars/4")
+    assert (failed.edits, [str(each.error) for each in failed.failures]) == ((), ["the disk is full"])
 
 
 def test_on_failure_raise_undoes_the_run() -> None:

@@ -47,7 +47,7 @@ def test_one_summary_stands_for_all_that_keep_leaves_free() -> None:
 
 
 def test_the_users_words_stand_behind_what_the_summarizer_wrote() -> None:
-    """What it repeats is mostly older, so a correction is read after what it corrects."""
+    """The answer repeats mostly older words, so a correction is read after what it corrects."""
     done = assistant("Done. " * 200)
     chat = [user("The header is sticky."), done, user("Undo that."), done, user("Next.")]
     [summary, newest] = summarized(chat, Summarization(Scripted("The header is sticky."), keep=last(messages=1))).messages

@@ -140,9 +140,13 @@ class TestSizes:
             (each, [-1, 1.5, True, "10", None], f"{each.__name__}: the limit must be a whole number >= 0")
             for each in (tokens_exceed, tokens_below, messages_exceed, turns_exceed, groups_exceed, bytes_exceed)
         ),
-        (context_exceeds, [0, -0.5, 1.01, True, "half", float("nan")], "'ratio' must be a share above 0 and at most 1"),
-        (every, [0, -1, 1.5, True], "'turns' must be a whole number >= 1"),
-        (idle_for, [0, -1.0, True, "1", float("nan")], "'seconds' must be a number above 0"),
+        (
+            context_exceeds,
+            [0, -0.5, 1.01, True, "half", float("nan")],
+            "context_exceeds: 'ratio' must be a share above 0 and at most 1",
+        ),
+        (every, [0, -1, 1.5, True], "every: 'turns' must be a whole number >= 1"),
+        (idle_for, [0, -1.0, True, "1", float("nan")], "idle_for: 'seconds' must be a number above 0"),
     ],
 )
 def test_bad_figures(make: Callable[[Any], Trigger], values: list[Any], rule: str) -> None:
@@ -178,6 +182,7 @@ class TestContext:
         assert context_exceeds(0.5)(index)
         assert context_exceeds(0.5).explain(index) == f"tokens {index.tokens} > {index.included.tokens}, 50% of the window"
         assert context_exceeds(1).explain(index).endswith(f"<= {2 * index.included.tokens}, 100% of the window")
+        assert context_exceeds(0.125).explain(index).endswith(", 12.5% of the window")
 
     def test_without_a_window(self) -> None:
         for ask in (context_exceeds(0.5), context_exceeds(0.5).explain):

@@ -62,6 +62,15 @@ def test_after_a_pause_there_is_no_cache_to_break() -> None:
     assert trigger(index)
 
 
+def test_after_a_pause_any_saving_is_worth_it() -> None:
+    """Also one of messages of the user alone, whose removal tells of no calls to come."""
+    index = indexed([user()] * 9, context=RunContext(now=0.0))
+    index.context = attrs.evolve(index.context, now=301.0)
+    trigger = worth_it(Truncation(keep=last(groups=4)), cached=1)
+    assert trigger(index)
+    assert "in each of 1 calls" in trigger.explain(index)
+
+
 def test_nothing_to_save_is_never_worth_it() -> None:
     assert not worth_it(Truncation(keep=last(groups=99)))(index_of())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from compaction import GroupKind, compact_sync, last
@@ -470,6 +472,56 @@ def test_lists_and_the_last_line_stay_before_a_pasted_text(wrapped: bool) -> Non
         "\n\n".join(["We move our books.", pasted, "\n".join(rules), pasted, "So move the runs of 2024."]), 900, len
     )
     assert [each for each in (*rules, "We move our books.", "So move the runs of 2024.") if each not in short] == []
+
+
+CLAUSE = "A licensee must never remove any notice from one copy."
+FEW_RULES = [
+    "Ask Beatrice before you touch any of the files of 2019, please.",
+    "Never send anything to a customer, put drafts into the outbox.",
+    "Every amount must have two decimals, rounded to five centimes.",
+]
+WRAPPED, UNWRAPPED = "\n\n".join(["\n".join([CLAUSE] * 6)] * 8), "\n\n".join([" ".join([CLAUSE] * 6)] * 8)
+
+
+@pytest.mark.parametrize("tag", ["rule", "user_requirement"])
+def test_sentences_between_tags_of_a_user_come_before_what_only_sounds_like_rules(tag: str) -> None:
+    rules = "\n".join(f"<{tag}>{rule}</{tag}>" for rule in FEW_RULES)
+    clauses = "\n".join([CLAUSE] * 20)
+    short = shortened(f"We move our books.\n{clauses}\n{rules}\n{clauses}\nSo move the runs of 2024.", 500, len)
+    assert [each for each in FEW_RULES if each not in short] == []
+
+
+def test_a_heading_stands_with_the_line_below_it() -> None:
+    """A heading alone does not say what the message is about."""
+    short = shortened(f"# Task\nWe are glad if the runs of 2024 are moved.\n\n# Terms\n{WRAPPED}", 400, len)
+    assert short.startswith("# Task\nWe are glad if the runs of 2024 are moved.")
+
+
+@pytest.mark.parametrize(("pasted", "joint"), [(WRAPPED, " "), (UNWRAPPED, "\n")], ids=["wrapped", "not wrapped"])
+def test_a_paragraph_in_another_layout_than_what_is_pasted_is_the_users(pasted: str, joint: str) -> None:
+    """People who paste wrapped paragraphs seldom wrap their own, and the other way round."""
+    told = ["Now what matters to us in this office, more than anything else.", *FEW_RULES]
+    own = joint.join([*told, "The old program still stands in the room at the back of the house."])
+    short = shortened(f"We move our books.\n\n{pasted}\n\n{own}\n\n{pasted}\n\nSo move the runs of 2024.", 700, len)
+    assert [each for each in FEW_RULES if each not in short] == []
+
+
+def test_a_task_in_json_is_the_users() -> None:
+    """Its strings that are sentences are quoted before what is pasted; other lines of JSON look like a program's."""
+    pasted = [f"A licensee must never remove notice {n} from a copy." for n in range(40)]
+    task, rule = "Move the runs of 2024.", "Ask Beatrice first."
+    text = json.dumps({"task": task, "background": pasted, "rule": rule, "vendor": pasted}, indent=1)
+    assert [each for each in (task, rule) if each not in shortened(text, 400, len)] == []
+    printed = '{\n "id": 7,\n "name": "Ann Lee",\n "log": "2026-01-03 10:11:12 ERROR no disk is left"\n}'
+    assert not any(line.is_own for line in lines_by_writer(printed))
+
+
+def test_the_header_of_a_pasted_mail_gives_way_to_the_users_words() -> None:
+    fields = "Von: Hausverwaltung Brandt\nAn: Jonas Ruh\nBetreff: AW: Miete"
+    own = ["Das ist die Mail.", "Meine Schwester wohnt auch hier.", "Schreib ihm das bitte."]
+    short = shortened(f"{own[0]}\n\n{fields}\n\n{' '.join(['Wir erhöhen die Miete.'] * 9)}\n\n{own[1]}\n{own[2]}", 90, len)
+    assert [each for each in own if each not in short] == []
+    assert "Brandt" not in short
 
 
 def test_long_items_are_shortened_and_not_left_out() -> None:

@@ -291,6 +291,33 @@ def test_of_many_rounds_memories_between_the_first_and_the_last_are_kept() -> No
     assert len(read) <= 60
 
 
+def test_a_part_that_is_written_again_for_fewer_messages_continues_a_memory_of_a_part_of_them() -> None:
+    """Each round has fewer messages than the one before, as those of a `GrowingSummary` that leaves too much room unused."""
+    messages = said(*[f"Shelf {n} holds box BX-{n * 7}." for n in range(2_000)])
+    memories, read = Memories(), list[str]()
+
+    def noted(text: str) -> str:
+        read.append(text)
+        return text
+
+    for end, most in ((2_000, 2_000), (1_300, 500), (1_280, 280), (1_279, 279)):
+        read.clear()
+        assert everything(memories.of(messages[:end], noted)) == everything(memory_of(messages[:end]))
+        assert len(read) <= most
+
+
+def test_facts_of_many_messages_are_those_of_their_readings() -> None:
+    """Of more messages than are remembered, those known already are not read again, and of the others only the facts are."""
+    texts = [f"Shelf {n} holds box BX-{n * 7}." for n in range(2_100)]
+    messages = [*said(*texts), *ran("look /etc/hosts", "port=8080 host=eu-west-1")]
+    readings = [Memories().read(message).facts for message in messages]
+    for count in (3, len(messages)):
+        memories = Memories()
+        memories.of(messages[:5])
+        assert list(memories.facts_of(messages[-count:])) == readings[-count:]
+        assert list(memories.facts_of(messages[:count])) == readings[:count]
+
+
 def test_an_exception_while_a_memory_grows_leaves_none() -> None:
     messages = said("The port is 8080.", "My sister is a glazier.", "My aunt is a baker.")
     memories = Memories()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compaction.summarizers.extractive.classifier import classifier
 from compaction.summarizers.extractive.kinds import Kind
 from compaction.summarizers.extractive.passages import passages
 from compaction.summarizers.extractive.sentences import sentences_in
@@ -210,3 +211,14 @@ def test_a_quotation_that_nothing_closes_reaches_the_end(text: str) -> None:
 def test_a_sentence_that_ends_in_a_quoted_one_is_quoted(text: str, by: str) -> None:
     """An order inside quotation marks is not written as the user's; a name that has its dot inside is not a quotation."""
     assert [each.by for each in user_statements(passages(text))] == [by]
+
+
+def test_a_sentence_of_a_person_with_times_is_worth_keeping() -> None:
+    """That programs print such times does not count against it; where a program wrote a line, its shape shows it."""
+    said = "Flight at 14:05 from gate B22, arrival 16:40."
+    [statement] = user_statements(passages(said))
+    assert statement.kind is Kind.VALUE
+    assert not statement.is_request
+    shares, of_people = (classifier().probabilities(said, is_said=is_said) for is_said in (False, True))
+    assert shares["program"] == of_people["program"] > 500
+    assert sum(of_people.values()) - of_people["program"] == pytest.approx(1_000, abs=15)

@@ -8,6 +8,7 @@ import pytest
 
 from compaction.summarizers.extractive.labels import OPENINGS, end_of, label_of
 from compaction.summarizers.extractive.lines import CERTAIN, SHAPES, is_printed, printed_weight
+from compaction.summarizers.extractive.own_lines import lines_by_writer
 from compaction.summarizers.extractive.passages import passages
 from compaction.summarizers.extractive.voices import DETECTORS, Voice, is_handed_over, voices_of
 
@@ -91,6 +92,14 @@ def test_the_last_paragraph_below_a_mail_may_be_the_users(mail: str, voice: Voic
     """The user wrote something above the mail, and the paragraph speaks of what somebody wants or does."""
     *_, last = passages(mail)
     assert last.voice is voice
+
+
+@pytest.mark.parametrize(("fence", "is_own"), [("~~~", True), ("~~~sh", False), ("```", False)])
+def test_a_lone_line_of_tildes_hides_nothing(fence: str, is_own: bool) -> None:
+    """People divide their text with it; a fence of another kind may be closed by the end of what was pasted."""
+    text = f"Pack the boxes, please.\n{fence}\nNever touch prod.db without me."
+    assert bool([said for _, said in own(text) if "Never" in said]) is is_own
+    assert lines_by_writer(text)[-1].is_own is is_own
 
 
 def test_data_in_one_line() -> None:
