@@ -56,10 +56,10 @@ def context_window(
     """Return a pipeline that keeps a conversation inside a model's window.
 
     If a request exceeds half of the input budget, old tool results are collapsed. Above four fifths, the oldest groups in
-    which the user says nothing are dropped, except for questions with short answers. If that frees too little, and an excerpt
-    would free enough, old user messages become an excerpt of them, word for word. These thresholds are those of Agent
-    Framework's context-window strategy. Each step continues to a lower target, so that it does not run again on the next turn.
-    As a last resort, above the input budget, `LastResort` runs.
+    which the user says nothing are dropped; questions with short answers, and why the user denied a call, go last. If that
+    frees too little, and an excerpt would free enough, old user messages become an excerpt of them, word for word. These
+    thresholds are those of Agent Framework's context-window strategy. Each step continues to a lower target, so that it does
+    not run again on the next turn. As a last resort, above the input budget, `LastResort` runs.
 
     Args:
         window: Tokens of the model's input and output together, > 0; or the model's name, see `compaction.models.input_limit`.

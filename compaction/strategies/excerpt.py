@@ -51,11 +51,12 @@ class Excerpt(SummaryStrategy):
         return {self.name: MarkCeiling(2 * self.tokens + _FRAME + self.text.extra_tokens, frames=(self.text.frame,))}
 
     def edits(self, index: MessageIndex) -> Steps:
-        questions = questions_of(index, spoken()(index)).items()
+        of_user = spoken()(index)  # an image without words, too: if it stayed, it would stand before older words
+        questions = questions_of(index, of_user).items()
         whole_questions = {id for id, text in questions if text == index.group(id).messages[-1].text}
         choices: tuple[Callable[[MessageGroup], bool], ...] = (
-            lambda group: group.is_spoken or group.id in whole_questions or group.made_by == self.name,  # old user messages
-            lambda group: group.is_spoken or not is_content(group),  # with all summaries
+            lambda group: group.id in of_user or group.id in whole_questions or group.made_by == self.name,  # old messages
+            lambda group: group.id in of_user or not is_content(group),  # with all summaries
             lambda group: True,  # with everything
         )
         tried: list[set[int]] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -36,7 +37,8 @@ class GrowingSummary(SummaryStrategy):
 
     The system messages, the last user message and the summary stay, and as many of the newest groups as also fit into
     ``tokens``. The summary consists of *parts*: each run appends one. Its content is chosen from the whole conversation,
-    including messages that earlier runs removed.
+    including messages that earlier runs removed. If the user said something before what a part replaced, and it leaves later,
+    all parts are rewritten as one, so that it is not read after newer words.
 
     Each part ends with what the user said in the messages that it replaces, word for word, as far as it fits into
     ``user_tokens``; the task comes first, then the newest messages. If a part cannot be written, or would not be shorter than
@@ -472,7 +474,9 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     most_words = _most_words(growing)
     most_added = most_words - growing.user_tokens
     is_too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
-    rewrites = not earlier or is_too_long or quoted + min(new, most_added) > most_words
+    covered = max(chain.from_iterable(map(index.ordinals, earlier)), default=-1)
+    is_late = any(group.is_spoken and group.id < covered for group in content)  # it would be quoted after newer words
+    rewrites = not earlier or is_late or is_too_long or quoted + min(new, most_added) > most_words
     facts, words, leaving = growing.added_tokens, most_words - quoted, group_tokens(content)
     if rewrites:
         facts, words, leaving = growing.initial_tokens, growing.user_tokens, leaving + written

@@ -10,13 +10,14 @@ import attrs
 from .. import summarizers
 from ..checks import count, made
 from ..index import GroupKind, MessageGroup, MessageIndex, Replace, Rewrite
-from ..messages import Part, TextPart, ToolResultPart
+from ..messages import Message, Part, TextPart, ToolResultPart
 from ..selectors import Selector, as_selector, last
 from ..triggers import always, never
 from .base import CompactionStrategy, Steps, gain
 from .tool_styles import Collapse, Shorten, ToolStyle
 
 _DENIED_CHARS: Final = 160  # fewer than the styles of the presets leave of any result
+_REASON: Final = "the oldest go first; why the user denied a call stays"
 
 
 @attrs.frozen
@@ -71,16 +72,46 @@ class ToolResult(CompactionStrategy):
                 held.clear()
 
 
+def denials_of(index: MessageIndex) -> dict[int, Rewrite | None]:
+    """Return the edits that cut the results of calls to why the user denied them, by the id of the group; O(groups).
+
+    ``None`` if that is not shorter, and for a call that is collapsed already.
+    """
+    found: dict[int, Rewrite | None] = {}
+    for group in index.included_groups:
+        if group.is_collapsed and any(map(summarizers.extractive.denial_in, _outcomes(group.messages[0].text))):
+            found[group.id] = None
+        elif group.kind is GroupKind.TOOL_CALL and _reasons(group):
+            cut = _cut_to_reasons(group)
+            is_shorter = index.is_rewritable(group) and gain(index, [group], cut) > 0
+            found[group.id] = Rewrite(group, cut, _REASON) if is_shorter else None
+    return found
+
+
+def _outcomes(collapsed: str) -> list[str]:
+    """Return the outcomes in the lines of a collapsed call, ``name(arguments) -> outcome``."""
+    return [part for line in collapsed.split("\n") for part in line.split(" -> ")[1:]]
+
+
 def _with_reasons(group: MessageGroup, edit: Replace | Rewrite, shorten: Shorten) -> Replace | Rewrite:
     """Return an edit that keeps why the user denied a call, if the given edit would lose that."""
-    told = {reason for message in group.messages for result in message.tool_results() if (reason := _reason(result))}
+    told = _reasons(group)
     parts = [part for message in filter(None, edit.messages if told else ()) for part in message.parts]
     left = " ".join([part.text for part in parts if isinstance(part, TextPart | ToolResultPart)])
     if all(reason.rstrip(" .…") in " ".join(left.split()) for reason in told):
         return edit
     # the style gets results such as "The result says why the call was denied: not on main", and shortens them if it can
-    cut = attrs.evolve(group, messages=tuple([message.with_parts(_cut_to_reason) for message in group.messages]))
+    cut = attrs.evolve(group, messages=_cut_to_reasons(group))
     return shorten(cut) or Rewrite(group, cut.messages, edit.reason)
+
+
+def _reasons(group: MessageGroup) -> set[str]:
+    """Return the reasons that the results of a group tell, without the empty ones."""
+    return {reason for message in group.messages for result in message.tool_results() if (reason := _reason(result))}
+
+
+def _cut_to_reasons(group: MessageGroup) -> tuple[Message, ...]:
+    return tuple([message.with_parts(_cut_to_reason) for message in group.messages])
 
 
 def _reason(result: ToolResultPart) -> str:

@@ -14,6 +14,7 @@ from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
 from .questions import cut_to, questions_of
+from .tool_result import denials_of
 
 
 @attrs.frozen
@@ -72,8 +73,8 @@ class Truncation(DroppingStrategy):
         keep: The groups that stay; by default the last 32, as in Agent Framework's documentation.
         drop_system: Whether system groups are dropped too, once nothing else can be.
         keep_questions: Whether an assistant's message is cut to what it asks if ``keep`` has a short answer to it, such as
-            "yes, but skip 2", which says nothing without it. What it asks is dropped last, and only if that reaches the target,
-            or if the request exceeds the window.
+            "yes, but skip 2", which says nothing without it; and the result of a call to the reason why the user denied it.
+            What is left of them is dropped last, and only if that reaches the target, or if the request exceeds the window.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -89,14 +90,19 @@ class Truncation(DroppingStrategy):
     keep_questions: bool = attrs.field(default=False, kw_only=True)
 
     def oldest(self, index: MessageIndex) -> Steps:
-        kept = self.keep(index) if self.keep_questions else frozenset[int]()
-        questions = {id: text for id, text in questions_of(index, kept).items() if id not in kept}
-        if questions:
-            yield from self.until_reached(index, self._beside(index, questions))
-            if self.target != never and (self.is_past_window(index) or self._reaches_target(index, questions)):
-                yield from self._drops(index, questions)
+        last = self._dropped_last(index) if self.keep_questions else {}
+        if last:
+            yield from self.until_reached(index, self._beside(index, last))
+            if self.target != never and (self.is_past_window(index) or self._reaches_target(index, last)):
+                yield from self._drops(index, last)
         else:
             yield from super().oldest(index)
+
+    def _dropped_last(self, index: MessageIndex) -> dict[int, Rewrite | None]:
+        """Return the groups that are dropped last, by id, with the edit that cuts each to what is needed of it; in order."""
+        kept = self.keep(index)
+        cuts = {id: cut_to(index, id, text) for id, text in questions_of(index, kept).items()} | denials_of(index)
+        return {id: cuts[id] for id in sorted(cuts) if id not in kept}
 
     def _drops(self, index: MessageIndex, ids: Collection[int]) -> Steps:
         """Drop these groups, as far as they may leave, until the target holds."""
@@ -107,10 +113,10 @@ class Truncation(DroppingStrategy):
         with dry_run(lambda tried: self._drops(tried, ids), index):
             return self.target(index)
 
-    def _beside(self, index: MessageIndex, questions: Mapping[int, str]) -> Iterator[Drop | Rewrite]:
-        """Yield a drop of each other group, and in their order what cuts a message to the question in it."""
-        cuts = deque([cut for id, text in questions.items() if (cut := cut_to(index, id, text)) is not None])
-        for step in self._in_order(index, [id for id in self.free(index) if id not in questions]):
+    def _beside(self, index: MessageIndex, last: Mapping[int, Rewrite | None]) -> Iterator[Drop | Rewrite]:
+        """Yield a drop of each other group, and in their order the edits that cut these."""
+        cuts = deque(filter(None, last.values()))
+        for step in self._in_order(index, [id for id in self.free(index) if id not in last]):
             while cuts and cuts[0].group < step[0]:
                 yield cuts.popleft()
             yield Drop(step, self.reason)

@@ -61,7 +61,7 @@ class EarlierSummary:
     def _is_known(self, line: str) -> bool:
         """Return whether a line was said, or is in the memory, or is one that the digest writes itself."""
         memory, statements = self._memory, self._memory.statements
-        bare = _NOTE.sub("", _BY.sub("", line))  # "The port is 8080." of "System: The port is 8080. (message 3)"
+        bare = _NOTE.sub("", _BY.sub("", line))  # "The port is 8080." of "Assistant: The port is 8080. (message 3)"
         head, _, rest = line.partition(": ")
         words = SPEAKER.sub("", bare, count=1)  # "We leave at 9." of "Ann: We leave at 9."
         return (

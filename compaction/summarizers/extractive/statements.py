@@ -34,7 +34,7 @@ _QUOTED_SENTENCE: Final = re.compile(  # at the end of a sentence; fewer charact
 )
 _ALONE: Final = (Kind.QUESTION, Kind.REMARK, Kind.SUPPOSED)  # which no later sentence continues
 ASSISTANT: Final = "Assistant"
-SYSTEM: Final = "System"
+SYSTEM: Final = "Earlier system message"  # one that left the view stands there behind those that stay
 QUOTED: Final = "Quoted or pasted"
 _NAME_CHARS: Final = 64
 _OTHERS: Final = (Voice.QUOTED, Voice.LABELLED)
@@ -47,10 +47,10 @@ _MOST_OF_USER: Final = 0.25  # of these lines
 def speaker_of(message: Message) -> str:
     """Return the name that the host gives the speaker of a user's message; empty if it gives none.
 
-    A name that would read as one of the digest's own labels counts as none.
+    A name that would read as one of the digest's own labels, or as the system's, counts as none.
     """
     name = " ".join((message.name or "").split())[:_NAME_CHARS]
-    return "" if name in (ASSISTANT, SYSTEM, QUOTED) else name
+    return "" if name in (ASSISTANT, SYSTEM, "System", QUOTED) else name
 
 
 def user_statements(spoken: Iterable[Passage], *, of_system: bool = False) -> Iterator[Statement]:
@@ -193,8 +193,8 @@ def assistant_statements(text: str) -> Iterator[Statement]:
 
 # ---------------------------------------------------------------- denials
 # Coding agents hand the user's reason for a denial over in a result, and nowhere else. But it is a text like any other: a page
-# or a file may begin with the same words. So the reason is worth its room, and has no authority: it is quoted as the result's
-# and not as the user's, counts as a plain statement even if it sounds like a rule, and protects no message.
+# or a file may begin with the same words. So the reason is worth its room, and has no authority: it is quoted as the reason of
+# a denial and not as the user's words, counts as a plain statement even if it sounds like a rule, and protects no message.
 
 DENIAL: Final = "The result says why the call was denied"
 """The beginning of such a result once it is cut to the reason. It names nobody, because anybody may have written the reason."""
@@ -220,8 +220,8 @@ def denial_statements(result: str, tool: str) -> Iterator[Statement]:
     """Yield the statements of the reason that the result of a tool tells.
 
     >>> [(each.kind.name, each.by) for each in denial_statements("The user rejected this: never push to main.", "shell")]
-    [('PLAIN', 'shell')]
+    [('PLAIN', 'shell denied')]
     """
     reason = denial_in(result)
     for said in user_statements(passages(reason)) if reason else ():
-        yield attrs.evolve(said, kind=min(said.kind, Kind.PLAIN), by=tool)
+        yield attrs.evolve(said, kind=min(said.kind, Kind.PLAIN), by=f"{tool} denied")

@@ -29,6 +29,15 @@ def test_the_excerpt_keeps_the_form_of_what_was_said() -> None:
     assert "- Rules:\n  - Never push.\n  - Dates in UTC.\n- Go on" in text
 
 
+def test_a_message_with_only_an_image_is_part_of_the_excerpt() -> None:
+    """If it stayed, it would stand before older words, and be taken for the image that these speak of."""
+    image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]}
+    said = [user("Look at it. " * 60), assistant("Yes."), image, assistant("Nice."), user("Blue. " * 60), user("Fine.")]
+    done = compact_sync(said, Excerpt(tokens=100, target=tokens_below(indexed(said).tokens)), counter="chars/4")
+    assert image not in done.messages
+    assert "[image]" in done.messages[2]["content"]
+
+
 def test_an_excerpt_that_saves_nothing_is_not_written() -> None:
     said = [user("Fix A."), assistant("Done."), user("Fix B."), assistant("Done."), user("Fine.")]
     assert compact_sync(said, Excerpt(tokens=200), counter="chars/4").outcome == "unchanged"

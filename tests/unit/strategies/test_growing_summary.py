@@ -44,7 +44,7 @@ def views(strategy: GrowingSummary, messages: Chat) -> list[list[Any]]:
 
 
 def summaries(view: list[Any]) -> list[str]:
-    return [message["content"] for message in view if message["content"].startswith("[compaction ")]
+    return [message["content"] for message in view if (message["content"] or "").startswith("[compaction ")]
 
 
 def test_the_newest_stay_and_the_rest_is_listed() -> None:
@@ -106,6 +106,21 @@ def test_a_short_answer_is_quoted_once() -> None:
         session.view_sync(chat[:at])
         assert session.last_result is not None
         assert not [edit for edit in session.last_result.edits if "quotes" in getattr(edit, "reason", "")]
+
+
+def test_what_was_said_before_a_part_is_not_quoted_after_it() -> None:
+    """The task stays while it is the last user message; a part that replaces it later replaces the parts about newer ones."""
+
+    def works(name: str) -> Chat:
+        ids = [f"{name}{number}" for number in range(40)]
+        return [message for id in ids for message in (call(id), result(id, f"Row {id} is there. " * 12))]
+
+    asked = [call("q", name="ask_user", arguments='{"question": "Which separator?"}'), result("q", "semicolon, please")]
+    chat = [user("Fix issue 512 of the export."), *asked, *works("a"), user("Go on."), *works("b"), user("And now?")]
+    found = views(growing(), chat)
+    assert any(view[0] is chat[0] and "semicolon" in str(summaries(view)) for view in found)  # a part stands after the task
+    assert summaries(found[-1])
+    assert [view for view in found[1:] if str(view).index("Fix issue 512") > str(view).index("semicolon")] == []
 
 
 def test_all_that_was_said_is_at_hand() -> None:

@@ -193,3 +193,15 @@ class TestQuestions:
         messages = [message for _ in range(3) for message in (assistant("So it is. Shall I go on?"), user("yes"))]
         view = left(self.strategy, [user("Tell me."), *messages, assistant("Last.")])
         assert view == ["Tell me.", "yes", "yes", "yes", "Last."]
+
+    @pytest.mark.parametrize(
+        "denied", ["The user doesn't want to proceed. It was rejected. The user said:\n", "The user denied it: "]
+    )
+    def test_why_a_call_was_denied_leaves_last(self, denied: str) -> None:
+        """The result is cut to the reason, or the call is collapsed already; anybody may have written it, so it may leave."""
+        messages = [user("Fix it."), call("x"), result("x", f"{denied}never touch the archive"), *[assistant("Old. " * 99)] * 9]
+        messages.append(assistant("a"))
+        for strategy in (self.strategy, ToolResult(keep=nothing) >> self.strategy):
+            view = str(left(strategy, messages))
+            assert ("never touch the archive" in view, "Old." in view) == (True, False)
+        assert left(attrs.evolve(self.strategy, target=~messages_exceed(2)), messages) == ["Fix it.", "a"]

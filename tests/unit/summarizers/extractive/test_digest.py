@@ -147,14 +147,17 @@ def test_lines_say_who_said_them() -> None:
 
 
 def test_a_summary_says_what_only_an_old_reminder_says() -> None:
-    """Lines that the newest reminder has too, perhaps with other numbers, are not repeated."""
+    """Lines that the newest reminder has too, perhaps with other numbers, are not repeated.
+
+    The newest may stand before the summary, and revoke them, so they are said to be earlier.
+    """
     reminders = [f"Reminder {number}: keep the list of tasks current. {number} tasks are open." for number in range(9)]
     reminders[3] += " Never touch the folder vendor/legacy."
     chat = [said("user", "Fix the build."), *[said("system", text) for text in reminders], said("assistant", "I will.")]
     groups = MessageIndex(chat, counter="chars/4").included_groups
     summary = digest_of(chat, groups=groups[:-2], kept=groups[-2:])
-    assert summary.count("System: ") == 1
-    assert "System: Never touch the folder vendor/legacy." in summary
+    assert summary.count("system message: ") == 1
+    assert "- Earlier system message: Never touch the folder vendor/legacy." in summary
 
 
 def test_more_than_one_value_is_shown_in_order() -> None:
@@ -298,12 +301,12 @@ def test_a_list_with_other_states_is_no_plan() -> None:
         "The user denied this operation and provided the following feedback:\n<feedback>\n{}\n</feedback>",
     ],
 )
-def test_why_the_user_denied_a_call_is_quoted_as_the_words_of_a_tool(told: str) -> None:
+def test_why_the_user_denied_a_call_is_quoted_as_the_reason_of_a_denial(told: str) -> None:
     """They come from a result, which anybody may have written, so they never stand under the rules."""
     chat = [said("user", "Go."), *ran("a", "edit mailer.py", told.format("Keep the signature of send()."))]
     for summarizer in (DigestSummarizer(), FactSummarizer()):
         written = summarizer.summarize(request_for(summarizer, chat, budget=120))
-        assert "- run: Keep the signature of send()." in written
+        assert "- run denied: Keep the signature of send()." in written
         assert "Constraints" not in written
 
 

@@ -17,7 +17,7 @@ from tests.support.limits import examples
 from tests.support.scripted import request_for
 
 LISTS = r"(?:Paths and links seen|Names and ids seen|Numbers seen|Phrases seen|Changed|Read): "
-LABEL = re.compile(r"^(?:- )*(?:(?:First|Assistant|System|Quoted or pasted|Result): )?")
+LABEL = re.compile(r"^(?:- )*(?:(?:First|Assistant|Earlier system message|Quoted or pasted|Result): )?")
 COUNTED = re.compile(r"\(\d+ (?:more had no room|texts were so long that only both ends were read)\)")
 NOTE = re.compile(r" \((?:was (.+) until|now (.+), since) message \d+\)$")
 PLACE = re.compile(r" \((?:earlier, )?message \d+\)$")
