@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import attrs
 
-from ..index import Drop, GroupKind, MessageIndex, Rewrite, dry_run
+from ..index import Drop, GroupKind, MessageIndex, Rewrite
 from ..selectors import Selector, as_selector, last
 from ..triggers import never
 from .base import CompactionStrategy, Steps
@@ -74,7 +74,7 @@ class Truncation(DroppingStrategy):
         drop_system: Whether system groups are dropped too, once nothing else can be.
         keep_questions: Whether an assistant's message is cut to what it asks if ``keep`` has a short answer to it, such as
             "yes, but skip 2", which says nothing without it; and the result of a call to the reason why the user denied it.
-            What is left of them is dropped last, and only if that reaches the target, or if the request exceeds the window.
+            What is left of them is dropped last, if the target requires it.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -93,7 +93,7 @@ class Truncation(DroppingStrategy):
         last = self._dropped_last(index) if self.keep_questions else {}
         if last:
             yield from self.until_reached(index, self._beside(index, last))
-            if self.target != never and (self.is_past_window(index) or self._reaches_target(index, last)):
+            if self.target != never:
                 yield from self._drops(index, last)
         else:
             yield from super().oldest(index)
@@ -107,11 +107,6 @@ class Truncation(DroppingStrategy):
     def _drops(self, index: MessageIndex, ids: Collection[int]) -> Steps:
         """Drop these groups, as far as they may leave, until the target holds."""
         return self.dropped(index, index.steps([id for id in self.free(index) if id in ids]), self.reason)
-
-    def _reaches_target(self, index: MessageIndex, ids: Collection[int]) -> bool:
-        """Return whether the target holds once these groups are dropped."""
-        with dry_run(lambda tried: self._drops(tried, ids), index):
-            return self.target(index)
 
     def _beside(self, index: MessageIndex, last: Mapping[int, Rewrite | None]) -> Iterator[Drop | Rewrite]:
         """Yield a drop of each other group, and in their order the edits that cut these."""

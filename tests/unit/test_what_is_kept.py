@@ -124,7 +124,7 @@ class TestShares:
         ids=["adaptive", "token_budget", "context_window", *["hermes"] * 2],
     )
     def test_of_presets(self, strategy: Strategy, kind: type[Any], tokens: int) -> None:
-        """`adaptive` 30 %, `token_budget` 20 %, `context_window` 40 %, in a message of its own; `hermes` 25 %, at most 12,000."""
+        """`adaptive` 30 %, `token_budget` 20 %, `context_window` 40 % in its own message; `hermes` 25 %, at most 12,000."""
         [part] = [part for part in strategy.parts() if isinstance(part, kind)]
         assert (part.tokens if kind is Excerpt else part.user_tokens) == tokens
 

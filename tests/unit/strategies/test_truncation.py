@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
-from compaction.index import Drops, RunContext
+from compaction.index import Drops
 from compaction.index.marks import Marks, marked
 from compaction.strategies import StepBegan, StepEnded, Strategy, Summarization, SummaryText, ToolResult, Truncation
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_below, tokens_exceed
@@ -174,16 +174,6 @@ class TestQuestions:
         messages = [user("Hi."), assistant("Now? Shall I go on?"), user("yes"), *self.talk]
         after = ["Hi.", "yes", "Help.", self.asked, "yes, but skip 2", "Thanks", "Fine."]
         assert left(attrs.evolve(self.strategy, target=~messages_exceed(7)), messages) == after
-
-    @pytest.mark.parametrize(("window", "is_asked"), [(None, True), (1_000, True), (100, False)])
-    def test_questions_stay_if_the_target_is_out_of_reach_without_them_too(self, window: int | None, is_asked: bool) -> None:
-        """Dropping them saves too little to reach it; a request that exceeds the window drops them all the same."""
-        messages = [user("Hi."), assistant("Shall I go on?"), user("yes"), assistant("a"), user("Long. " * 99)]
-        strategy = attrs.evolve(self.strategy, target=~tokens_exceed(50))
-        index = indexed(messages, context=RunContext(window=window))
-        run_sync(index, strategy)
-        view = shown(index.messages())
-        assert ("Shall I go on?" in view, "a" in view) == (is_asked, False)
 
     def test_the_question_leaves_with_its_answer(self) -> None:
         assert left(attrs.evolve(self.strategy, keep=last(groups=2)), self.talk) == ["Thanks", "Fine."]
