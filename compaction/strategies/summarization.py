@@ -167,14 +167,14 @@ class Summarization(SummaryStrategy):
     def _quoting(self, index: MessageIndex, request: SummaryRequest, room: int | None = None) -> SummaryRequest:
         """Return the request with the user's words; with a room, both together have at most their share of it.
 
-        Otherwise, they are to fit beside the kept groups below the target, if it is a number of tokens; they have at least a
-        quarter of it.
+        Otherwise, they are to fit beside the kept groups below the target, if it is a number of tokens; they may have at least
+        half of it.
         """
         words = request.budget if self.user_tokens is None else self.user_tokens
         if room is None:
             limit = (~self.target).token_limit(index)
             kept = index.tokens - group_tokens(replaced_by(index, request))
-            return self.with_excerpt(index, request, words, most=None if limit is None else max(limit - kept, limit // 4))
+            return self.with_excerpt(index, request, words, most=None if limit is None else max(limit - kept, limit // 2))
         most = int(room * self.budget.room_ratio)
         return self.with_excerpt(index, request, min(words, most // 2), most=most + _FRAME_TOKENS)
 
