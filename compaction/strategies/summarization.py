@@ -41,6 +41,7 @@ OnFailure: TypeAlias = Literal["keep", "digest", "drop", "raise"]
 without a summary, or ``raise`` the error, which undoes the run."""
 
 _FRAME_TOKENS: Final = 400  # of the text around the summary, with a margin for differences between counters
+_ABOVE_TARGET: Final = 1.2  # times the target: `presets.hermes` then stays below the threshold that starts its next cut
 
 _SHARE_OR_ZERO: Final = must_be("a share from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1)
 
@@ -167,14 +168,15 @@ class Summarization(SummaryStrategy):
     def _quoting(self, index: MessageIndex, request: SummaryRequest, room: int | None = None) -> SummaryRequest:
         """Return the request with the user's words; with a room, both together have at most their share of it.
 
-        Otherwise, they are to fit beside the kept groups below the target, if it is a number of tokens; they may have at least
-        half of it.
+        Otherwise, if the target is a number of tokens, they are to fit beside the kept groups into little more than that; they
+        may have at least half of it.
         """
         words = request.budget if self.user_tokens is None else self.user_tokens
         if room is None:
             limit = (~self.target).token_limit(index)
             kept = index.tokens - group_tokens(replaced_by(index, request))
-            return self.with_excerpt(index, request, words, most=None if limit is None else max(limit - kept, limit // 2))
+            most = None if limit is None else max(int(_ABOVE_TARGET * limit) - kept, limit // 2)
+            return self.with_excerpt(index, request, words, most=most)
         most = int(room * self.budget.room_ratio)
         return self.with_excerpt(index, request, min(words, most // 2), most=most + _FRAME_TOKENS)
 
