@@ -336,7 +336,7 @@ def hermes(
 
     if trigger is None:
         cleared = ToolResult(clear, keep=fitting(part(_CLEARED_TO), tail | newest, only_tail), at_least=part(_LEAST_FREED))
-        keep, target = fitting(part(_SUMMARIZED_TO), documented, *less), ~tokens_exceed(part(1 - _LEAST_FREED) - 1)
+        keep, target = fitting(part(_SUMMARIZED_TO), documented, *less), ~tokens_exceed(max(0, part(1 - _LEAST_FREED) - 1))
     else:  # the caller asks for it: it clears and summarizes all that the documents say
         cleared = ToolResult(clear, keep=tail | newest)
         keep, target = fitting(threshold_tokens, documented, fitting(part(1 - _LEAST_FREED), *less)), never

@@ -61,7 +61,7 @@ def user_statements(spoken: Iterable[Passage], *, of_system: bool = False) -> It
     >>> for each in user_statements(passages(said)):
     ...     print(each.kind.name, each.text)
     RULE The cap is $956. Never go above it without asking me.
-    PLAIN My sister is a glazier.
+    FACT My sister is a glazier.
     QUESTION Where does she live?
     """
     blocks = itertools.groupby(first_and_last([*spoken], _MOST), attrgetter("block"))

@@ -13,7 +13,7 @@ from compaction.selectors import fitting
 from compaction.session import CompactionSession
 from compaction.strategies import Clear, LastResort, Summarization, ToolResult
 from compaction.summarizers import SummaryBudget
-from compaction.triggers import always, tokens_below, tokens_exceed
+from compaction.triggers import always, tokens_exceed
 from tests.support.hosts import RESULT_TOKENS, cache_use, calls_with
 from tests.support.scripted import Scripted
 
@@ -37,7 +37,7 @@ def test_the_computed_values_for_a_window_of_200_000() -> None:
     less = head | tail | (newest & last(tokens=50_000)), head | tail, tail
     assert summarizing.keep == fitting(55_000, head | tail | newest, *less)
     assert clearing.keep == fitting(35_000, tail | newest, tail)
-    assert (clearing.at_least, summarizing.target) == (20_000, tokens_below(80_000))
+    assert (clearing.at_least, summarizing.target) == (20_000, ~tokens_exceed(79_999))
     forced_clearing, forced_summarizing = parts(presets.hermes(200_000, trigger=always))
     assert forced_summarizing.keep == fitting(100_000, head | tail | newest, fitting(80_000, *less))
     assert (forced_clearing.keep, forced_clearing.at_least) == (tail | newest, 0)
