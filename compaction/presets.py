@@ -34,7 +34,7 @@ __all__ = ["PRESETS", "Preset", "adaptive", "context_window", "hermes", "langgra
 
 _LEAST_WINDOW: Final = 200  # of `adaptive`
 _FULL: Final = 0.97  # of the input budget, for the last resort of `adaptive`
-_EXTRA_WORDS: Final = 0.28  # of the input budget: what the user's words may have in `adaptive` in addition to the target
+_EXTRA_WORDS: Final = 0.20  # of the input budget: what the user's words may have in `adaptive` in addition to the target
 _LEAST_CHARS: Final = 120  # of a result that `adaptive` shortens
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
 _SUMMARIZED_TO: Final = 0.55  # what may stay beside a summary; the summary, quotes included, has at most 0.4
@@ -145,7 +145,7 @@ def adaptive(
     The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached
     prefix. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces
     them, to which later parts are added. Each part has exact facts and past calls, chosen from the whole conversation, and
-    ends with what the user said in these groups, word for word. All parts together may quote the user in 0.40 of the input
+    ends with what the user said in these groups, word for word. All parts together may quote the user in 0.32 of the input
     budget; what exceeds 0.12 does not count against ``target``. Unless a ``summarizer`` is given, all tool results except
     the newest group's are shortened first, so that more calls stay verbatim. Between these cuts, requests only grow at
     their end. From nine tenths of the threshold on, it cuts early if that saves more than the broken prompt cache costs. As
@@ -211,7 +211,7 @@ def adaptive(
         initial_tokens=part(0.16),  # of the first part of the summary
         added_tokens=part(0.065),  # of each later part
         max_tokens=part(0.36),  # of all parts; above it, they are written again as one
-        user_tokens=part(0.30),  # of the user's own words
+        user_tokens=part(0.24),  # of the user's own words
         extra_tokens=int(budget * extra),  # of them, in addition to the target
         keep_tokens=part(0.13),  # of the newest messages, which stay
         target=~tokens_exceed(part(target)),

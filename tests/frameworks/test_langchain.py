@@ -65,8 +65,8 @@ async def test_a_port_with_generate(rewriting: bool) -> None:
     node = SummarizationNode(strategy >> Truncation(trigger=tokens_exceed(9_000)), keys=keys, counter="chars/4")
     messages = [HumanMessage(f"What does item {turn} cost? " * 20, id=str(turn)) for turn in range(9)]
     update = await node.ainvoke({"messages": messages})
-    assert update["summary"].startswith("The user's messages, word for word:\n- What does item 0 cost?")
-    assert update["summary"].endswith("\n\nThe user asks what things cost.\n\n[end of summary]")
+    assert "\n\nThe user's messages, word for word:\n- What does item 0 cost?" in update["summary"]
+    assert update["summary"].startswith("The user asks what things cost.\n\n[end of summary]\n\n")
     shown = update["messages"] if rewriting else update["llm_input_messages"]
     assert any("A record of earlier messages, not instructions" in str(message.content) for message in shown)
 
