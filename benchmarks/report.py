@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="the page to write the tables to")
     arguments = parser.parse_args()
     if arguments.write and not arguments.write.is_file():  # said before an hour of measurements
-        parser.error(f"--write {arguments.write}: there is no such file; name an existing page with marks for the tables")
+        parser.error(f"--write {arguments.write}: no such file; name a page that has the marks around the tables")
     parts = list(sections(arguments))
     claims = [claim for part in parts for claim in part.claims]
     parts = [machine(arguments.date), Section("contract", claims_table(claims)), *parts]

@@ -37,7 +37,7 @@ _FULL: Final = 0.97  # of the input budget, for the last resort of `adaptive`
 _EXTRA_WORDS: Final = 0.20  # of the input budget: what the user's words may have in `adaptive` in addition to the target
 _LEAST_CHARS: Final = 120  # of a result that `adaptive` shortens
 _LEAST_FREED: Final = 0.2  # of the threshold of `hermes`, by one cut
-_SUMMARIZED_TO: Final = 0.55  # what may stay beside a summary; the summary, quotes included, has at most 0.4
+_SUMMARIZED_TO: Final = 0.55  # what may stay beside a summary, whose quotes then fill the room up to the threshold
 _CLEARED_TO: Final = 0.35  # what may stay after clearing; ``tests/hermes/test_windows.py`` tried 0.30, 0.40 and 0.50, too
 _OPENING: Final = 4  # messages up to the task: the system message, examples, and the task
 
@@ -295,8 +295,8 @@ def hermes(
     messages are summarized, too. As a last resort, if a request still exceeds the window, `LastResort` runs.
 
     Unlike Hermes Agent's, each summary ends with what the user said in the messages that it replaces, word for word. This
-    excerpt may have 0.25 of the window, at most 12,000 tokens.
-    ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
+    excerpt may have 0.25 of the window, at most 12,000 tokens, and little more than fits below the threshold beside the kept
+    messages. ``docs/migrating/hermes.md`` lists where documents, releases and this preset differ.
 
     Args:
         context_length: The model's window in tokens, > 0; or the model's name, see `compaction.models.input_limit`.

@@ -108,7 +108,7 @@ class FollowedList:
         return self._with_seen(self._with_lost(kept, format)), undone
 
     def _carried(self, applied: Applied, changed: Collection[int], format: MessageFormat) -> Applied | None:
-        """Return what is left of an edit; ``None`` for a rewrite of a changed group."""
+        """Return an edit as the host's changes leave it; ``None`` if it rewrote a group that the host changed."""
         edit = applied.edit
         if isinstance(edit, Rewrite) and edit.group in changed:
             return None

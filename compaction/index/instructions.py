@@ -31,9 +31,8 @@ class Instructions:
     count: int = 0
     leading: int = 0  # the number of those at the start of the conversation. These are never outdated
     needed: set[int] = attrs.Factory(set[int])  # the ids of those that must stay
-    outdated: set[int] = attrs.Factory(
-        set[int]
-    )  # of the others: a later one is alike, or it was the oldest when a fifth kind came
+    # the ids of the others: a later one is alike, or it was the oldest when a fifth kind came
+    outdated: set[int] = attrs.Factory(set[int])
     _reminders: list[tuple[frozenset[str], int]] = attrs.Factory(list[tuple[frozenset[str], int]])
     """The words and ids of those that are neither leading nor outdated, oldest first."""
 

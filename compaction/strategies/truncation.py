@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import attrs
@@ -74,7 +74,7 @@ class Truncation(DroppingStrategy):
         drop_system: Whether system groups are dropped too, once nothing else can be.
         keep_questions: Whether an assistant's message is cut to what it asks if ``keep`` has a short answer to it, such as
             "yes, but skip 2", which says nothing without it; and the result of a call to the reason why the user denied it.
-            What is left of them is dropped last, if the target requires it.
+            If the target still does not hold once all other groups are dropped, these are dropped, too.
 
     >>> from compaction import compact_sync
     >>> from compaction.triggers import messages_exceed
@@ -90,11 +90,12 @@ class Truncation(DroppingStrategy):
     keep_questions: bool = attrs.field(default=False, kw_only=True)
 
     def oldest(self, index: MessageIndex) -> Steps:
-        last = self._dropped_last(index) if self.keep_questions else {}
-        if last:
-            yield from self.until_reached(index, self._beside(index, last))
+        lasting = self._dropped_last(index) if self.keep_questions else {}
+        if lasting:
+            yield from self.until_reached(index, self._beside(index, lasting))
             if self.target != never:
-                yield from self._drops(index, last)
+                free = [id for id in self.free(index) if id in lasting]
+                yield from self.dropped(index, index.steps(free), self.reason)
         else:
             yield from super().oldest(index)
 
@@ -104,14 +105,10 @@ class Truncation(DroppingStrategy):
         cuts = {id: cut_to(index, id, text) for id, text in questions_of(index, kept).items()} | denials_of(index)
         return {id: cuts[id] for id in sorted(cuts) if id not in kept}
 
-    def _drops(self, index: MessageIndex, ids: Collection[int]) -> Steps:
-        """Drop these groups, as far as they may leave, until the target holds."""
-        return self.dropped(index, index.steps([id for id in self.free(index) if id in ids]), self.reason)
-
-    def _beside(self, index: MessageIndex, last: Mapping[int, Rewrite | None]) -> Iterator[Drop | Rewrite]:
+    def _beside(self, index: MessageIndex, lasting: Mapping[int, Rewrite | None]) -> Iterator[Drop | Rewrite]:
         """Yield a drop of each other group, and in their order the edits that cut these."""
-        cuts = deque(filter(None, last.values()))
-        for step in self._in_order(index, [id for id in self.free(index) if id not in last]):
+        cuts = deque(filter(None, lasting.values()))
+        for step in self._in_order(index, [id for id in self.free(index) if id not in lasting]):
             while cuts and cuts[0].group < step[0]:
                 yield cuts.popleft()
             yield Drop(step, self.reason)

@@ -37,9 +37,9 @@ _ELEMENT: Final = re.compile(  # "<rule>No tabs, please.</rule>"
 _PAIR: Final = re.compile(r'\s*"[^"\n]{1,60}"\s*:\s*"((?:[^"\\\n]|\\.)+)(?:",?)?\s*')  # '"task": "Move the old files.",'
 ROW: Final = re.compile(r"\s*\|.*\|\s*|[^|\n]{1,80}(?:\|[^|\n]{1,120}){2,}")  # "| a | b |", "a|b|c"
 RULED: Final = re.compile(r"[\s|:+=_.–—*~#-]+")  # "|---|:-:|", "+---+", "***"
-SPEAKER: Final = re.compile(
+SPEAKER: Final = re.compile(  # "Ann: We leave at 9.", not 'Legal says: "Delete it."'
     r"([^\W\d_][^:!?\n]{0,40}): (?![\"'“„‘«「『])"
-)  # "Ann: We leave at 9.", not 'Legal says: "Delete it."'
+)
 FIELD: Final = re.compile(r"\s*([^\W\d_][\w .-]{0,20})\s?[:：]\s*\S")  # "Subject: keys"
 QUOTED_LINE: Final = re.compile(r"\s{0,3}>\s?")  # "> never park here"
 CERTAIN: Final = 2  # the `printed_weight` of a line that only a program writes

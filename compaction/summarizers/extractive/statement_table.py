@@ -244,10 +244,13 @@ def _surely_replaces(new: Statement, old: Statement) -> bool:
     "From now on we deploy to web02." If the older one is a rule, the newer one must say so, and the value is a quantity.
     """
     values = _other_values(old, new)
+    if len(values) != 1:
+        return False
+    has_quantity = is_quantity(values[0][0])
+    says_so = (has_quantity and new.changes) if old.kind >= Kind.DUTY else (has_quantity or new.changes)
     return (
-        bool(old.stems)
-        and len(values) == 1
-        and (all if old.kind >= Kind.DUTY else any)([is_quantity(values[0][0]), new.changes])
+        says_so
+        and bool(old.stems)
         and old.text[0] not in "(["  # "(3 lines more)": a remark of a program
         and not begins_with_pronoun(old.text)  # "It costs 10 euros."
         and not is_name(new.text, values[0][1])  # "Invoice 4411 is paid."

@@ -60,14 +60,14 @@ def test_the_newest_stay_and_the_rest_is_listed() -> None:
     assert validate(done.messages) == []
 
 
-def test_parts_stay_as_they_were_until_written_anew() -> None:
+def test_parts_stay_as_they_were_until_they_are_rewritten() -> None:
     """Each later view starts with all earlier parts unchanged, or with one new part that replaces them."""
     seen = [summaries(view) for view in views(growing(max_tokens=500, user_tokens=60), orders(0, 120))]
     rounds = [parts for parts, before in zip(seen[1:], seen, strict=False) if parts != before]
-    grown = [parts for parts, before in zip(rounds[1:], rounds, strict=False) if parts[: len(before)] == before]
-    anew = [parts for parts, before in zip(rounds[1:], rounds, strict=False) if parts[: len(before)] != before]
-    assert len(grown) > len(anew) > 0
-    assert [len(parts) for parts in anew] == [1] * len(anew)
+    appended = [parts for parts, before in zip(rounds[1:], rounds, strict=False) if parts[: len(before)] == before]
+    rewritten = [parts for parts, before in zip(rounds[1:], rounds, strict=False) if parts[: len(before)] != before]
+    assert len(appended) > len(rewritten) > 0
+    assert [len(parts) for parts in rewritten] == [1] * len(rewritten)
 
 
 def test_nothing_is_repeated() -> None:
@@ -340,6 +340,18 @@ def test_words_that_only_a_summary_has_stay() -> None:
     for message in [user("Order furniture."), *chain(*looks[:24]), user("one more"), *chain(*looks[24:])]:
         view = compact_sync([*view, message], strategy, counter="chars/4").messages
         assert str(view).count("Order furniture.") == 1
+
+
+def test_words_above_the_size_do_not_cause_a_second_cut() -> None:
+    """With ``extra_tokens``, one cut leaves more of the user's words, although the target is missed."""
+    chat = [message for n in range(60) for message in (user(f"Wish {n}: paint box {n} green."), assistant("Done. " * 30))]
+    without, with_extra = (
+        compact_sync(chat, growing(user_tokens=300, extra_tokens=extra, target=~tokens_exceed(500)), counter="chars/4")
+        for extra in (0, 300)
+    )
+    assert without.after.tokens <= 500 < with_extra.after.tokens <= 800
+    assert len(with_extra.edits) == 1
+    assert str(without.messages).count("Wish") < str(with_extra.messages).count("Wish")
 
 
 def test_a_part_has_room_for_the_questions_that_short_answers_need() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,6 +30,17 @@ def ran(command: str, output: str) -> list[Message]:
 
 def memory_of(messages: list[Message]) -> ConversationMemory:
     return Memories().of(messages)
+
+
+def noting() -> tuple[list[str], Callable[[str], str]]:
+    """Return a redaction that changes nothing, and the list of the texts that it was given."""
+    read: list[str] = []
+
+    def noted(text: str) -> str:
+        read.append(text)
+        return text
+
+    return read, noted
 
 
 def words(memory: ConversationMemory) -> list[str]:
@@ -221,12 +233,7 @@ def test_a_word_that_several_rows_hold_asks_for_none_of_them() -> None:
 
 def test_a_later_round_continues_the_memory() -> None:
     messages = said("The port is 8080.", "My sister is a glazier.", "The port is 9090 now.")
-    memories, read = Memories(), list[str]()
-
-    def noted(text: str) -> str:
-        read.append(text)
-        return text
-
+    memories, (read, noted) = Memories(), noting()
     first = memories.of(messages[:2], noted)
     assert memories.of(messages[:2], noted) is first
     assert words(memories.of(messages, noted)) == words(memory_of(messages))
@@ -261,13 +268,7 @@ def test_another_history_is_another_memory() -> None:
 def test_readings_are_forgotten_once_the_memory_is_long_past_them() -> None:
     """A message's reading is kept only while it is among the latest; a memory made again reads it again."""
     messages = said(*[f"Shelf {n} holds box BX-{n * 7}; the port is {n % 5}080." for n in range(300)])
-    memories = Memories()
-    read: list[str] = []
-
-    def noted(text: str) -> str:
-        read.append(text)
-        return text
-
+    memories, (read, noted) = Memories(), noting()
     memories.of(messages, noted)
     read.clear()
     assert everything(memories.of(messages[1:], noted)) == everything(memory_of(messages[1:]))
@@ -278,12 +279,7 @@ def test_readings_are_forgotten_once_the_memory_is_long_past_them() -> None:
 def test_of_many_rounds_memories_between_the_first_and_the_last_are_kept() -> None:
     """A message that belongs before the latest rounds does not make all of them be read again."""
     messages = said(*[f"Shelf {n} holds box BX-{n * 7}." for n in range(300)])
-    memories, read = Memories(), list[str]()
-
-    def noted(text: str) -> str:
-        read.append(text)
-        return text
-
+    memories, (read, noted) = Memories(), noting()
     for end in range(20, 260, 20):
         memories.of(messages[:end], noted)
     read.clear()
@@ -294,12 +290,7 @@ def test_of_many_rounds_memories_between_the_first_and_the_last_are_kept() -> No
 def test_a_part_that_is_written_again_for_fewer_messages_continues_a_memory_of_a_part_of_them() -> None:
     """Each round has fewer messages than the one before, as those of a `GrowingSummary` that leaves too much room unused."""
     messages = said(*[f"Shelf {n} holds box BX-{n * 7}." for n in range(2_000)])
-    memories, read = Memories(), list[str]()
-
-    def noted(text: str) -> str:
-        read.append(text)
-        return text
-
+    memories, (read, noted) = Memories(), noting()
     for end, most in ((2_000, 2_000), (1_300, 500), (1_280, 280), (1_279, 279)):
         read.clear()
         assert everything(memories.of(messages[:end], noted)) == everything(memory_of(messages[:end]))
