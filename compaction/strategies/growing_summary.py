@@ -61,8 +61,8 @@ class GrowingSummary(SummaryStrategy):
         user_tokens: Most tokens of the user's own words in the first part and in a rewritten summary, beside the answer of the
             summarizer, >= 0; by default a quarter of ``tokens``. All parts together may have a third more. If new words would
             exceed even that, the parts are rewritten as one.
-        extra_tokens: How many of all these tokens may exceed ``tokens``, >= 0. If a cut leaves no more than that allows, it is
-            the last one of the run, whatever ``target`` says.
+        extra_tokens: How many of all these tokens may exceed ``tokens``, >= 0. If only they do, the strategy stops, whatever
+            ``target`` says.
         keep_tokens: Tokens of the newest groups that stay in any case, >= 0.
         slack: Share of ``tokens`` that may stay unused, above 0 and at most 1. With it, the sizes above only decide which
             groups leave: a part fills the room beside those that stay. If a part written without a model leaves more unused, it
@@ -112,8 +112,16 @@ class GrowingSummary(SummaryStrategy):
 
     def edits(self, index: MessageIndex) -> Steps:
         sized = self if self.unforced is self else self._halving(index.tokens)
-        while not sized.target(index) and (yield from sized._cut(index)):
+        while not sized.target(index) and not sized._words_fill_it(index) and (yield from sized._cut(index)):
             pass
+
+    def _words_fill_it(self, index: MessageIndex) -> bool:
+        """Return whether the request exceeds ``tokens`` only by the user's words that ``extra_tokens`` allows."""
+        above = index.tokens - self.tokens
+        if not 0 < above <= self.extra_tokens:
+            return False
+        own = [group for group in self.candidates(index) if is_own(self, group)]
+        return above <= _extra_words(self, _quoted_tokens(self, index, own))
 
     def _halving(self, tokens: int) -> GrowingSummary:
         """Return the strategy with sizes that cut a request of so many tokens to half of them, and to ``tokens`` or less."""
@@ -133,9 +141,8 @@ class GrowingSummary(SummaryStrategy):
         asks_model = summarizers.asks_model(self.summarizer)
         part = yield from (self._from_model(index, request) if asks_model else self._of_facts(planner, request))
         is_replaced = yield from self._replace(index, part)
-        has_room = planner.extra > 0 and index.tokens <= self.tokens + planner.extra
         # what came since a prepared summary was asked for leaves in the next turn
-        return is_replaced and not has_room and (not part.is_prepared or self.trigger(index))
+        return is_replaced and (not part.is_prepared or self.trigger(index))
 
     def _request(self, planner: _PartPlanner, plan: _PartPlan) -> SummaryRequest | None:
         """Return the request for a part as planned; ``None`` if no group has to leave."""
@@ -332,7 +339,6 @@ class _PartPlanner:
     rewrites: bool  # whether the part replaces all earlier parts
     facts: int  # the most tokens of what the summarizer writes
     words: int  # the most tokens of the user's own words
-    extra: int  # how many of those in all parts do not count against the strategy's tokens
     room: int  # the tokens that the part and the groups of `content` beside it may have
     newest: int  # the tokens of the newest groups of `content`, which stay in any case
 
@@ -437,6 +443,16 @@ def _quoted_size(growing: GrowingSummary, index: MessageIndex, groups: Iterable[
     return int(_MARGIN * said) + _HEADING if said else 0
 
 
+def _most_words(growing: GrowingSummary) -> int:
+    """Return the most tokens of the user's own words that all parts together may quote."""
+    return growing.user_tokens + int(_ADDED_WORDS * growing.user_tokens)
+
+
+def _extra_words(growing: GrowingSummary, quoted: int) -> int:
+    """Return how many of the quoted tokens of the user's words do not count against the strategy's ``tokens``."""
+    return max(0, min(growing.extra_tokens, quoted - (_most_words(growing) - growing.extra_tokens)))
+
+
 def _quoted_tokens(growing: GrowingSummary, index: MessageIndex, summaries: Iterable[MessageGroup]) -> int:
     """Return the tokens of the user's words in summaries, without what stands around them."""
     texts = [growing.text.read(group.messages[0]) or "" for group in summaries]
@@ -462,8 +478,8 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     scale = _scale(growing, index, free)
     written, quoted = group_tokens(earlier), _quoted_tokens(growing, index, earlier)
     new = _quoted_size(growing, index, content)
-    most_added = int(_ADDED_WORDS * growing.user_tokens)
-    most_words = growing.user_tokens + most_added
+    most_words = _most_words(growing)
+    most_added = most_words - growing.user_tokens
     is_too_long = written - quoted + scale * growing.added_tokens > scale * growing.max_tokens
     covered = max(chain.from_iterable(map(index.ordinals, earlier)), default=-1)
     is_late = any(group.is_spoken and group.id < covered for group in content)  # it would be quoted after newer words
@@ -472,7 +488,7 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
     if rewrites:
         facts, words, leaving = growing.initial_tokens, growing.user_tokens, leaving + written
     quoted_after = min(quoted + new, growing.user_tokens if rewrites else most_words)
-    extra = max(0, quoted_after - (most_words - growing.extra_tokens))
+    extra = _extra_words(growing, quoted_after)
     return _PartPlanner(
         strategy=growing,
         index=index,
@@ -481,7 +497,6 @@ def _planner(growing: GrowingSummary, index: MessageIndex) -> _PartPlanner:
         rewrites=rewrites,
         facts=int(scale * facts),
         words=words,
-        extra=extra,
         room=growing.tokens + extra - (index.tokens - leaving),  # if all that can leave does
         newest=int(scale * growing.keep_tokens),
     )

@@ -342,16 +342,13 @@ def test_words_that_only_a_summary_has_stay() -> None:
         assert str(view).count("Order furniture.") == 1
 
 
-def test_words_above_the_size_do_not_cause_a_second_cut() -> None:
-    """With ``extra_tokens``, one cut leaves more of the user's words, although the target is missed."""
-    chat = [message for n in range(60) for message in (user(f"Wish {n}: paint box {n} green."), assistant("Done. " * 30))]
-    without, with_extra = (
-        compact_sync(chat, growing(user_tokens=300, extra_tokens=extra, target=~tokens_exceed(500)), counter="chars/4")
-        for extra in (0, 300)
-    )
-    assert without.after.tokens <= 500 < with_extra.after.tokens <= 800
-    assert len(with_extra.edits) == 1
-    assert str(without.messages).count("Wish") < str(with_extra.messages).count("Wish")
+def test_a_cut_stops_where_only_the_users_words_exceed_the_size() -> None:
+    wish = "paint the box green and dry it. " * 2
+    chat = [message for n in range(60) for message in (user(f"Wish {n}: {wish}"), assistant("Done. " * 120))]
+    strategy = growing(tokens=1_000, user_tokens=700, extra_tokens=600, target=~tokens_exceed(1_000))
+    result = compact_sync(chat, strategy, counter="chars/4")
+    assert len(result.edits) == 1
+    assert 1_000 < result.after.tokens <= 1_600
 
 
 def test_a_part_has_room_for_the_questions_that_short_answers_need() -> None:
