@@ -217,7 +217,8 @@ def adaptive(
         target=~tokens_exceed(part(target)),
         keep=before_task,
     )
-    results = ToolResult(HeadTail(chars=max(_LEAST_CHARS, part(0.005))), keep=last(groups=1))
+    chars = max(_LEAST_CHARS, part(0.005))
+    results = ToolResult(HeadTail(chars=chars, values=chars // 4), keep=last(groups=1))
     shorten = [results] if summarizer is None else []  # a model is to read whole results
     rehearsal = Truncation(target=~tokens_exceed(part(target)), keep=last(groups=1))
     early = tokens_exceed(part(early_from)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)
