@@ -200,7 +200,8 @@ def adaptive(
     call_tokens, answer_tokens, user_tokens = part(0.5 * largest), part(largest), part(1.5 * largest)
     before_task = demonstrations() & first(messages=_OPENING)
     examples = Clip(tokens=call_tokens, keep=~before_task)
-    calls = Clip(tokens=call_tokens, keep=~kinds(GroupKind.TOOL_CALL) | spoken())
+    newest = ~last(groups=1, of=kinds(GroupKind.TOOL_CALL))
+    calls = Clip(tokens=call_tokens, trigger=tokens_exceed(part(0.5)), keep=newest | spoken())
     answers = Clip(tokens=answer_tokens, keep=kinds(GroupKind.USER) | spoken())
     earlier_words = Clip(tokens=user_tokens, keep=last(groups=1, of=kinds(GroupKind.USER)))
 
@@ -218,7 +219,7 @@ def adaptive(
         keep=before_task,
     )
     chars = max(_LEAST_CHARS, part(0.005))
-    results = ToolResult(HeadTail(chars=chars, values=chars // 4), keep=last(groups=1))
+    results = ToolResult(HeadTail(chars=chars, values=chars // 4), keep=last(groups=1), target=~tokens_exceed(part(target)))
     shorten = [results] if summarizer is None else []  # a model is to read whole results
     rehearsal = Truncation(target=~tokens_exceed(part(target)), keep=last(groups=1))
     early = tokens_exceed(part(early_from)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)

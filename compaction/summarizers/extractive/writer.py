@@ -177,7 +177,7 @@ class SummaryWriter:
         if not self.earlier.text:
             return
         held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
-        self.page.add_facts(held, upto=upto, held=True)
+        self.page.add_facts(held, self.earlier.sources(), upto=upto, held=True)
         if not self.talk:  # there, `add_talk` does so, with the speakers
             said = [each for each in self._ranked if each.statement.text in self.earlier.statements]
             self.fill(map(self._line, [each for each in said if not each.note or each.text in self.earlier]), upto)
@@ -306,7 +306,7 @@ class SummaryWriter:
     def add_facts(self, upto: float) -> None:
         """Add facts, those most likely to be needed first; O(known facts) if there is room for one."""
         if min(upto, self.page.limit) - self.page.used >= 2:
-            self.page.add_facts(self._ranked_facts, upto=upto)
+            self.page.add_facts(self._ranked_facts, self._memory.sources, upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
         return _FOCUS_BONUS * any(word in text.casefold() for word in self._focus)
