@@ -2,7 +2,7 @@
 
     python -m benchmarks.rule_pages
 
-The remedies and repairs are in ``compaction/formats/*/rules.py``; requirements, scopes, sources and examples in
+The repairs are in ``compaction/formats/*/rules.py``; requirements, scopes, sources and examples in
 ``tests/formats/rule_examples``. A test checks that the pages are up to date.
 """
 
@@ -47,11 +47,10 @@ def _lines(format: WireFormat, kept: Mapping[str, Any]) -> Iterator[str]:
         yield f"| [`{name}`](#{name}) | {entry['says']} | {_REACH[entry['scope']]} | {rule.repair or ''} |"
     yield "\n## Accepted\n"
     yield from kept["allowed"]
-    yield "\nThe rest of this page has, for each rule, what to do, the source, and a list that breaks it."
-    for name, rule in format.book.rules.items():
-        entry = kept["rules"][name]
+    yield "\nEach rule's source, and a list that breaks it; `validate` says what to do."
+    for name, entry in kept["rules"].items():
         refused = ",\n ".join(json.dumps(message, ensure_ascii=False) for message in entry["refused"])
-        yield f"\n## `{name}`\n\n{rule.remedy[0].upper()}{rule.remedy[1:]}. Source: {entry['source']}."
+        yield f"\n## `{name}`\n\nSource: {entry['source']}."
         yield f"\n```json\n[{refused}]\n```"
     yield ""
 
