@@ -111,8 +111,8 @@ class ConversationMemory:
         for statement in reading.statements:
             self.statements.say(statement)
         self.statements.prune()
-        for call in reading.calls:
-            self._begin(call)
+        for at, call in enumerate(reading.calls):
+            self._begin(attrs.evolve(call, place=self.messages + at / len(reading.calls)))
         for at, (fact, id) in enumerate(reading.found_by.items()):
             if action := self._open.get(id):
                 self.sources[fact] = FoundIn(action.call, self.messages + at / len(reading.found_by))
@@ -160,7 +160,6 @@ class ConversationMemory:
 
     def _begin(self, call: Action) -> None:
         """Note a call, which has no outcome yet, and its files; or the plan in it."""
-        call = attrs.evolve(call, place=self.messages)
         takes_plans = call.tool in self.plans
         if call.plan or (takes_plans and call.plan is not None):
             self.plans[call.tool] = call
@@ -177,7 +176,8 @@ class ConversationMemory:
         action = self._open.pop(result.call_id, None)
         tool = "Result" if action is None else action.tool
         if action is not None:
-            error = error_in(result.text, certain=bool(result.failed))
+            is_certain = bool(result.failed)
+            error = error_in(result.text, certain=is_certain) if is_certain or not action.reads else None
             outcome = error or outcome_of(result, action.changes)
             self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)
             for said in denial_statements(result.text, tool):

@@ -20,7 +20,7 @@ from compaction.summarizers.extractive import DigestSummarizer, FactSummarizer, 
 from compaction.summarizers.extractive.earlier import EarlierSummary
 from compaction.summarizers.extractive.facts import FactKind
 from compaction.summarizers.extractive.memory import Memories
-from compaction.summarizers.extractive.page import FIRST, NO_ROOM, READ, UNREAD
+from compaction.summarizers.extractive.page import FIRST, FROM, NO_ROOM, READ, UNREAD
 from tests.support.chats import Chat, call, result, said
 from tests.support.scripted import request_for
 
@@ -131,10 +131,11 @@ def test_every_line_that_the_digest_writes_is_known_in_the_next_round() -> None:
     """A line that is not would be taken over as somebody else's, and stand twice."""
     long = said("user", "Read it. " + "a_b." * 60_000)
     shown = ran("c4", "cat src/a.py", 'title = "blue folder"; ' * 5)
-    chat = [*WORK, long, *planned("c3", port="done"), *shown, *[said("user", f"Never touch box {n}.") for n in range(40)]]
+    pasted = said("user", '```\nsrc/b.py order_71 4711 "green folder"\n```')
+    chat = [*WORK, long, *planned("c3", port="done"), *shown, pasted, *[said("user", f"Never touch box {n}.") for n in range(40)]]
     messages = [message for group in MessageIndex(chat, counter="chars/4").included_groups for message in group.messages]
     text = "\n".join([digest_of(chat, 150), digest_of(chat, 2_000)])
-    assert [part for part in (FIRST, READ, UNREAD, NO_ROOM, *(kind.value for kind in FactKind)) if part not in text] == []
+    assert [part for part in (FIRST, READ, UNREAD, NO_ROOM, FROM, *(kind.value for kind in FactKind)) if part not in text] == []
     assert EarlierSummary(text, Memories().of(messages), ()).foreign_lines() == {}
 
 
