@@ -202,7 +202,7 @@ def adaptive(
     examples = Clip(tokens=call_tokens, keep=~before_task)
     newest = ~last(groups=1, of=kinds(GroupKind.TOOL_CALL))
     calls = Clip(tokens=call_tokens, trigger=tokens_exceed(part(0.5)), target=never, keep=newest | spoken())
-    answers = Clip(tokens=answer_tokens, keep=kinds(GroupKind.USER) | spoken())
+    answers = Clip(tokens=answer_tokens, keep=kinds(GroupKind.USER, GroupKind.TOOL_CALL) | spoken())
     earlier_words = Clip(tokens=user_tokens, keep=last(groups=1, of=kinds(GroupKind.USER)))
 
     cut = strategies.GrowingSummary(

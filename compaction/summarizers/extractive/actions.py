@@ -32,6 +32,7 @@ _READING: Final = re.compile(  # the name of a tool that reads, or a command tha
     r"^\w+\((?:view\b|(?:cd [^;&|]{1,80}&& ?)?(?:cat|head|tail|less|nl|rg|grep|find|ls|sed -n|git (?:diff|log|show|status))\b)",
     re.IGNORECASE,
 )
+_RUNNING: Final = re.compile(r"(?:exec|run|bash|shell|terminal|i?python|code|computer|think|ask|finish|submit)", re.IGNORECASE)
 _ENVELOPE: Final = re.compile(  # what coding agents put before a result: "Wall time: 0.1 seconds", "Process exited with code 0"
     r"\A(?:[A-Z][\w ]{2,30}(?:: | with code )[^\n]{0,60}\n){1,8}Output:\n"
     r"(?:Warning: [^\n]{0,200}\n(?:Total [^\n]{0,60}\n)?\n?)?"
@@ -60,7 +61,7 @@ _FAILURE: Final = re.compile(  # a line that names an error
                 r"|Traceback \(most recent|오류|에러|실패|错误|錯誤|失败|失敗|异常|異常|エラー|FEHLER\b|Fehler\b)"
             ),
             r"\b(?:error|failed|fehlgeschlagen)\b[^\n]{0,60}:",  # "main.c:3: error in line 3:"
-            r"\bcommand not found\b|\bNo such file\b|\bPermission denied\b",
+            r"\bcommand not found\b|\bNo such file\b|\bPermission denied\b|\bFAILED\b|^not ok \d",
             r"\b(?:aborted|abgebrochen|killed|segmentation fault|timed out|undefined (?:reference|symbol))\b",
             r"(?<!\d was )(?<!\d were )\brefused\b",  # not "1 was refused by the client"
             r"중단|정지|中止|停止|(?:Error|Fehler|오류|错误) [1-9]\d*$",  # "make: *** Error 2"
@@ -117,7 +118,8 @@ def action_of(call: ToolCallPart, values: list[str], redact: Callable[[str], str
     shown = one_line(", ".join(one_line(value, _VALUE_CHARS) for value in values), _CALL_CHARS)
     name = call.name.replace("_", " ").replace("-", " ")
     reads = _READING.search(name) is not None or _READING.match(f"tool({shown}") is not None
-    changes = _CHANGING.search(name if reads else f"{name} {shown}") is not None
+    is_telling = " " in name and not reads and _RUNNING.match(name) is None  # "place order", not "run" or "execute bash"
+    changes = is_telling or _CHANGING.search(name if reads else f"{name} {shown}") is not None
     # files and folders: values that are a path, and words of a command's first line
     words = (word.strip("\"'`,;:()[]{}") for value in values for word in value[:400].partition("\n")[0].split()[:40])
     paths = [word for word in words if "://" not in word and len(word) <= 160 and _PATH.fullmatch(word)]
