@@ -2,7 +2,7 @@
 
 A file is a JSON list of messages, a JSON object with such a list in ``messages``, or has one of these on each line (JSONL).
 Gzip is detected by the first byte, not by the name. If the first line is a complete value, the file is JSONL; otherwise all
-lines are one document, or JSONL with a damaged first line if the next two, or the second alone, are conversations.
+lines are one document, or JSONL with a damaged first line if they are none and the second line is a conversation.
 """
 
 from __future__ import annotations
@@ -169,20 +169,13 @@ def _conversations(
         return
     tried = [_tried(opening[0], name, 1)]
     if isinstance(tried[0], _NotJson):
-        # the second and third line   all lines are
-        # both conversations          JSONL: one document never has two complete values one after the other
-        # a conversation, not one     one document if it is JSON, otherwise JSONL
-        # not one, any                one document
-        opening.extend(islice(records, 1))
-        tried.extend([_tried(record, name, number) for number, record in enumerate(opening[1:], 2)])
-        is_second, *is_third = [isinstance(each, FileConversation) for each in tried[1:]]
-        if not (is_second and is_third == [True]):
-            try:
-                yield _document(opening, records, name)
-                return
-            except _NotJson:
-                if not is_second:
-                    raise
+        tried.append(_tried(opening[1], name, 2))
+        try:
+            yield _document(opening, records, name)
+            return
+        except UnreadableFile:
+            if not isinstance(tried[1], FileConversation):
+                raise
     for number, record in enumerate(chain(opening, records), 1):
         each = tried.pop(0) if tried else _tried(record, name, number)
         if isinstance(each, FileConversation):
@@ -197,9 +190,9 @@ def _document(opening: list[tuple[int, bytes]], records: Iterable[tuple[int, byt
     """Return the conversation of all lines; the records that were read are added to the opening ones."""
     size = sum([len(text) for _, text in opening])
     for start, text in records:
+        opening.append((start, text))
         size += len(text)
         _check_size(size, f"{name}, line {start}")
-        opening.append((start, text))
     first = opening[0][0]
     return _read(_decoded(b"".join([text for _, text in opening]), name, first), name, first, 1)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -26,8 +26,8 @@ from .records import ReplayedConversation, ReplaySetting
 from .result import ReplayResult
 from .transcript import answers_in
 
-RecordingLike: TypeAlias = Recording | Sequence[Any] | Mapping[str, Any]
-"""A recording, a list of messages, or a mapping with ``messages`` and optionally an ``id``."""
+RecordingLike: TypeAlias = Recording | Sequence[Any]
+"""A recording, or a list of messages."""
 
 ReplayProgress: TypeAlias = Callable[[int, int], object]
 """Called with the number of calls replayed and the number of all calls."""
@@ -114,11 +114,9 @@ def replay(
 def _recording(conversation: RecordingLike, number: int) -> Recording:
     if isinstance(conversation, Recording):
         return conversation
-    fields: Mapping[str, Any] = conversation if isinstance(conversation, Mapping) else {"messages": conversation}
-    messages: Any = fields.get("messages")
-    if not isinstance(messages, list | tuple):
+    if not isinstance(conversation, list | tuple):
         raise InputError(f"conversation {number} has no list of messages; pass recordings, or lists of messages")
-    return Recording(id=str(fields.get("id", number)), messages=cast("list[Any]", messages))
+    return Recording(id=str(number), messages=conversation)
 
 
 def _readable(conversations: Iterable[RecordingLike], format: MessageFormat | None, skipped: list[str]) -> Iterator[Recording]:

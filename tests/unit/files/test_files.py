@@ -138,7 +138,7 @@ def test_a_damaged_line_can_be_skipped(bad: bytes, at: int) -> None:
 
 
 def test_a_long_file_with_a_damaged_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the next two lines are conversations, it is JSONL: it may be longer than a conversation, and is not held whole."""
+    """If the next line is a conversation, it is JSONL, and may be longer than a conversation."""
     monkeypatch.setattr("compaction.files.reading._LARGEST", 100)
     told: list[UnreadableFile] = []
     stream = io.BytesIO(b'{"messages": [\n' + f"[{HELLO}]\n".encode() * 50)
