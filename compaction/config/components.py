@@ -86,7 +86,6 @@ def _options_of(factory: Any) -> dict[str, _Option]:
 
 
 def _fields_in_files(cls: Any) -> list[attrs.Attribute[Any]]:
-    """Return the fields of an attrs class that a file can contain."""
     hidden = _NOT_IN_FILES.get(cls, ())
     return [field for field in attrs.fields(cls) if field.init and field.name[0] != "_" and field.name not in hidden]
 
@@ -102,7 +101,6 @@ def _component_kind(kind: Any) -> ComponentKind | None:
 
 
 def _is_function(kind: Any) -> bool:
-    """Whether an option of this type contains a function."""
     return any(get_origin(each) is cast("object", get_origin(Callable[[], None])) for each in _types_of(kind))
 
 
@@ -114,11 +112,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def read_strategy(data: Mapping[str, Any]) -> Any:
-    """Return the strategy that plain data describes; without a name, it is a `Pipeline`.
-
-    Raises:
-        ConfigurationError: If it does not describe one; the message lists every mistake, up to 50, with its place.
-    """
+    """Return the strategy that plain data describes; without a name, it is a `Pipeline`."""
     reader = _Reader()
     strategy = reader.read({USE: "Pipeline", **data}, Strategy, ())
     if reader.mistakes:

@@ -10,6 +10,8 @@ import ast
 import inspect
 from typing import Any, Final
 
+import attrs
+
 from ..errors import ConfigurationError
 from ..selectors import Selector, as_selector
 from ..triggers import Trigger, as_trigger
@@ -34,10 +36,6 @@ MAX_EXPRESSION_CHARS: Final = 4_096
 
 def read_expression(text: object, kind: ComponentKind) -> Any:
     """Return the trigger or selector that an expression describes.
-
-    Args:
-        text: The expression.
-        kind: ``TRIGGER`` or ``SELECTOR``.
 
     >>> read_expression("last(turns=2) | kinds(GroupKind.USER)", ComponentKind.SELECTOR)
     last(turns=2) | kinds(GroupKind.USER)
@@ -78,11 +76,11 @@ def _one(kind: ComponentKind) -> str:
     return f"a {kind.value.removesuffix('s')}"
 
 
+@attrs.frozen
 class _Evaluator:
     """Evaluates an expression of one kind."""
 
-    def __init__(self, kind: ComponentKind) -> None:
-        self._kind = kind
+    _kind: ComponentKind
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of a node."""
@@ -160,7 +158,6 @@ def _is_factory(component: Any) -> bool:
 
 
 def _dotted(node: ast.expr) -> str:
-    """Return a name, or names joined by dots."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

@@ -2,7 +2,7 @@
 
 A file is a JSON list of messages, a JSON object with such a list in ``messages``, or has one of these on each line (JSONL).
 Gzip is detected by the first byte, not by the name. If the first line is a complete value, the file is JSONL; otherwise all
-lines are one document, or JSONL with a damaged first line if they are none and the second line is a conversation.
+lines are one document, or JSONL with a damaged first line if the next two, or the second alone, are conversations.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from json import JSONDecodeError
@@ -30,24 +30,11 @@ _SHAPES: Final = "a list of messages, an object with 'messages', or one of these
 
 @attrs.frozen(kw_only=True, eq=False)
 class FileConversation:
-    """One conversation of a file, with its original text, so that unchanged parts keep their bytes.
+    """One conversation of a file, with its original text, so that unchanged parts keep their bytes."""
 
-    Args:
-        where: Its file, and its line if the file contains several conversations.
-        id: The ``id`` beside its messages; without one, its number in the file, from 1.
-        fields: The other fields beside its messages; empty for a bare list.
-        message_list: Its messages, with their positions in the text.
-    """
-
-    where: str
-    id: str
-    fields: Mapping[str, Any]
-    message_list: JsonList = attrs.field(repr=False)
-
-    @property
-    def text(self) -> str:
-        """The original text, with its line end."""
-        return self.message_list.text
+    where: str  # its file, and its line if the file contains several conversations
+    id: str  # the ``id`` beside its messages; without one, its number in the file, from 1
+    message_list: JsonList = attrs.field(repr=False)  # its messages, with their positions in the text
 
     @property
     def messages(self) -> list[Any]:
@@ -55,11 +42,7 @@ class FileConversation:
         return self.message_list.values
 
     def with_messages(self, messages: Sequence[Any]) -> str:
-        r"""Return the conversation's text with other messages; O(text).
-
-        Args:
-            messages: The new list. A message object that was read keeps its bytes; any other message is written as JSON, with
-                the indentation, spacing and escapes of the text's first message.
+        r"""Return the conversation's text with other messages, written as `replace_list` does; O(text).
 
         Raises:
             TypeError: If a message is not a JSON value.
@@ -169,13 +152,20 @@ def _conversations(
         return
     tried = [_tried(opening[0], name, 1)]
     if isinstance(tried[0], _NotJson):
-        tried.append(_tried(opening[1], name, 2))
-        try:
-            yield _document(opening, records, name)
-            return
-        except UnreadableFile:
-            if not isinstance(tried[1], FileConversation):
-                raise
+        # the second and third line   all lines are
+        # both conversations          JSONL: one document never has two complete values one after the other
+        # a conversation, not one     one document if it is JSON, otherwise JSONL
+        # not one, any                one document
+        opening.extend(islice(records, 1))
+        tried.extend([_tried(record, name, number) for number, record in enumerate(opening[1:], 2)])
+        is_second, *is_third = [isinstance(each, FileConversation) for each in tried[1:]]
+        if not (is_second and is_third == [True]):
+            try:
+                yield _document(opening, records, name)
+                return
+            except _NotJson:
+                if not is_second:
+                    raise
     for number, record in enumerate(chain(opening, records), 1):
         each = tried.pop(0) if tried else _tried(record, name, number)
         if isinstance(each, FileConversation):
@@ -190,9 +180,9 @@ def _document(opening: list[tuple[int, bytes]], records: Iterable[tuple[int, byt
     """Return the conversation of all lines; the records that were read are added to the opening ones."""
     size = sum([len(text) for _, text in opening])
     for start, text in records:
-        opening.append((start, text))
         size += len(text)
         _check_size(size, f"{name}, line {start}")
+        opening.append((start, text))
     first = opening[0][0]
     return _read(_decoded(b"".join([text for _, text in opening]), name, first), name, first, 1)
 
@@ -227,7 +217,7 @@ def _read(text: str, where: str, start: int, count: int) -> FileConversation:
         raise UnreadableFile(f"{where}: {_why_not(found)}")
     given = found.fields.get("id")
     id = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else str(count)
-    return FileConversation(where=where, id=id, fields=found.fields, message_list=found.lists[0])
+    return FileConversation(where=where, id=id, message_list=found.lists[0])
 
 
 def _why_not(found: JsonDocument) -> str:

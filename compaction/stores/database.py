@@ -27,21 +27,13 @@ if hasattr(os, "register_at_fork"):
 
 @attrs.frozen(kw_only=True)
 class DatabaseFile:
-    """A SQLite file with its tables.
-
-    Args:
-        path: The file.
-        tables: Statements that create the tables if they do not exist.
-        schema: The version of the tables, >= 1.
-        application: The application id that distinguishes the file from other databases.
-        timeout_seconds: The most seconds to wait for another process that writes, above 0.
-    """
+    """A SQLite file with its tables."""
 
     path: Path
-    tables: tuple[str, ...]
-    schema: int
-    application: int
-    timeout_seconds: float = 5.0
+    tables: tuple[str, ...]  # statements that create the tables if they do not exist
+    schema: int  # the version of the tables, >= 1
+    application: int  # the application id that distinguishes the file from other databases
+    timeout_seconds: float = 5.0  # the most seconds to wait for another process that writes, above 0
 
     def make(self) -> None:
         """Create the file, readable only by its owner, and the missing tables; raise a `StateError` if that cannot be done."""
@@ -126,7 +118,6 @@ class DatabaseFile:
 
 
 def _version(database: sqlite3.Connection) -> tuple[int, int]:
-    """Return the application id and the schema of a file."""
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return int(application), int(version)

@@ -86,10 +86,10 @@ def test_untouched_messages_stay_byte_for_byte(tmp_path: Path) -> None:
     path.write_bytes(f'{{"messages":[{" , ".join([odd, *texts, odd])}]}}\r\n[]\r\n'.encode())
     assert run("compact", path, "-o", out, "--budget", "300", "--counter", "chars/4").exit_code == 0
     first, second = read_conversations(out)
-    kept = [first.text[slice(*span)] for span in first.message_list.spans]
+    kept = [first.message_list.text[slice(*span)] for span in first.message_list.spans]
     assert kept[-1] == odd
     assert 1 < len([text for text in kept if text in texts]) < len(texts)
-    assert first.text.endswith("]}\r\n")
+    assert first.message_list.text.endswith("]}\r\n")
     assert second.text == "[]\r\n"
 
 
