@@ -26,17 +26,7 @@ from ..strategies import QUOTES_A_PART, Strategy
 from ..tokens import TokenCounter
 from . import options
 from .exit_codes import ExitCode, error_context
-from .printing import (
-    Column,
-    number_columns,
-    open_console,
-    percent,
-    plural,
-    print_json,
-    print_lines,
-    print_table,
-    printable,
-)
+from .printing import Column, number_columns, open_console, percent, plural, print_json, print_lines, print_table, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
