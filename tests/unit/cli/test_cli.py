@@ -90,7 +90,7 @@ def test_untouched_messages_stay_byte_for_byte(tmp_path: Path) -> None:
     assert kept[-1] == odd
     assert 1 < len([text for text in kept if text in texts]) < len(texts)
     assert first.message_list.text.endswith("]}\r\n")
-    assert second.text == "[]\r\n"
+    assert second.message_list.text == "[]\r\n"
 
 
 def test_compact_reads_and_writes_streams() -> None:
