@@ -90,7 +90,9 @@ class ProcessPool(WorkerPool):
         self._config = config
 
     def __enter__(self) -> Self:
-        context = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
+        # the threads of other languages are listed too; where there is no list, it is not safe to fork
+        has_one_thread = len(list(Path("/proc/self/task").glob("*"))) == 1
+        context = multiprocessing.get_context("fork" if has_one_thread else "spawn")
         ended, self._end = context.Pipe(duplex=False)
         arguments = (self._config, ended)
         self._pool = ProcessPoolExecutor(self.count, mp_context=context, initializer=_start_process, initargs=arguments)
@@ -113,11 +115,6 @@ class ProcessPool(WorkerPool):
     def _stop(self) -> None:
         """Tell the processes to exit at once."""
         self._end.send_bytes(b".")
-
-
-def _has_one_thread() -> bool:
-    """Whether this process has a single thread, those of other languages included; false where this is unknown."""
-    return len(list(Path("/proc/self/task").glob("*"))) == 1
 
 
 _process_config: list[WorkerConfig] = []  # in a worker process: its only configuration

@@ -182,7 +182,6 @@ def _step_report(step: Step) -> dict[str, Any]:
 
 
 def _totals_of(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sums over the reports on conversations."""
     return {
         "conversations": len(reports),
         "before": _sum(each["before"] for each in reports),
@@ -199,7 +198,6 @@ def _sum(sizes: Iterable[Metrics]) -> Metrics:
 
 
 def _is_well(report: dict[str, Any]) -> bool:
-    """Return whether the results of all conversations of a file fit and break no new rule."""
     return not report["totals"]["over_budget"] and not report["totals"]["with_new_problems"]
 
 

@@ -159,7 +159,7 @@ def run_processes(count: int, work: Callable[[int], None]) -> None:
 @contextlib.contextmanager
 def _ended_by_signals(running: dict[int, tuple[BaseProcess, float]]) -> Generator[None]:
     """Turn signals into an exit, and end the processes in any case."""
-    before = {each: signal.signal(each, _exit) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {each: signal.signal(each, lambda *_: sys.exit(0)) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
@@ -169,10 +169,6 @@ def _ended_by_signals(running: dict[int, tuple[BaseProcess, float]]) -> Generato
             process.join(_STOP_SECONDS)
         for each, handler in before.items():
             signal.signal(each, handler)
-
-
-def _exit(number: int, frame: object) -> None:
-    sys.exit(0)
 
 
 def _started(work: Callable[[int], None], number: int) -> tuple[BaseProcess, float]:

@@ -199,7 +199,6 @@ def _tried(record: tuple[int, bytes], name: str, number: int) -> FileConversatio
 
 
 def _read(text: str, where: str, start: int, count: int) -> FileConversation:
-    """Read the conversation in a text."""
     try:
         found = scan(text)
     except JSONDecodeError as error:
@@ -221,7 +220,6 @@ def _read(text: str, where: str, start: int, count: int) -> FileConversation:
 
 
 def _why_not(found: JsonDocument) -> str:
-    """Return why a JSON value is not a conversation."""
     fields = found.fields
     if found.kind != "{":
         return f"it is not a conversation; that is {_SHAPES}"

@@ -44,7 +44,6 @@ def replay(
     overhead_tokens: int = 0,
     charge_summaries: bool = False,
     jobs: int = 1,
-    seed: int = 0,
     on_progress: ReplayProgress | None = None,
 ) -> ReplayResult:
     """Replay recorded conversations under strategies, without a model call.
@@ -64,7 +63,6 @@ def replay(
         overhead_tokens: Tokens of every request outside the messages, such as tool schemas.
         charge_summaries: Whether summaries cost as if the model had written them; if not, they are free, and counted.
         jobs: Processes, >= 1. With more than one, strategies must be picklable.
-        seed: The seed of the intervals.
         on_progress: Called after each conversation.
 
     Raises:
@@ -107,7 +105,6 @@ def replay(
         files={each.name: each.file for each in candidates if each.file is not None},
         setting=setting,
         skipped=tuple(skipped),
-        seed=seed,
     )
 
 

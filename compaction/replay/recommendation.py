@@ -89,7 +89,12 @@ def recommend(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL) -
     lead = frontier[0].candidate
     cost, kept = f"{_cost(frontier[0]):.2f}", _percent(_recall(frontier[0]))
     headline = f"Use {lead}: it costs {cost} of sending everything and keeps {kept} of the needed facts."
-    too_little = [_too_little(each, minimum_recall) for each in accepted if each not in enough]
+    least = _percent(minimum_recall)
+    too_little = [
+        f"{each.candidate} keeps {_percent(_recall(each))} of the needed facts, less than the minimum of {least}."
+        for each in accepted
+        if each not in enough
+    ]
     names = tuple([each.candidate for each in frontier])
     reasons = (*compared, *too_little, *against)
     return Recommendation(names, headline, reasons, lead, *_deployment(result, lead), _rule(minimum_recall))
@@ -221,11 +226,6 @@ def _figures(summary: CandidateSummary) -> str:
     needed = summary.macro["usable"].value is not None
     kept = f"{_percent(_recall(summary))} of the needed facts" if needed else "and no fact was needed"
     return f"{_cost(summary):.2f} of the cost of sending everything, {kept}"
-
-
-def _too_little(summary: CandidateSummary, minimum_recall: float) -> str:
-    kept = _percent(_recall(summary))
-    return f"{summary.candidate} keeps {kept} of the needed facts, less than the minimum of {_percent(minimum_recall)}."
 
 
 def _why_excluded(name: str, score: Score) -> str:

@@ -59,7 +59,8 @@ class DatabaseFile:
                 with database:
                     yield database
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
-            raise StateError(f"{self.path}: {error}; {_remedy(str(error), left)}") from error
+            remedy = next(remedy for pattern, remedy in _REMEDIES if re.search(pattern, str(error)))
+            raise StateError(f"{self.path}: {error}; {remedy.format(left=left)}") from error
 
     @contextlib.contextmanager
     def _alone(self) -> Generator[None]:
@@ -124,7 +125,7 @@ def _version(database: sqlite3.Connection) -> tuple[int, int]:
 
 
 _DELETED: Final = "what was deleted cannot be found any more, but its bytes are still in the file"
-_REMEDIES: Final = (
+_REMEDIES: Final = (  # for the errors of SQLite, by their messages
     (r"surrogates", "name the session without it; {left}"),
     (r"too large to convert", "a number must be below 2**63; {left}"),
     (r"locked|busy", "another process or thread holds the file; {left}; try again"),
@@ -132,8 +133,3 @@ _REMEDIES: Final = (
     (r"readonly", "make it writable or name another file; {left}"),
     (r"", "it is not a store, or is damaged; move it away or name another file, the conversation itself is not affected"),
 )
-
-
-def _remedy(error: str, left: str) -> str:
-    """Return the remedy for an error of SQLite, by its message."""
-    return next(remedy for pattern, remedy in _REMEDIES if re.search(pattern, error)).format(left=left)
