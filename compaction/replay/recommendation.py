@@ -162,22 +162,24 @@ def _deployment(result: ReplayResult, name: str | None) -> tuple[str, str]:
     if name is None:
         return "", ""
     window, overhead = result.setting.window, result.setting.overhead_tokens
-    options = f", overhead_tokens={overhead:_}" if overhead else ""
-    view = "view = session.view_sync(messages)  # send this instead of messages"
     serve = f"--window {window} --store gateway.db"
     if (file := result.files.get(name)) is not None:
-        made = f"CompactionSession(config.load({str(file)!r}), window={window:_}{options})"
-        python = f"from compaction import CompactionSession, config\n\nsession = {made}\n{view}"
-        return python, f"compaction serve --config {shlex.quote(str(file))} {serve}"
-    if name not in result.presets:
-        made = f"CompactionSession(strategy, window={window:_}{options})  # strategy: {name}"
-        return f"from compaction import CompactionSession\n\nsession = {made}\n{view}", ""
-    size = PRESETS[name].size
-    made = f"presets.{name}({'' if size is None else f'{window:_}'})"
-    python = f"from compaction import CompactionSession, presets\n\nsession = CompactionSession({made}{options})\n{view}"
-    if size == "window":
-        return python, f"compaction serve --preset {name} {serve}"
-    return python, f"compaction compact messages.json -o compacted.json --preset {name} --{size or 'window'} {window}"
+        module, strategy = "config", f"config.load({str(file)!r}), window={window:_}"
+        command = f"compaction serve --config {shlex.quote(str(file))} {serve}"
+    elif name not in result.presets:
+        module, strategy, command = "", f"strategy, window={window:_}", ""
+    else:
+        size = PRESETS[name].size
+        module, strategy = "presets", f"presets.{name}({'' if size is None else f'{window:_}'})"
+        once = f"compaction compact messages.json -o compacted.json --preset {name} --{size or 'window'} {window}"
+        command = f"compaction serve --preset {name} {serve}" if size == "window" else once
+    options = f", overhead_tokens={overhead:_}" if overhead else ""
+    python = (
+        f"from compaction import {', '.join(filter(None, ['CompactionSession', module]))}\n\n"
+        f"session = CompactionSession({strategy}{options}){'' if module else f'  # strategy: {name}'}\n"
+        "view = session.view_sync(messages)  # send this instead of messages"
+    )
+    return python, command
 
 
 def _below_the_window(result: ReplayResult) -> Recommendation:
