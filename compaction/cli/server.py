@@ -154,7 +154,7 @@ def run_processes(count: int, work: Callable[[int], None]) -> None:
 @contextlib.contextmanager
 def _ended_by_signals(running: dict[int, tuple[BaseProcess, float]]) -> Generator[None]:
     """Turn signals into an exit, and end the processes in any case."""
-    before = {each: signal.signal(each, lambda *_: sys.exit(0)) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {each: signal.signal(each, lambda number, _: sys.exit(0)) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
