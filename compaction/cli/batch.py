@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -324,4 +323,8 @@ def _duration(seconds: float) -> str:
     >>> _duration(4.2), _duration(3_700)
     ('4.2 s', '1:01:40')
     """
-    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
