@@ -12,8 +12,7 @@ import attrs
 from ..errors import ConfigurationError, UnreadableFile
 from ..files import unreadable_errors
 
-FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
-"""The ways to store a file of conversations."""
+FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]  # the ways to store a file of conversations
 
 _SUFFIXES: Final[dict[str, FileKind]] = {
     ".jsonl": "jsonl",
@@ -28,8 +27,7 @@ _MAGIC: Final[dict[bytes, FileKind]] = {b"\x1f\x8b": "jsonl.gz", b"\x28\xb5\x2f\
 MAGIC_BYTES: Final = max(map(len, _MAGIC))
 _KNOWN: Final = ", ".join(_SUFFIXES)
 
-Inputs: TypeAlias = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
-"""Files and directories, or one of them."""
+Inputs: TypeAlias = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]  # files and directories, or one of them
 
 
 @attrs.frozen

@@ -47,8 +47,7 @@ class WorkerPool(contextlib.AbstractContextManager["WorkerPool"]):
         """Close the pool; by default, do nothing."""
 
 
-WorkerPoolFactory: TypeAlias = Callable[[WorkerConfig], WorkerPool]
-"""A function that makes a worker pool."""
+WorkerPoolFactory: TypeAlias = Callable[[WorkerConfig], WorkerPool]  # a function that makes a worker pool
 
 
 class InlinePool(WorkerPool):
@@ -90,9 +89,7 @@ class ProcessPool(WorkerPool):
         self._config = config
 
     def __enter__(self) -> Self:
-        # the threads of other languages are listed too; where there is no list, it is not safe to fork
-        has_one_thread = len(list(Path("/proc/self/task").glob("*"))) == 1
-        context = multiprocessing.get_context("fork" if has_one_thread else "spawn")
+        context = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
         ended, self._end = context.Pipe(duplex=False)
         arguments = (self._config, ended)
         self._pool = ProcessPoolExecutor(self.count, mp_context=context, initializer=_start_process, initargs=arguments)
@@ -115,6 +112,11 @@ class ProcessPool(WorkerPool):
     def _stop(self) -> None:
         """Tell the processes to exit at once."""
         self._end.send_bytes(b".")
+
+
+def _has_one_thread() -> bool:
+    """Whether this process has a single thread, those of other languages included; false where this is unknown."""
+    return len(list(Path("/proc/self/task").glob("*"))) == 1
 
 
 _process_config: list[WorkerConfig] = []  # in a worker process: its only configuration

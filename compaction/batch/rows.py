@@ -26,8 +26,7 @@ from ..errors import ConfigurationError, InputError, UnreadableFile
 from ..files import FileConversation, read_conversations, replace_list
 from ..installation import install_line
 
-BUFFER_BYTES: Final = 1_048_576
-"""The size of the pieces in which files are read."""
+BUFFER_BYTES: Final = 1_048_576  # the size of the pieces in which files are read
 _MESSAGES: Final = "messages"
 _FIELD: Final = b'"messages"'
 
@@ -353,8 +352,7 @@ class TableChunk:
         return {"original": json.dumps(fields, ensure_ascii=False, default=str)}
 
 
-Chunk: TypeAlias = LineChunk | TableChunk
-"""Consecutive conversations of a slice."""
+Chunk: TypeAlias = LineChunk | TableChunk  # consecutive conversations of a slice
 
 
 def _line(fields: dict[str, Any], messages: bytes | list[Any]) -> bytes:

@@ -14,8 +14,7 @@ from ..errors import ConfigurationError
 from ..strategies import ProviderCompaction
 from ..summarizers import OpenAISummarizer, redact
 
-NO_KEY: Final = ("none", "unused")
-"""The values that ``api_key`` may have, for a server that requires no key."""
+NO_KEY: Final = ("none", "unused")  # the values that ``api_key`` may have, for a server that requires no key
 
 
 def check_no_secrets(options: Mapping[str, Any]) -> None:

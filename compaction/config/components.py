@@ -27,8 +27,7 @@ from .allowed_servers import check_no_secrets
 from .expressions import read_expression, write_expression
 from .registry import ComponentKind, component_names, find_component, suggestion
 
-USE: Final = "use"
-"""The key that names a component."""
+USE: Final = "use"  # the key that names a component
 
 _KINDS: Final[dict[object, ComponentKind]] = {
     Strategy: ComponentKind.STRATEGY,
@@ -55,8 +54,7 @@ _TYPES: Final[dict[Any, str]] = {
     dict: "a table",
     list: "a list",
 }
-_Place: TypeAlias = tuple[str | int, ...]
-"""The keys and numbers that lead to a value in plain data."""
+_Place: TypeAlias = tuple[str | int, ...]  # the keys and numbers that lead to a value in plain data
 
 
 # ------------------------------------------------------------------------ the options of a component

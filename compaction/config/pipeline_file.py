@@ -26,18 +26,15 @@ from .components import USE, read_strategy, write_component
 from .expressions import MAX_NUMBER
 from .registry import ComponentKind
 
-FileFormat: TypeAlias = Literal["toml", "yaml"]
-"""The syntax of a pipeline file."""
+FileFormat: TypeAlias = Literal["toml", "yaml"]  # the syntax of a pipeline file
 
 FILE_SUFFIXES: Final[dict[str, FileFormat]] = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 """The syntax of a pipeline file by the ending of its name."""
 
 
-MAX_CHARS: Final = 262_144
-"""The longest text of a pipeline file, in characters; one with a hundred steps has about 20,000."""
+MAX_CHARS: Final = 262_144  # the longest text of a pipeline file, in characters; one with a hundred steps has about 20,000
 
-MAX_DEPTH: Final = 32
-"""How deep tables and lists may be nested; a composite within a composite takes two or three levels."""
+MAX_DEPTH: Final = 32  # how deep tables and lists may be nested; a composite within a composite takes two or three levels
 
 _DOTTED: Final = re.compile(r"""(?:\.[ \t]*(?:[\w-]{1,64}|"[^"\n]{0,64}"|'[^'\n]{0,64}')[ \t]*){256}""")
 """A dotted key that takes the TOML parser a time that grows with the square of its parts."""

@@ -20,8 +20,7 @@ import attrs
 
 from ..json_data import finite_float, is_utf8, same
 
-Span: TypeAlias = tuple[int, int]
-"""The start and end of something in a text."""
+Span: TypeAlias = tuple[int, int]  # the start and end of something in a text
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _COMMA: Final = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")

@@ -26,11 +26,9 @@ from .records import ReplayedConversation, ReplaySetting
 from .result import ReplayResult
 from .transcript import answers_in
 
-RecordingLike: TypeAlias = Recording | Sequence[Any]
-"""A recording, or a list of messages."""
+RecordingLike: TypeAlias = Recording | Sequence[Any]  # a recording, or a list of messages
 
-ReplayProgress: TypeAlias = Callable[[int, int], object]
-"""Called with the number of calls replayed and the number of all calls."""
+ReplayProgress: TypeAlias = Callable[[int, int], object]  # called with the number of calls replayed and the number of all calls
 
 
 def replay(
@@ -137,8 +135,7 @@ def _calls(recording: Recording) -> int:
     return len(answers_in([read(message) for message in recording.messages]))
 
 
-_Outcome: TypeAlias = "ReplayedConversation | str"
-"""A replayed conversation, or why it was skipped."""
+_Outcome: TypeAlias = "ReplayedConversation | str"  # a replayed conversation, or why it was skipped
 
 
 def _outcomes(
