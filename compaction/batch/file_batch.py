@@ -21,13 +21,14 @@ import attrs
 
 from ..checks import checked_count
 from ..errors import ConfigurationError, UnreadableFile, UnwritableFile
+from ..files import unwritable_errors
 from ..json_data import json_of
 from ..strategies import StrategyLike
 from ..tokens import counter as resolve_counter
 from .input_files import InputFile, Inputs, OutputFile, find_input_files, paths_of, plan_output_files
 from .job import Job
 from .manifest import Manifest
-from .parts import PartFiles, SliceResult, atomic_writer, join_parts, size_or_none, unwritable_errors
+from .parts import PartFiles, SliceResult, atomic_writer, join_parts, size_or_none
 from .pools import AsyncPool, InlinePool, ProcessPool, WorkerPool, WorkerPoolFactory
 from .rate_limits import Limits, find_summarizers
 from .report import BatchCounts, BatchOutcome, BatchProgress, BatchReport

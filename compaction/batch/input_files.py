@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 import attrs
 
 from ..errors import ConfigurationError, UnreadableFile
+from ..files import unreadable_errors
 
-FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
-"""The ways to store a file of conversations."""
+FileKind: TypeAlias = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]  # the ways to store a file of conversations
 
 _SUFFIXES: Final[dict[str, FileKind]] = {
     ".jsonl": "jsonl",
@@ -28,8 +27,7 @@ _MAGIC: Final[dict[bytes, FileKind]] = {b"\x1f\x8b": "jsonl.gz", b"\x28\xb5\x2f\
 MAGIC_BYTES: Final = max(map(len, _MAGIC))
 _KNOWN: Final = ", ".join(_SUFFIXES)
 
-Inputs: TypeAlias = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
-"""Files and directories, or one of them."""
+Inputs: TypeAlias = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]  # files and directories, or one of them
 
 
 @attrs.frozen
@@ -117,7 +115,7 @@ def _files_in(folder: Path, follow_links: bool, above: frozenset[Path] = frozens
     """Yield the files and links in a directory and its subdirectories; a link to a directory above it is not followed."""
     if (real := folder.resolve()) in above:
         return
-    with _unreadable_errors(folder):
+    with unreadable_errors(str(folder)):
         found = list(folder.iterdir())
     for path in (each for each in found if not each.name.startswith((".", "_"))):
         if path.is_dir() and (follow_links or not path.is_symlink()):
@@ -126,17 +124,8 @@ def _files_in(folder: Path, follow_links: bool, above: frozenset[Path] = frozens
             yield path
 
 
-@contextlib.contextmanager
-def _unreadable_errors(path: Path) -> Generator[None]:
-    """Raise an `UnreadableFile` if a file or directory cannot be read."""
-    try:
-        yield
-    except OSError as error:
-        raise UnreadableFile(f"{path}: it cannot be read ({error.strerror}); give an existing file or directory") from error
-
-
 def _kind_of_named(path: Path) -> FileKind:
-    with _unreadable_errors(path), path.open("rb") as stream:
+    with unreadable_errors(str(path)), path.open("rb") as stream:
         start = stream.read(MAGIC_BYTES)
     binary = binary_kind(start)
     text: FileKind | None = "jsonl" if not start or start.startswith((b"{", b"[", b"\n", b" ")) else None

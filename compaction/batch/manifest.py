@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ..errors import StateError, UnwritableFile
+from ..files import unwritable_errors
 from ..json_data import data_of, json_of, natural_number
-from .parts import atomic_writer, size_or_none, state_json, unwritable_errors
+from .parts import atomic_writer, size_or_none, state_json
 from .report import BatchCounts
 
 _VERSION: Final = 3

@@ -19,7 +19,7 @@ from typing import IO, Any, Final, cast
 import attrs
 
 from ..errors import StateError, UnwritableFile
-from ..files import open_replacement
+from ..files import open_replacement, unwritable_errors
 from ..json_data import data_of, json_of, natural_number
 from .input_files import InputFile, OutputFile
 from .report import BatchCounts
@@ -27,24 +27,13 @@ from .rows import arrow_module
 from .slices import Slice
 
 _GZIP_LEVEL: Final = 6
-
-
 _KEPT: Final = "free some space or allow writing to the folder, then run the same again; finished work is kept"
-
-
-@contextlib.contextmanager
-def unwritable_errors(path: Path, remedy: str = _KEPT) -> Generator[None]:
-    """Raise the errors that writing causes as `UnwritableFile`, with the remedy."""
-    try:
-        yield
-    except OSError as error:
-        raise UnwritableFile(f"{path}: it cannot be written ({error.strerror or error}); {remedy}") from error
 
 
 @contextlib.contextmanager
 def atomic_writer(path: Path) -> Generator[IO[bytes]]:
     """Open a file that replaces another when it is complete, as `open_replacement` does."""
-    with unwritable_errors(path), open_replacement(path) as stream:
+    with unwritable_errors(path, _KEPT), open_replacement(path) as stream:
         yield stream
 
 
@@ -129,7 +118,7 @@ class PartFiles:
             "errors": errors,
         }
         path = self._path("record")
-        with unwritable_errors(path):  # a record that a crash cut short cannot be read, so the slice is done again
+        with unwritable_errors(path, _KEPT):  # a record that a crash cut short cannot be read, so the slice is done again
             path.write_bytes(state_json(record))
         return result
 

@@ -47,8 +47,7 @@ class WorkerPool(contextlib.AbstractContextManager["WorkerPool"]):
         """Close the pool; by default, do nothing."""
 
 
-WorkerPoolFactory: TypeAlias = Callable[[WorkerConfig], WorkerPool]
-"""A function that makes a worker pool."""
+WorkerPoolFactory: TypeAlias = Callable[[WorkerConfig], WorkerPool]  # a function that makes a worker pool
 
 
 class InlinePool(WorkerPool):

@@ -26,8 +26,7 @@ from ..errors import ConfigurationError, InputError, UnreadableFile
 from ..files import FileConversation, read_conversations, replace_list
 from ..installation import install_line
 
-BUFFER_BYTES: Final = 1_048_576
-"""The size of the pieces in which files are read."""
+BUFFER_BYTES: Final = 1_048_576  # the size of the pieces in which files are read
 _MESSAGES: Final = "messages"
 _FIELD: Final = b'"messages"'
 
@@ -166,7 +165,10 @@ class LineChunk:
         names = list(dict.fromkeys(name for record in records for name in record)) or [_MESSAGES]
         columns = {name: [record.get(name) for record in records] for name in names}
         arrays = [
-            arrow.array(values if _is_plain(values) else [_json(value) for value in values]) for values in columns.values()
+            arrow.array(
+                values if _is_plain(values) else [None if value is None else dump_json(value).decode() for value in values]
+            )
+            for values in columns.values()
         ]
         return arrow.table(arrays, names=names)
 
@@ -192,10 +194,6 @@ def _record(value: Any) -> dict[str, Any]:
 def _is_plain(values: Sequence[Any]) -> bool:
     kinds: set[Any] = {type(value) for value in values if value is not None}
     return len(kinds) <= 1 and not kinds & {dict, list} and all(not isinstance(v, int) or abs(v) < 1 << 63 for v in values)
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else dump_json(value).decode()
 
 
 # -------------------------------------------------------------------- tables
@@ -354,8 +352,7 @@ class TableChunk:
         return {"original": json.dumps(fields, ensure_ascii=False, default=str)}
 
 
-Chunk: TypeAlias = LineChunk | TableChunk
-"""Consecutive conversations of a slice."""
+Chunk: TypeAlias = LineChunk | TableChunk  # consecutive conversations of a slice
 
 
 def _line(fields: dict[str, Any], messages: bytes | list[Any]) -> bytes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from functools import partialmethod
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -64,23 +67,16 @@ class _AtMost:
 
     most: int
 
-    def __gt__(self, limit: float) -> bool:
-        return not self <= limit
-
-    def __ge__(self, limit: float) -> bool:
-        return not self < limit
-
-    def __le__(self, limit: float) -> bool:
-        return self._decided(self.most <= limit, limit < 0)
-
-    def __lt__(self, limit: float) -> bool:
-        return self._decided(self.most < limit, limit <= 0)
-
-    @staticmethod
-    def _decided(always: bool, never: bool) -> bool:
-        if always == never:
+    def _compared(self, holds: Callable[[int, float], bool], limit: float) -> bool:
+        """Compare the ends of its range; the answer is the same in between if it is the same there."""
+        if holds(0, limit) != holds(self.most, limit):
             raise ValueError("it depends on the size")
-        return always
+        return holds(0, limit)
+
+    __gt__ = partialmethod(_compared, operator.gt)
+    __ge__ = partialmethod(_compared, operator.ge)
+    __le__ = partialmethod(_compared, operator.le)
+    __lt__ = partialmethod(_compared, operator.lt)
 
 
 def does_nothing(strategy: Strategy, *, tokens: int, bytes: int, messages: int, window: int | None) -> bool:

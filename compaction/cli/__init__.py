@@ -37,7 +37,8 @@ def _run() -> NoReturn:
             sys.exit()
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _exit_after_cleanup)
+            # the code of the signal, by an exception, so that temporary files are removed
+            signal.signal(getattr(signal, name), lambda number, _: sys.exit(128 + number))
     try:
         import_module("rich")  # the commands import it only when they print: fail now if it is missing
         from .app import app
@@ -47,8 +48,3 @@ def _run() -> NoReturn:
         sys.stderr.write(f"compaction: the command line needs {error.name}: {install_line('cli')}\n")
         sys.exit(2)
     sys.exit(app(prog_name="compaction"))
-
-
-def _exit_after_cleanup(number: int, _: object) -> NoReturn:
-    """Exit with the code of a signal by an exception, so that temporary files are removed."""
-    sys.exit(128 + number)

@@ -233,7 +233,6 @@ def _moment(now: BatchProgress, prices: ModelPrices | None) -> str:
 
 
 def _show_report(report: BatchReport, what: str, prices: ModelPrices | None, note: str | None, *, as_json: bool) -> None:
-    """Print the final table and lines of a batch."""
     if as_json:
         print_json({**report.to_dict(), "dollars": _dollars(report.tally, prices)})
         return
@@ -282,7 +281,6 @@ def _listed(label: str, items: list[str]) -> Iterator[str]:
 
 
 def _show_estimate(found: BatchEstimate, prices: ModelPrices | None, note: str | None, *, as_json: bool) -> None:
-    """Print the estimate of a dry run."""
     whole, sample = found.whole, found.sample
     if as_json:
         print_json({**attrs.asdict(found), "whole": whole, "dollars": _dollars(whole, prices), "note": note})

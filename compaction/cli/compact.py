@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import anyio
 import attrs
@@ -18,26 +18,15 @@ import typer
 from .. import config
 from ..errors import ConfigurationError
 from ..files import FileConversation, write_text
-from ..formats import MessageFormat, Problem, resolve
+from ..formats import MessageFormat, resolve
 from ..index import Metrics, RunContext, named
-from ..result import CompactionResult, Step
+from ..result import Step
 from ..run import compact, compact_sync
 from ..strategies import QUOTES_A_PART, Strategy
 from ..tokens import TokenCounter
 from . import options
 from .exit_codes import ExitCode, error_context
-from .printing import (
-    Column,
-    number_columns,
-    open_console,
-    percent,
-    plural,
-    print_json,
-    print_lines,
-    print_table,
-    printable,
-    short_location,
-)
+from .printing import Column, number_columns, open_console, percent, plural, print_json, print_lines, print_table, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,35 +38,6 @@ _VERBS: Final = {
     "Rewrite": "shortened",
     "Together": "changed together",
 }
-
-
-class _StepReport(TypedDict):
-    """The report on one step, with the fields of `Step`."""
-
-    strategy: str
-    configured: str
-    why: str
-    did: list[dict[str, Any]]  # how many groups the edits of one kind and reason name
-    before: Metrics
-    after: Metrics
-    reached: bool | None
-
-
-class _ConversationReport(TypedDict):
-    """The report on one conversation."""
-
-    where: str
-    id: str
-    outcome: str
-    fits: bool  # with a budget, whether its tokens are within that; else whether no target was missed
-    before: Metrics
-    after: Metrics
-    steps: list[_StepReport]
-    refused: Counter[str]  # by rule
-    failures: list[str]
-    notes: Sequence[str]
-    problems: list[Problem]
-    new_problems: list[str]  # the rules that the result breaks more often than the input
 
 
 @attrs.frozen
@@ -113,7 +73,7 @@ def compact_command(
     plan = plan_compaction(preset, window, budget, reserve_output, pipeline, models=models)
     counting, note = options.find_counter(counter)
     target, stream = options.open_output(output)
-    compacted: list[_ConversationReport] = []
+    compacted: list[dict[str, Any]] = []
     with write_text(target) as write:
         for conversation in options.read_input(source):
             with error_context(conversation.where):
@@ -171,7 +131,7 @@ def plan_compaction(
 
 def _compacted(
     conversation: FileConversation, plan: CompactionPlan, counter: TokenCounter, format: MessageFormat
-) -> tuple[str, _ConversationReport]:
+) -> tuple[str, dict[str, Any]]:
     """Return the conversation's new text, and the report on it."""
     steps: list[Step] = []
     arguments: dict[str, Any] = {
@@ -185,25 +145,13 @@ def _compacted(
         result = anyio.run(partial(compact, conversation.messages, plan.strategy, **arguments))
     else:
         result = compact_sync(conversation.messages, plan.strategy, **arguments)
-    report = _conversation_report(conversation, result, steps, budget=plan.budget, format=format)
-    return conversation.with_messages(result.messages), report
-
-
-def _conversation_report(
-    conversation: FileConversation,
-    result: CompactionResult,
-    steps: Sequence[Step],
-    *,
-    budget: int | None,
-    format: MessageFormat,
-) -> _ConversationReport:
     problems = format.validate(result.messages)
     known = Counter(problem.rule for problem in format.validate(conversation.messages))
-    return {
+    report = {
         "where": conversation.where,
         "id": conversation.id,
         "outcome": result.outcome,
-        "fits": result.outcome != "over_target" if budget is None else result.after.tokens <= budget,
+        "fits": result.outcome != "over_target" if plan.budget is None else result.after.tokens <= plan.budget,
         "before": result.before,
         "after": result.after,
         "steps": [_step_report(step) for step in steps],
@@ -211,11 +159,14 @@ def _conversation_report(
         "failures": [f"{failed.strategy}: {failed.error!r}; {failed.policy}" for failed in result.failures],
         "notes": result.notes,
         "problems": problems,
+        # the rules that the result breaks more often than the input
         "new_problems": sorted(Counter(problem.rule for problem in problems) - known),
     }
+    return conversation.with_messages(result.messages), report
 
 
-def _step_report(step: Step) -> _StepReport:
+def _step_report(step: Step) -> dict[str, Any]:
+    """Return the fields of a step; in place of its edits, the number of groups for each kind and reason."""
     groups: Counter[tuple[str, str]] = Counter()
     for edit in step.edits:
         groups[type(edit).__name__, edit.reason] += len(named(edit))
@@ -230,8 +181,7 @@ def _step_report(step: Step) -> _StepReport:
     }
 
 
-def _totals_of(reports: Sequence[_ConversationReport]) -> dict[str, Any]:
-    """Return the sums over the reports on conversations."""
+def _totals_of(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "conversations": len(reports),
         "before": _sum(each["before"] for each in reports),
@@ -248,7 +198,6 @@ def _sum(sizes: Iterable[Metrics]) -> Metrics:
 
 
 def _is_well(report: dict[str, Any]) -> bool:
-    """Return whether the results of all conversations of a file fit and break no new rule."""
     return not report["totals"]["over_budget"] and not report["totals"]["with_new_problems"]
 
 
@@ -257,7 +206,7 @@ def _show_compaction(report: dict[str, Any], stream: TextIO, *, verbose: bool) -
 
     With ``verbose``, one conversation is then shown in detail, and several with a line for each.
     """
-    conversations: list[_ConversationReport] = report["conversations"]
+    conversations: list[dict[str, Any]] = report["conversations"]
     with open_console(stream) as console:
         _show_verdict(console, report)
         if verbose and len(conversations) == 1:
@@ -296,12 +245,12 @@ def _verdict_on_all(totals: dict[str, Any]) -> str:
     return f"{compacted:,} of {totals['conversations']:,} compacted; {over}{problems}"
 
 
-def _row(file: str, one: _ConversationReport) -> Sequence[str]:
+def _row(file: str, one: dict[str, Any]) -> Sequence[str]:
     sizes = f"{one['before'].tokens:,}", f"{one['after'].tokens:,}"
-    return short_location(file, one["where"]), one["id"], *sizes, _verdict(one)
+    return one["where"].removeprefix(f"{file}, "), one["id"], *sizes, _verdict(one)
 
 
-def _verdict(one: _ConversationReport) -> str:
+def _verdict(one: dict[str, Any]) -> str:
     """Return the outcome, and whether the result is valid, in words."""
     ended = "compacted" if any(step["did"] for step in one["steps"]) else "unchanged"
     if not one["fits"]:
@@ -314,7 +263,7 @@ def _verdict(one: _ConversationReport) -> str:
     return f"{ended}; {plural(len(one['problems']), 'problem')}, {new}"
 
 
-def _show_one(console: Console, one: _ConversationReport) -> None:
+def _show_one(console: Console, one: dict[str, Any]) -> None:
     sizes = zip(attrs.asdict(one["before"]).items(), attrs.astuple(one["after"]), strict=True)
     rows = [
         (name.replace("_", " "), f"{before:,}", f"{after:,}", percent(after / before) if before else "")
@@ -330,7 +279,7 @@ def _show_one(console: Console, one: _ConversationReport) -> None:
     _show_remarks(console, one)
 
 
-def _show_remarks(console: Console, one: _ConversationReport) -> None:
+def _show_remarks(console: Console, one: dict[str, Any]) -> None:
     """Print the failures, notes and problems of a conversation, and how much of the user's words its summaries quote."""
     failures = [f"failed: {failure}" for failure in one["failures"]]
     reasons = [f"{step['strategy']}: {each['reason']}" for step in one["steps"] for each in step["did"]]
@@ -338,7 +287,7 @@ def _show_remarks(console: Console, one: _ConversationReport) -> None:
     print_lines(console, [*quoted, *failures, *one["notes"], *map(str, one["problems"])])
 
 
-def _step_rows(step: _StepReport) -> Iterator[Sequence[str]]:
+def _step_rows(step: dict[str, Any]) -> Iterator[Sequence[str]]:
     """Yield a line for each summary of a step's edits; the step's name and sizes are on the first."""
     before, after = step["before"], step["after"]
     did = [f"{each['groups']:,} {_VERBS[each['edit']]}: {each['reason']}" for each in step["did"]]

@@ -23,20 +23,12 @@ from .printing import printable
 class ExitCode(enum.IntEnum):
     """The exit codes of the commands."""
 
-    DONE = 0
-    """The command succeeded and found nothing wrong."""
-
-    FOUND = 1
-    """The command ran and found a problem, or a size was not reached. The output is written."""
-
+    DONE = 0  # the command succeeded and found nothing wrong
+    FOUND = 1  # the command ran and found a problem, or a size was not reached; the output is written
+    # arguments or input cannot be used, or the output cannot be written; it is unchanged unless only the report failed
     UNUSABLE = 2
-    """Arguments or input cannot be used, or the output cannot be written; it is unchanged unless only the report failed."""
-
-    DEFECT = 3
-    """A bug in this package."""
-
-    INTERRUPTED = 130
-    """Ctrl-C was pressed."""
+    DEFECT = 3  # a bug in this package
+    INTERRUPTED = 130  # Ctrl-C was pressed
 
 
 # The base class of typer's errors about arguments, which has no public name.

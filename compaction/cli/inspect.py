@@ -16,7 +16,7 @@ from ..index import GroupKind, MessageGroup, MessageIndex, Metrics
 from ..tokens import TokenCounter
 from .exit_codes import ExitCode, print_error
 from .options import AsJson, CounterName, FormatName, Input, find_counter, read_usable
-from .printing import Column, bar, number_columns, open_console, percent, print_json, print_table, printable, short_location
+from .printing import Column, bar, number_columns, open_console, percent, print_json, print_table, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,7 +98,7 @@ def inspect_command(
 def _overview(one: dict[str, Any], source: str) -> Sequence[str]:
     total: Metrics = one["total"]
     sizes = (total.tokens, total.messages, total.groups, total.turns, total.tool_calls)
-    return short_location(source, one["where"]), one["id"], *(f"{size:,}" for size in sizes)
+    return one["where"].removeprefix(f"{source}, "), one["id"], *(f"{size:,}" for size in sizes)
 
 
 def _show_one(console: Console, one: dict[str, Any]) -> None:

@@ -106,7 +106,6 @@ ModelTableFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--models",
-        "--prices",
         metavar="FILE",
         help="A table of your own (TOML) with windows and prices of models; it is used before the known ones.",
         show_default=False,

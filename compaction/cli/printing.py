@@ -55,15 +55,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def short_location(file: str, where: str) -> str:
-    """Return a conversation's place without the name of its file.
-
-    >>> short_location("runs.jsonl", "runs.jsonl, line 3")
-    'line 3'
-    """
-    return where.removeprefix(f"{file}, ")
-
-
 def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
     """Return a bar of ``width`` characters, filled to ``share``.
 

@@ -90,7 +90,6 @@ def replay_command(
     jobs: Annotated[int, typer.Option(min=1, help="Processes; by default one per processor.", show_default=False)] = (
         os.cpu_count() or 1
     ),
-    seed: Annotated[int, typer.Option(help="The seed of the intervals.")] = 0,
     recommended: Annotated[
         bool,
         typer.Option("--recommend", help="Recommend the cheapest strategy that keeps enough, and those that keep more."),
@@ -139,7 +138,6 @@ def replay_command(
             overhead_tokens=overhead or 0,
             charge_summaries=charge_summaries,
             jobs=jobs,
-            seed=seed,
             on_progress=lambda done, total: update(completed=done, total=total),
         )
     if report is not None:

@@ -167,17 +167,14 @@ def _code_of(command: Sequence[str], environment: Mapping[str, str]) -> int:
     except OSError as error:
         typer.echo(f"compaction: {command[0]}: {error.strerror}", err=True)
         return _NOT_FOUND
-    before = {each: signal.signal(each, lambda number, _: _pass_on(process, number)) for each in _passed_on()}
+    passed_on = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+    before = {each: signal.signal(each, lambda number, _: _pass_on(process, number)) for each in passed_on}
     try:
         code = process.wait()
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
     return code if code >= 0 else 128 - code
-
-
-def _passed_on() -> list[signal.Signals]:
-    return [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
 
 
 def _pass_on(process: subprocess.Popen[bytes], number: int) -> None:

@@ -209,7 +209,6 @@ def _strategy(preset: str | None, pipeline: Path | None) -> Callable[[int], Stra
 
 
 def _serve_alone(settings: GatewaySettings, host: str, port: int, description: str) -> None:
-    """Serve until a signal ends this process."""
     server = make_server(settings, sys.stderr)  # settings that cannot be used are an error before it listens
     listening = listening_socket(host, port)
     _announce(host, listening.getsockname()[1], description)

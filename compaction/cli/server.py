@@ -88,7 +88,10 @@ def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.so
     try:
         found = socket.create_server((host, port), family=_family(host), backlog=2_048, reuse_port=shared)
     except OSError as error:
-        raise _unusable(host, port, error) from error
+        reason = str(error.strerror or error).partition(" (")[0]
+        raise ConfigurationError(
+            f"--port {port}: {host} cannot be used ({reason}); name another port, or 0 for any that is free"
+        ) from error
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return found
 
@@ -105,16 +108,8 @@ def reserved_socket(host: str, port: int) -> socket.socket:
     found = socket.socket(_family(host))
     for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
         found.setsockopt(socket.SOL_SOCKET, option, 1)
-    try:
-        found.bind((host, port))
-    except OSError as error:
-        raise _unusable(host, port, error) from error
+    found.bind((host, port))
     return found
-
-
-def _unusable(host: str, port: int, error: OSError) -> ConfigurationError:
-    reason = str(error.strerror or error).partition(" (")[0]
-    return ConfigurationError(f"--port {port}: {host} cannot be used ({reason}); name another port, or 0 for any that is free")
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -159,7 +154,7 @@ def run_processes(count: int, work: Callable[[int], None]) -> None:
 @contextlib.contextmanager
 def _ended_by_signals(running: dict[int, tuple[BaseProcess, float]]) -> Generator[None]:
     """Turn signals into an exit, and end the processes in any case."""
-    before = {each: signal.signal(each, _exit) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {each: signal.signal(each, lambda number, _: sys.exit(0)) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
@@ -169,10 +164,6 @@ def _ended_by_signals(running: dict[int, tuple[BaseProcess, float]]) -> Generato
             process.join(_STOP_SECONDS)
         for each, handler in before.items():
             signal.signal(each, handler)
-
-
-def _exit(number: int, frame: object) -> None:
-    sys.exit(0)
 
 
 def _started(work: Callable[[int], None], number: int) -> tuple[BaseProcess, float]:

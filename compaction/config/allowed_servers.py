@@ -14,8 +14,7 @@ from ..errors import ConfigurationError
 from ..strategies import ProviderCompaction
 from ..summarizers import OpenAISummarizer, redact
 
-NO_KEY: Final = ("none", "unused")
-"""The values that ``api_key`` may have, for a server that requires no key."""
+NO_KEY: Final = ("none", "unused")  # the values that ``api_key`` may have, for a server that requires no key
 
 
 def check_no_secrets(options: Mapping[str, Any]) -> None:
@@ -43,12 +42,7 @@ _PLAIN_URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/%
 
 
 def server_problems(data: object, *, allow_env: Collection[str] | None, allow_hosts: Collection[str] | None) -> Iterator[str]:
-    """Yield a message for each environment variable and server that plain data must not name, with its place.
-
-    Args:
-        data: The data, as in a file.
-        allow_env: The variables whose values may be sent; ``None`` for those whose names end in ``_API_KEY``.
-        allow_hosts: The hosts to which they may be sent, over https; ``None`` for any, over http too.
+    """Yield a message for each environment variable and server that plain data must not name, with its place; see `from_data`.
 
     >>> list(server_problems({"api_key_env": "HOME"}, allow_env=None, allow_hosts=None))
     ["api_key_env: 'HOME' does not end in '_API_KEY'; rename the variable, or pass allow_env={'HOME'}"]

@@ -27,8 +27,7 @@ from .allowed_servers import check_no_secrets
 from .expressions import read_expression, write_expression
 from .registry import ComponentKind, component_names, find_component, suggestion
 
-USE: Final = "use"
-"""The key that names a component."""
+USE: Final = "use"  # the key that names a component
 
 _KINDS: Final[dict[object, ComponentKind]] = {
     Strategy: ComponentKind.STRATEGY,
@@ -55,8 +54,7 @@ _TYPES: Final[dict[Any, str]] = {
     dict: "a table",
     list: "a list",
 }
-_Place: TypeAlias = tuple[str | int, ...]
-"""The keys and numbers that lead to a value in plain data."""
+_Place: TypeAlias = tuple[str | int, ...]  # the keys and numbers that lead to a value in plain data
 
 
 # ------------------------------------------------------------------------ the options of a component
@@ -86,7 +84,6 @@ def _options_of(factory: Any) -> dict[str, _Option]:
 
 
 def _fields_in_files(cls: Any) -> list[attrs.Attribute[Any]]:
-    """Return the fields of an attrs class that a file can contain."""
     hidden = _NOT_IN_FILES.get(cls, ())
     return [field for field in attrs.fields(cls) if field.init and field.name[0] != "_" and field.name not in hidden]
 
@@ -102,7 +99,6 @@ def _component_kind(kind: Any) -> ComponentKind | None:
 
 
 def _is_function(kind: Any) -> bool:
-    """Whether an option of this type contains a function."""
     return any(get_origin(each) is cast("object", get_origin(Callable[[], None])) for each in _types_of(kind))
 
 
@@ -114,11 +110,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def read_strategy(data: Mapping[str, Any]) -> Any:
-    """Return the strategy that plain data describes; without a name, it is a `Pipeline`.
-
-    Raises:
-        ConfigurationError: If it does not describe one; the message lists every mistake, up to 50, with its place.
-    """
+    """Return the strategy that plain data describes; without a name, it is a `Pipeline`."""
     reader = _Reader()
     strategy = reader.read({USE: "Pipeline", **data}, Strategy, ())
     if reader.mistakes:

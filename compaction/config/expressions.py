@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
 from typing import Any, Final
+
+import attrs
 
 from ..errors import ConfigurationError
 from ..selectors import Selector, as_selector
@@ -17,15 +18,14 @@ from ..triggers import Trigger, as_trigger
 from .registry import ComponentKind, component_names, find_component, suggestion
 
 _VALUES: Final = {ComponentKind.TRIGGER: Trigger, ComponentKind.SELECTOR: Selector}
+_EXAMPLES: Final = {
+    ComponentKind.TRIGGER: "tokens_exceed(60_000) & has_tool_calls",
+    ComponentKind.SELECTOR: "last(turns=2) | kinds(GroupKind.USER)",
+}
 _INSIDE: Final = {  # a trigger may contain a strategy, which has triggers, selectors and styles
     ComponentKind.TRIGGER: (ComponentKind.TRIGGER, ComponentKind.STRATEGY, ComponentKind.SELECTOR, ComponentKind.TOOL_STYLE),
     ComponentKind.SELECTOR: (ComponentKind.SELECTOR,),
 }
-_LIFT: Final[dict[ComponentKind, Callable[[Any], Any]]] = {
-    ComponentKind.TRIGGER: as_trigger,
-    ComponentKind.SELECTOR: as_selector,
-}
-
 
 MAX_NUMBER: Final = 10**15
 """The largest whole number in a pipeline; what is compared with a share of a window must fit into a float."""
@@ -36,10 +36,6 @@ MAX_EXPRESSION_CHARS: Final = 4_096
 
 def read_expression(text: object, kind: ComponentKind) -> Any:
     """Return the trigger or selector that an expression describes.
-
-    Args:
-        text: The expression.
-        kind: ``TRIGGER`` or ``SELECTOR``.
 
     >>> read_expression("last(turns=2) | kinds(GroupKind.USER)", ComponentKind.SELECTOR)
     last(turns=2) | kinds(GroupKind.USER)
@@ -76,21 +72,15 @@ def write_expression(value: object, kind: ComponentKind) -> str:
     return text
 
 
-_EXAMPLES: Final = {
-    ComponentKind.TRIGGER: "tokens_exceed(60_000) & has_tool_calls",
-    ComponentKind.SELECTOR: "last(turns=2) | kinds(GroupKind.USER)",
-}
-
-
 def _one(kind: ComponentKind) -> str:
     return f"a {kind.value.removesuffix('s')}"
 
 
+@attrs.frozen
 class _Evaluator:
     """Evaluates an expression of one kind."""
 
-    def __init__(self, kind: ComponentKind) -> None:
-        self._kind = kind
+    _kind: ComponentKind
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of a node."""
@@ -122,7 +112,7 @@ class _Evaluator:
         """Return a registered condition as a trigger; return a function that makes triggers unchanged."""
         if not inspect.isfunction(component) or _is_factory(component):
             return component
-        return _LIFT[self._kind](component)
+        return as_trigger(component) if self._kind is ComponentKind.TRIGGER else as_selector(component)
 
     def _operands(self, node: ast.BinOp) -> list[Any]:
         """Return both sides; the mistakes of both are told together."""
@@ -168,7 +158,6 @@ def _is_factory(component: Any) -> bool:
 
 
 def _dotted(node: ast.expr) -> str:
-    """Return a name, or names joined by dots."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

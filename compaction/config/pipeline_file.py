@@ -26,18 +26,15 @@ from .components import USE, read_strategy, write_component
 from .expressions import MAX_NUMBER
 from .registry import ComponentKind
 
-FileFormat: TypeAlias = Literal["toml", "yaml"]
-"""The syntax of a pipeline file."""
+FileFormat: TypeAlias = Literal["toml", "yaml"]  # the syntax of a pipeline file
 
 FILE_SUFFIXES: Final[dict[str, FileFormat]] = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 """The syntax of a pipeline file by the ending of its name."""
 
 
-MAX_CHARS: Final = 262_144
-"""The longest text of a pipeline file, in characters; one with a hundred steps has about 20,000."""
+MAX_CHARS: Final = 262_144  # the longest text of a pipeline file, in characters; one with a hundred steps has about 20,000
 
-MAX_DEPTH: Final = 32
-"""How deep tables and lists may be nested; a composite within a composite takes two or three levels."""
+MAX_DEPTH: Final = 32  # how deep tables and lists may be nested; a composite within a composite takes two or three levels
 
 _DOTTED: Final = re.compile(r"""(?:\.[ \t]*(?:[\w-]{1,64}|"[^"\n]{0,64}"|'[^'\n]{0,64}')[ \t]*){256}""")
 """A dotted key that takes the TOML parser a time that grows with the square of its parts."""
@@ -75,8 +72,7 @@ def from_data(
             this machine may be named, and a host that is listed with its scheme, such as ``"http://gpu.local"``.
 
     Raises:
-        ConfigurationError: If it does not describe a strategy; the message lists every mistake, up to 50, with its
-            place.
+        ConfigurationError: If it does not describe a strategy; the message lists every mistake, up to 50, with its place.
 
     >>> from_data({"steps": ["ClearReasoning", {"use": "Truncation", "trigger": "tokens_exceed(9_000)"}]}).steps[1].trigger
     tokens_exceed(9000)
@@ -120,16 +116,10 @@ def load(
     """Return the strategy in a file that ends in ``.toml``, ``.yaml`` or ``.yml``.
 
     Files and stores that it names are opened; their paths are relative to the working directory. The file decides which
-    environment variable is sent to which host, as far as ``allow_env`` and ``allow_hosts`` permit.
-
-    Args:
-        path: The file.
-        allow_env: The environment variables whose values may be sent to a server, as for `from_data`.
-        allow_hosts: The hosts that ``base_url`` may name, as for `from_data`.
+    environment variable is sent to which host, as far as ``allow_env`` and ``allow_hosts`` permit, see `from_data`.
 
     Raises:
-        ConfigurationError: If the file cannot be read, or does not describe a strategy; the message lists every mistake, up to
-            50, with its place.
+        ConfigurationError: If the file cannot be read, or does not describe a strategy.
     """
     file = Path(path)
     format = _file_format(file)
@@ -151,14 +141,7 @@ def loads(
     allow_env: Collection[str] | None = None,
     allow_hosts: Collection[str] | None = None,
 ) -> Strategy:
-    r"""Return the strategy in a text.
-
-    Args:
-        text: The content of a pipeline file.
-        format: Its syntax.
-        where: The name of the text in error messages.
-        allow_env: The environment variables whose values may be sent to a server, as for `from_data`.
-        allow_hosts: The hosts that ``base_url`` may name, as for `from_data`.
+    r"""Return the strategy in the text of a pipeline file; the last three arguments are those of `from_data`.
 
     Raises:
         ConfigurationError: If the text does not have that syntax, or does not describe a strategy.

@@ -16,5 +16,6 @@ from __future__ import annotations
 from .json_text import replace_list
 from .reading import FileConversation, read_conversations, unreadable_errors
 from .writing import open_replacement, write_text
+from .writing import unwritable_errors as unwritable_errors
 
 __all__ = ["FileConversation", "open_replacement", "read_conversations", "replace_list", "unreadable_errors", "write_text"]

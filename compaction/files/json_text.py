@@ -20,8 +20,7 @@ import attrs
 
 from ..json_data import finite_float, is_utf8, same
 
-Span: TypeAlias = tuple[int, int]
-"""The start and end of something in a text."""
+Span: TypeAlias = tuple[int, int]  # the start and end of something in a text
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _COMMA: Final = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
@@ -59,19 +58,12 @@ def replace_list(text: bytes, old: Sequence[Any], new: Sequence[Any], key: str =
 
 @attrs.frozen
 class JsonList:
-    """A list inside a JSON text.
+    """A list inside a JSON text."""
 
-    Args:
-        text: The whole text.
-        values: The elements.
-        spans: The position of each element.
-        span: The position of the list, with its brackets.
-    """
-
-    text: str = attrs.field(repr=False)
+    text: str = attrs.field(repr=False)  # the whole text
     values: list[Any]
-    spans: list[Span]
-    span: Span
+    spans: list[Span]  # of each element
+    span: Span  # of the list, with its brackets
 
     def replaced(self, new: Sequence[Any]) -> str:
         """Return the whole text with another list, written as `replace_list` says."""
@@ -90,25 +82,15 @@ class JsonList:
 
 @attrs.frozen
 class JsonDocument:
-    """A JSON value that may contain a certain list.
+    """A JSON value that may contain a certain list."""
 
-    Args:
-        kind: Its first character: ``[`` for a list, ``{`` for an object, or another one.
-        fields: An object's fields, without that list.
-        lists: That list; several if its key is repeated.
-    """
-
-    kind: str
-    fields: dict[str, Any] = attrs.field(factory=dict[str, Any])
-    lists: list[JsonList] = attrs.field(factory=list[JsonList])
+    kind: str  # its first character: ``[`` for a list, ``{`` for an object, or another one
+    fields: dict[str, Any] = attrs.field(factory=dict[str, Any])  # of an object, without that list
+    lists: list[JsonList] = attrs.field(factory=list[JsonList])  # that list; several if its key is repeated
 
 
 def scan(text: str, key: str = "messages") -> JsonDocument:
     """Parse the JSON value in a text, which may have white space around it or start with a byte order mark; O(text).
-
-    Args:
-        text: The JSON text.
-        key: The key of the list, if the text is an object. If the text is a list, it is that list.
 
     >>> found = scan('{"id": 7, "messages": [{"role": "user"}]}')
     >>> found.fields, found.lists[0].spans
@@ -248,12 +230,9 @@ _FIRST_FIELD: Final = re.compile(r'\{(\s*)"(?:[^"\\]|\\.)*"\s*:(\s*)')
 
 
 def _element_writer(text: str, first: int, *, escaped: bool) -> Callable[[Any], str]:
-    """Return a function that writes an element of a list in the style of the first one.
+    """Return a function that writes an element of a list in the style of the first one, which begins at ``first``.
 
-    Args:
-        text: A text that has the first element.
-        first: The place of that element.
-        escaped: Whether characters beyond ASCII are escaped.
+    Characters beyond ASCII are ``escaped`` if they are in the text.
     """
     fields = _FIRST_FIELD.match(text, first)
     inner, gap = fields.groups() if fields else ("", " ")

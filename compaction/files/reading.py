@@ -11,7 +11,7 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from json import JSONDecodeError
@@ -30,24 +30,11 @@ _SHAPES: Final = "a list of messages, an object with 'messages', or one of these
 
 @attrs.frozen(kw_only=True, eq=False)
 class FileConversation:
-    """One conversation of a file, with its original text, so that unchanged parts keep their bytes.
+    """One conversation of a file, with its original text, so that unchanged parts keep their bytes."""
 
-    Args:
-        where: Its file, and its line if the file contains several conversations.
-        id: The ``id`` beside its messages; without one, its number in the file, from 1.
-        fields: The other fields beside its messages; empty for a bare list.
-        message_list: Its messages, with their positions in the text.
-    """
-
-    where: str
-    id: str
-    fields: Mapping[str, Any]
-    message_list: JsonList = attrs.field(repr=False)
-
-    @property
-    def text(self) -> str:
-        """The original text, with its line end."""
-        return self.message_list.text
+    where: str  # its file, and its line if the file contains several conversations
+    id: str  # the ``id`` beside its messages; without one, its number in the file, from 1
+    message_list: JsonList = attrs.field(repr=False)  # its messages, with their positions in the text
 
     @property
     def messages(self) -> list[Any]:
@@ -55,11 +42,7 @@ class FileConversation:
         return self.message_list.values
 
     def with_messages(self, messages: Sequence[Any]) -> str:
-        r"""Return the conversation's text with other messages; O(text).
-
-        Args:
-            messages: The new list. A message object that was read keeps its bytes; any other message is written as JSON, with
-                the indentation, spacing and escapes of the text's first message.
+        r"""Return the conversation's text with other messages, written as `replace_list` does; O(text).
 
         Raises:
             TypeError: If a message is not a JSON value.
@@ -216,7 +199,6 @@ def _tried(record: tuple[int, bytes], name: str, number: int) -> FileConversatio
 
 
 def _read(text: str, where: str, start: int, count: int) -> FileConversation:
-    """Read the conversation in a text."""
     try:
         found = scan(text)
     except JSONDecodeError as error:
@@ -234,11 +216,10 @@ def _read(text: str, where: str, start: int, count: int) -> FileConversation:
         raise UnreadableFile(f"{where}: {_why_not(found)}")
     given = found.fields.get("id")
     id = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else str(count)
-    return FileConversation(where=where, id=id, fields=found.fields, message_list=found.lists[0])
+    return FileConversation(where=where, id=id, message_list=found.lists[0])
 
 
 def _why_not(found: JsonDocument) -> str:
-    """Return why a JSON value is not a conversation."""
     fields = found.fields
     if found.kind != "{":
         return f"it is not a conversation; that is {_SHAPES}"

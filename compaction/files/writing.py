@@ -37,16 +37,22 @@ def write_text(target: Path | IO[bytes], *, compress: bool | None = None) -> Gen
     """
     name = str(target) if isinstance(target, Path) else "the output"
     compressed = isinstance(target, Path) and target.suffix == ".gz" if compress is None else compress
+    remedy = "choose a file in a folder you may write to, on a disk with free space"
+    with unwritable_errors(name, remedy), contextlib.ExitStack() as exit_stack:
+        stream = exit_stack.enter_context(open_replacement(target) if isinstance(target, Path) else _buffered(target))
+        if compressed:
+            stream = cast("IO[bytes]", exit_stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
+        yield lambda text: stream.write(text.encode())
+
+
+@contextlib.contextmanager
+def unwritable_errors(name: object, remedy: str) -> Generator[None]:
+    """Raise the errors that writing causes as `UnwritableFile`, with the remedy."""
     try:
-        with contextlib.ExitStack() as exit_stack:
-            stream = exit_stack.enter_context(open_replacement(target) if isinstance(target, Path) else _buffered(target))
-            if compressed:
-                stream = cast("IO[bytes]", exit_stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
-            yield lambda text: stream.write(text.encode())
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        remedy = "choose a file in a folder you may write to, on a disk with free space"
         raise UnwritableFile(f"{name}: it cannot be written ({error.strerror or error}); {remedy}") from error
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -26,11 +26,9 @@ from .records import ReplayedConversation, ReplaySetting
 from .result import ReplayResult
 from .transcript import answers_in
 
-RecordingLike: TypeAlias = Recording | Sequence[Any] | Mapping[str, Any]
-"""A recording, a list of messages, or a mapping with ``messages`` and optionally an ``id``."""
+RecordingLike: TypeAlias = Recording | Sequence[Any]  # a recording, or a list of messages
 
-ReplayProgress: TypeAlias = Callable[[int, int], object]
-"""Called with the number of calls replayed and the number of all calls."""
+ReplayProgress: TypeAlias = Callable[[int, int], object]  # called with the number of calls replayed and the number of all calls
 
 
 def replay(
@@ -44,7 +42,6 @@ def replay(
     overhead_tokens: int = 0,
     charge_summaries: bool = False,
     jobs: int = 1,
-    seed: int = 0,
     on_progress: ReplayProgress | None = None,
 ) -> ReplayResult:
     """Replay recorded conversations under strategies, without a model call.
@@ -64,7 +61,6 @@ def replay(
         overhead_tokens: Tokens of every request outside the messages, such as tool schemas.
         charge_summaries: Whether summaries cost as if the model had written them; if not, they are free, and counted.
         jobs: Processes, >= 1. With more than one, strategies must be picklable.
-        seed: The seed of the intervals.
         on_progress: Called after each conversation.
 
     Raises:
@@ -107,18 +103,15 @@ def replay(
         files={each.name: each.file for each in candidates if each.file is not None},
         setting=setting,
         skipped=tuple(skipped),
-        seed=seed,
     )
 
 
 def _recording(conversation: RecordingLike, number: int) -> Recording:
     if isinstance(conversation, Recording):
         return conversation
-    fields: Mapping[str, Any] = conversation if isinstance(conversation, Mapping) else {"messages": conversation}
-    messages: Any = fields.get("messages")
-    if not isinstance(messages, list | tuple):
+    if not isinstance(conversation, list | tuple):
         raise InputError(f"conversation {number} has no list of messages; pass recordings, or lists of messages")
-    return Recording(id=str(fields.get("id", number)), messages=cast("list[Any]", messages))
+    return Recording(id=str(number), messages=conversation)
 
 
 def _readable(conversations: Iterable[RecordingLike], format: MessageFormat | None, skipped: list[str]) -> Iterator[Recording]:
@@ -142,8 +135,7 @@ def _calls(recording: Recording) -> int:
     return len(answers_in([read(message) for message in recording.messages]))
 
 
-_Outcome: TypeAlias = "ReplayedConversation | str"
-"""A replayed conversation, or why it was skipped."""
+_Outcome: TypeAlias = "ReplayedConversation | str"  # a replayed conversation, or why it was skipped
 
 
 def _outcomes(

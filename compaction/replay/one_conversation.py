@@ -82,7 +82,12 @@ class _CandidateReplay:
             candidate=self._candidate.name,
             calls=tuple(calls),
             survival=dict(sorted(self._survival.items())),
-            failures=tuple([f"{error}, {_times(len(at))} at message {at[0]}" for error, at in self._failed.items()]),
+            failures=tuple(
+                [
+                    f"{error}, {'once,' if len(at) == 1 else f'{len(at):,} times, first'} at message {at[0]}"
+                    for error, at in self._failed.items()
+                ]
+            ),
         )
 
     def _attempt(self, ordinal: int, call: Callable[[], Any]) -> Any:
@@ -186,10 +191,6 @@ class _CandidateReplay:
             times = min(len(self._compacted_at) - bisect_right(self._compacted_at, at), _MOST_COMPACTIONS)
             quoted = Share(self._requests.quotes(sentence, at), 1)
             self._survival[times] = self._survival.get(times, Share()) + quoted
-
-
-def _times(count: int) -> str:
-    return "once," if count == 1 else f"{count:,} times, first"
 
 
 def _cause(actions: Sequence[CandidateAction], diff: RequestDiff) -> str:

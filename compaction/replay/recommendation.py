@@ -89,7 +89,12 @@ def recommend(result: ReplayResult, *, minimum_recall: float = MINIMUM_RECALL) -
     lead = frontier[0].candidate
     cost, kept = f"{_cost(frontier[0]):.2f}", _percent(_recall(frontier[0]))
     headline = f"Use {lead}: it costs {cost} of sending everything and keeps {kept} of the needed facts."
-    too_little = [_too_little(each, minimum_recall) for each in accepted if each not in enough]
+    least = _percent(minimum_recall)
+    too_little = [
+        f"{each.candidate} keeps {_percent(_recall(each))} of the needed facts, less than the minimum of {least}."
+        for each in accepted
+        if each not in enough
+    ]
     names = tuple([each.candidate for each in frontier])
     reasons = (*compared, *too_little, *against)
     return Recommendation(names, headline, reasons, lead, *_deployment(result, lead), _rule(minimum_recall))
@@ -157,22 +162,24 @@ def _deployment(result: ReplayResult, name: str | None) -> tuple[str, str]:
     if name is None:
         return "", ""
     window, overhead = result.setting.window, result.setting.overhead_tokens
-    options = f", overhead_tokens={overhead:_}" if overhead else ""
-    view = "view = session.view_sync(messages)  # send this instead of messages"
     serve = f"--window {window} --store gateway.db"
     if (file := result.files.get(name)) is not None:
-        made = f"CompactionSession(config.load({str(file)!r}), window={window:_}{options})"
-        python = f"from compaction import CompactionSession, config\n\nsession = {made}\n{view}"
-        return python, f"compaction serve --config {shlex.quote(str(file))} {serve}"
-    if name not in result.presets:
-        made = f"CompactionSession(strategy, window={window:_}{options})  # strategy: {name}"
-        return f"from compaction import CompactionSession\n\nsession = {made}\n{view}", ""
-    size = PRESETS[name].size
-    made = f"presets.{name}({'' if size is None else f'{window:_}'})"
-    python = f"from compaction import CompactionSession, presets\n\nsession = CompactionSession({made}{options})\n{view}"
-    if size == "window":
-        return python, f"compaction serve --preset {name} {serve}"
-    return python, f"compaction compact messages.json -o compacted.json --preset {name} --{size or 'window'} {window}"
+        module, strategy = "config", f"config.load({str(file)!r}), window={window:_}"
+        command = f"compaction serve --config {shlex.quote(str(file))} {serve}"
+    elif name not in result.presets:
+        module, strategy, command = "", f"strategy, window={window:_}", ""
+    else:
+        size = PRESETS[name].size
+        module, strategy = "presets", f"presets.{name}({'' if size is None else f'{window:_}'})"
+        once = f"compaction compact messages.json -o compacted.json --preset {name} --{size or 'window'} {window}"
+        command = f"compaction serve --preset {name} {serve}" if size == "window" else once
+    options = f", overhead_tokens={overhead:_}" if overhead else ""
+    python = (
+        f"from compaction import {', '.join(filter(None, ['CompactionSession', module]))}\n\n"
+        f"session = CompactionSession({strategy}{options}){'' if module else f'  # strategy: {name}'}\n"
+        "view = session.view_sync(messages)  # send this instead of messages"
+    )
+    return python, command
 
 
 def _below_the_window(result: ReplayResult) -> Recommendation:
@@ -221,11 +228,6 @@ def _figures(summary: CandidateSummary) -> str:
     needed = summary.macro["usable"].value is not None
     kept = f"{_percent(_recall(summary))} of the needed facts" if needed else "and no fact was needed"
     return f"{_cost(summary):.2f} of the cost of sending everything, {kept}"
-
-
-def _too_little(summary: CandidateSummary, minimum_recall: float) -> str:
-    kept = _percent(_recall(summary))
-    return f"{summary.candidate} keeps {kept} of the needed facts, less than the minimum of {_percent(minimum_recall)}."
 
 
 def _why_excluded(name: str, score: Score) -> str:

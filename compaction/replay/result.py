@@ -56,7 +56,6 @@ class ReplayResult:
         presets: Those of the candidates that are presets.
         files: The files of those that were read from a pipeline file.
         skipped: Conversations that could not be replayed, and why.
-        seed: The seed of the intervals.
     """
 
     conversations: tuple[ReplayedConversation, ...]
@@ -66,7 +65,6 @@ class ReplayResult:
     presets: tuple[str, ...] = ()
     files: Mapping[str, Path] = attrs.Factory(dict[str, Path])
     skipped: tuple[str, ...] = ()
-    seed: int = 0
 
     @cached_property
     def exceeding(self) -> tuple[ReplayedConversation, ...]:
@@ -132,7 +130,7 @@ class ReplayResult:
 
     @cached_property
     def _draws(self) -> BootstrapDraws:
-        return BootstrapDraws(len(self.exceeding), Random(self.seed))
+        return BootstrapDraws(len(self.exceeding), Random(0))
 
     @cached_property
     def cheapest_baseline(self) -> str | None:
@@ -176,7 +174,6 @@ class ReplayResult:
             "overhead_tokens": setting.overhead_tokens,
             "recent_messages": RECENT_MESSAGES,
             "charge_summaries": setting.charge_summaries,
-            "seed": self.seed,
             "conversations": [self._conversation(each) for each in self.conversations],
             "short": [each.recording.id for each in self.short],
             "notes": list(self.notes),

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Final
 
-SPAN_CHARACTERS: Final = 12
-"""Length of a verbatim span."""
+SPAN_CHARACTERS: Final = 12  # length of a verbatim span
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_]+")
 _OTHER: Final = re.compile(r"[^\W_A-Za-z0-9]{2,}")

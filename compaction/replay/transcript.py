@@ -24,11 +24,9 @@ from .text_search import SpanIndex, TextSearch, search_keys
 RECENT_MESSAGES: Final = 4
 """Number of messages before an answer that every candidate is assumed to keep: what they contain is not counted as needed."""
 
-RARE_IN_MESSAGES: Final = 3
-"""A word is rare if it occurs in at most this many earlier messages."""
+RARE_IN_MESSAGES: Final = 3  # a word is rare if it occurs in at most this many earlier messages
 
-Places: TypeAlias = Sequence[int]
-"""The ordinals of the messages in which something occurs, in order."""
+Places: TypeAlias = Sequence[int]  # the ordinals of the messages in which something occurs, in order
 
 
 @attrs.frozen

@@ -24,8 +24,7 @@ from ..json_data import json_of, redacted_json
 
 _WORDS: Final = re.compile(r'"([^"]+)"|([^\s"]+)')
 
-RANKED: Final = 20_000
-"""The number of the newest matches that a search ranks; if there are older ones, the result says so."""
+RANKED: Final = 20_000  # the number of the newest matches that a search ranks; if there are older ones, the result says so
 
 StoredKind: TypeAlias = Literal["message", "summary", "placeholder"]
 """The kind of a record.

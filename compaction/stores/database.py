@@ -27,21 +27,13 @@ if hasattr(os, "register_at_fork"):
 
 @attrs.frozen(kw_only=True)
 class DatabaseFile:
-    """A SQLite file with its tables.
-
-    Args:
-        path: The file.
-        tables: Statements that create the tables if they do not exist.
-        schema: The version of the tables, >= 1.
-        application: The application id that distinguishes the file from other databases.
-        timeout_seconds: The most seconds to wait for another process that writes, above 0.
-    """
+    """A SQLite file with its tables."""
 
     path: Path
-    tables: tuple[str, ...]
-    schema: int
-    application: int
-    timeout_seconds: float = 5.0
+    tables: tuple[str, ...]  # statements that create the tables if they do not exist
+    schema: int  # the version of the tables, >= 1
+    application: int  # the application id that distinguishes the file from other databases
+    timeout_seconds: float = 5.0  # the most seconds to wait for another process that writes, above 0
 
     def make(self) -> None:
         """Create the file, readable only by its owner, and the missing tables; raise a `StateError` if that cannot be done."""
@@ -67,7 +59,8 @@ class DatabaseFile:
                 with database:
                     yield database
         except (sqlite3.Error, OverflowError, UnicodeEncodeError) as error:
-            raise StateError(f"{self.path}: {error}; {_remedy(str(error), left)}") from error
+            remedy = next(remedy for pattern, remedy in _REMEDIES if re.search(pattern, str(error)))
+            raise StateError(f"{self.path}: {error}; {remedy.format(left=left)}") from error
 
     @contextlib.contextmanager
     def _alone(self) -> Generator[None]:
@@ -126,14 +119,13 @@ class DatabaseFile:
 
 
 def _version(database: sqlite3.Connection) -> tuple[int, int]:
-    """Return the application id and the schema of a file."""
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return int(application), int(version)
 
 
 _DELETED: Final = "what was deleted cannot be found any more, but its bytes are still in the file"
-_REMEDIES: Final = (
+_REMEDIES: Final = (  # for the errors of SQLite, by their messages
     (r"surrogates", "name the session without it; {left}"),
     (r"too large to convert", "a number must be below 2**63; {left}"),
     (r"locked|busy", "another process or thread holds the file; {left}; try again"),
@@ -141,8 +133,3 @@ _REMEDIES: Final = (
     (r"readonly", "make it writable or name another file; {left}"),
     (r"", "it is not a store, or is damaged; move it away or name another file, the conversation itself is not affected"),
 )
-
-
-def _remedy(error: str, left: str) -> str:
-    """Return the remedy for an error of SQLite, by its message."""
-    return next(remedy for pattern, remedy in _REMEDIES if re.search(pattern, error)).format(left=left)

@@ -170,5 +170,4 @@ class SessionStore:
 
 
 def _unused(database: sqlite3.Connection, before: float) -> list[str]:
-    """Return the ids of the sessions that were last used before a time."""
     return [id for (id,) in database.execute("SELECT id FROM session_uses WHERE at < ? ORDER BY id", (before,))]

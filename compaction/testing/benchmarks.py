@@ -22,25 +22,16 @@ from .samples import agent_session
 
 @attrs.frozen(kw_only=True)
 class BenchmarkRow:
-    """The measurements for one conversation size.
-
-    Args:
-        messages: Messages in the conversation.
-        tokens_before: Tokens before the run.
-        tokens_after: Tokens after the run.
-        edits: Edits of the run.
-        read_seconds: CPU seconds to read the conversation into an index.
-        run_seconds: CPU seconds of the run itself.
-        growth: How many times longer the run takes with ten times the messages, estimated from the previous size; 10 is
-            linear. ``None`` for the first size, and if a time was too short to measure.
-    """
+    """The measurements for one conversation size."""
 
     messages: int
     tokens_before: int
     tokens_after: int
     edits: int
-    read_seconds: float
-    run_seconds: float
+    read_seconds: float  # CPU time to read the conversation into an index
+    run_seconds: float  # CPU time of the run itself
+    # how many times longer the run takes with ten times the messages, estimated from the previous size; 10 is linear.
+    # ``None`` for the first size, and if a time was too short to measure
     growth: float | None = None
 
 

@@ -85,21 +85,13 @@ _INSERTED: Final = -1  # the group id that all inserted groups count as; their o
 
 @attrs.frozen(eq=False)
 class CheckedRun:
-    """One run of a strategy on a new index, with the conversation before it.
+    """One run of a strategy on a new index, with the conversation before it."""
 
-    Args:
-        source: The caller's messages.
-        before: The groups before the run.
-        index: The index after it.
-        result: The result of the run.
-        read: Returns an index of other messages, made with the same options.
-    """
-
-    source: list[Any]
-    before: tuple[MessageGroup, ...]
-    index: MessageIndex
+    source: list[Any]  # the caller's messages
+    before: tuple[MessageGroup, ...]  # the groups before the run
+    index: MessageIndex  # after the run
     result: CompactionResult
-    read: Callable[[Sequence[Any]], MessageIndex]
+    read: Callable[[Sequence[Any]], MessageIndex]  # returns an index of other messages, made with the same options
 
     @property
     def kept(self) -> list[tuple[MessageGroup, MessageGroup]]:
@@ -187,7 +179,6 @@ def _split_groups(checked: CheckedRun) -> str | None:
 
 
 def _links(group: MessageGroup) -> list[tuple[str, str]]:
-    """Return the calls and results of a group by id, sorted."""
     calls = [("call", call.id) for message in group.messages for call in message.tool_calls()]
     return sorted(calls + [("result", result.call_id) for message in group.messages for result in message.tool_results()])
 

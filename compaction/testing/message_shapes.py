@@ -126,7 +126,6 @@ def _function_call(draw: st.DrawFn) -> list[_Message]:
 
 @st.composite
 def _summary(draw: st.DrawFn) -> list[_Message]:
-    """Draw the summary of an earlier compaction."""
     text = marked(draw(_texts), by=draw(st.sampled_from(("Summarization", "ToolResult"))), round=draw(st.integers(1, 3)))
     return [{"role": draw(st.sampled_from(("user", "assistant"))), "content": text}]
 

@@ -156,7 +156,6 @@ def _compacted() -> list[dict[str, Any]]:
 
 
 def _empty_texts() -> list[dict[str, Any]]:
-    """Return messages with empty texts."""
     return [_says("user", ""), _says("assistant", ""), _says("user", [{"type": "text", "text": ""}])]
 
 

@@ -5,8 +5,7 @@ ATIF, the Agent Trajectory Interchange Format (https://pypi.org/project/atif, ve
 ``observation``, their results. An observation without a call becomes a user message.
 
 SWE-agent's ``.traj`` files (https://swe-agent.com/latest/usage/trajectories) have the messages in ``history``, in OpenAI form;
-additional fields are dropped; a result names its call in ``tool_call_ids``. Without a history, each step's response and
-observation in ``trajectory`` become an answer and a user message, after the messages of the first step's query.
+additional fields are dropped; a result names its call in ``tool_call_ids``.
 
 tau-bench's result files are a list of runs, each with its messages in OpenAI form in ``traj``.
 """
@@ -61,21 +60,15 @@ def _read_step(chat: ChatBuilder, step: Mapping[str, Any]) -> None:
 def is_swe_agent(document: Any) -> bool:
     """Return whether a JSON document is an SWE-agent trajectory."""
     fields = object_fields(document)
-    return isinstance(fields.get("trajectory"), list) and ("history" in fields or "environment" in fields or "info" in fields)
+    return isinstance(fields.get("trajectory"), list) and isinstance(fields.get("history"), list)
 
 
 def read_swe_agent(document: Any, where: str) -> list[Recording]:
     """Return the run in a document."""
     fields = object_fields(document)
     chat = ChatBuilder()
-    steps = [object_fields(step) for step in list_items(fields.get("trajectory"))]
-    history = list_items(fields.get("history"))
-    opening = list_items(steps[0].get("query") or steps[0].get("messages")) if steps else ()
-    for message in map(object_fields, history or opening):
+    for message in map(object_fields, list_items(fields["history"])):
         _read_message(chat, message)
-    for step in () if history else steps:
-        chat.answer(str(step.get("response") or ""))
-        chat.say("user", text_of(step.get("observation")))
     return [chat.recording(str(fields.get("instance_id") or fields.get("environment") or where), where)]
 
 

@@ -6,8 +6,8 @@ the lines of one answer share the message's id; lines of a subagent (``isSidecha
 agent's own compaction summaries are skipped, as the file contains the whole history.
 
 In Codex CLI's, the lines of type ``response_item`` are what the model sees; they are read as described at the same place
-(docs/formats/codex.md). The other lines repeat the same for display. Older releases wrote the items without an envelope. An
-answer is everything the model wrote up to the next result or user message.
+(docs/formats/codex.md). The other lines repeat the same for display. An answer is everything the model wrote up to the next
+result or user message.
 
 In a gateway's recording, each line contains the messages that a request added to its conversation.
 """
@@ -81,15 +81,11 @@ def _read_answer(chat: ChatBuilder, content: Any, time: Any, *, more: bool) -> N
 _ENVELOPES: Final = ("session_meta", "response_item", "event_msg", "turn_context")
 _CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
 _RESULTS: Final = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
-_BARE: Final = ("message", "reasoning", *_CALLS, *_RESULTS)
 
 
 def is_codex(records: Sequence[Any]) -> bool:
     """Return whether the first records of a file are Codex CLI's."""
-    every = [object_fields(record) for record in records]
-    if any(fields.get("type") in _ENVELOPES and "payload" in fields for fields in every):
-        return True
-    return any(fields.get("type") in _BARE for fields in every[1:]) and "role" not in every[0]
+    return any(fields.get("type") in _ENVELOPES and "payload" in fields for fields in map(object_fields, records))
 
 
 def read_codex(records: Sequence[Any], where: str) -> list[Recording]:
@@ -100,14 +96,11 @@ def read_codex(records: Sequence[Any], where: str) -> list[Recording]:
         kind, payload, time = fields.get("type"), object_fields(fields.get("payload")), fields.get("timestamp")
         if kind == "response_item":
             _read_item(chat, payload, time)
-        elif kind in _BARE:
-            _read_item(chat, fields, time)
         elif kind == "compacted":
             chat.note("a summary that the agent wrote itself is skipped")
-        elif kind == "session_meta" or (kind is None and "id" in fields):
-            meta = fields if kind is None else payload
-            id = str(meta.get("id") or "")
-            instructions = meta.get("instructions") or object_fields(meta.get("base_instructions")).get("text")
+        elif kind == "session_meta":
+            id = str(payload.get("id") or "")
+            instructions = payload.get("instructions") or object_fields(payload.get("base_instructions")).get("text")
             if isinstance(instructions, str):
                 chat.say("system", instructions, time)
     return [chat.recording(id or where, where)]

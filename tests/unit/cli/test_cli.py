@@ -86,11 +86,11 @@ def test_untouched_messages_stay_byte_for_byte(tmp_path: Path) -> None:
     path.write_bytes(f'{{"messages":[{" , ".join([odd, *texts, odd])}]}}\r\n[]\r\n'.encode())
     assert run("compact", path, "-o", out, "--budget", "300", "--counter", "chars/4").exit_code == 0
     first, second = read_conversations(out)
-    kept = [first.text[slice(*span)] for span in first.message_list.spans]
+    kept = [first.message_list.text[slice(*span)] for span in first.message_list.spans]
     assert kept[-1] == odd
     assert 1 < len([text for text in kept if text in texts]) < len(texts)
-    assert first.text.endswith("]}\r\n")
-    assert second.text == "[]\r\n"
+    assert first.message_list.text.endswith("]}\r\n")
+    assert second.message_list.text == "[]\r\n"
 
 
 def test_compact_reads_and_writes_streams() -> None:
@@ -305,11 +305,9 @@ def test_bad_input_is_one_line(tmp_path: Path, line: str, said: str) -> None:
         (["compact", "CHAT"], "one of --window and --budget"),
         (["compact", "CHAT", "--window", "1k", "--budget", "1k"], "not both"),
         (["compact", "CHAT", "--budget", "1k", "--reserve-output", "1"], "--reserve-output"),
-        (["compact", "CHAT", "--window", "many"], "32k"),
         (["compact", "CHAT", "--window", "0.5"], "32k"),
         (["compact", "CHAT", "--window", "0"], "--window 0: it must be larger than 0"),
         (["compact", "CHAT", "--window", "8k", "--reserve-output", "9k"], "larger than --reserve-output 9000"),
-        (["compact", "CHAT", "--window", "1k", "--reserve-output", "2k"], "reserve"),
         (["compact", "CHAT", "--window", "1k", "--preset", "none"], "context_window"),
         (["compact", "CHAT", "--window", "1k", "--preset", "token_budget"], "--preset token_budget takes --budget"),
         (["compact", "CHAT", "--budget", "1k", "--preset", "adaptive"], "--preset adaptive takes --window"),
@@ -324,7 +322,6 @@ def test_bad_input_is_one_line(tmp_path: Path, line: str, said: str) -> None:
         (["compact", "CHAT", "--budget", "0"], "--budget must be a whole number >= 1 (got 0)"),
         (["compact", "CHAT", "--window", "8q"], "'--window': '8q' is not a number of tokens"),
         (["compact", "CHAT", "--budget", "8q"], "'--budget': '8q' is not a number of tokens"),
-        (["compact", "CHAT", "--window", "8k", "--counter", "nobody"], "nobody"),
         (["compact", "MISSING", "--window", "8k", "--config", "missing.toml"], "missing.toml: No such file or directory"),
         (["compact", "MISSING", "--config", "missing.toml", "--reserve-output", "1k"], "--reserve-output"),
         (["compact", "CHAT", "--budget", "8k", "--preset", "token_budget", "--config", "x.toml"], "--preset and --config"),

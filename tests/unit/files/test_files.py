@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from compaction.errors import UnreadableFile, UnwritableFile
 from compaction.files import FileConversation, open_replacement, read_conversations, write_text
+from compaction.files.json_text import scan
 
 HELLO = '{"role": "user", "content": "hello"}'
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -66,7 +67,7 @@ def test_gzip_of_several_parts_is_one_file() -> None:
 def test_conversations_have_ids_and_places() -> None:
     """Its id is in its file or is its number, its place names the line if there are several, and it has the other fields."""
     found = read('{"id": "a", "messages": [], "n": [1]}\n\n[]\n{"id": 7, "messages": []}\n{"id": null, "messages": []}')
-    assert found[0].fields == {"id": "a", "n": [1]}
+    assert scan(found[0].message_list.text).fields == {"id": "a", "n": [1]}
     assert [conversation.id for conversation in found] == ["a", "2", "7", "4"]
     assert [conversation.where.partition(", ")[2] for conversation in found] == ["line 1", "line 3", "line 4", "line 5"]
     assert read_one("[]").where == "the input"
@@ -222,8 +223,8 @@ def test_untouched_messages_are_written_as_they_stood(document: tuple[list[str],
     assert conversation.with_messages(list(conversation.messages)) == text
     chosen = [number for number in range(len(texts)) if data.draw(st.booleans())]
     again = read_one(conversation.with_messages([conversation.messages[number] for number in chosen]))
-    assert [again.text[slice(*span)] for span in again.message_list.spans] == [texts[number] for number in chosen]
-    assert again.fields == conversation.fields
+    assert [again.message_list.text[slice(*span)] for span in again.message_list.spans] == [texts[number] for number in chosen]
+    assert scan(again.message_list.text).fields == scan(conversation.message_list.text).fields
 
 
 @given(documents(), st.dictionaries(st.text(max_size=8), VALUES, max_size=4))

@@ -116,15 +116,6 @@ LINE = {"gateway": 1, "conversation": "c", "format": "openai-chat", "messages": 
 GATEWAY = tuple({**LINE, "keep": at, "at": at} for at in range(3))
 
 
-def test_codex_without_envelopes(tmp_path: Path) -> None:
-    """Older releases wrote the items without an envelope."""
-    head = {"id": "r0", "timestamp": "2025-06-01T00:00:00Z", "instructions": None}
-    items = [line["payload"] for line in CODEX if line["type"] == "response_item"]
-    recording = only(written(tmp_path, head, *items))
-    assert [message["role"] for message in recording.messages] == ["user", "assistant", "tool", "tool", "assistant"]
-    assert recording.id == "r0"
-
-
 def test_swe_agent_history(tmp_path: Path) -> None:
     """Messages are taken from the history; a result names its call."""
     looks = call("c1", name="bash", arguments='{"command": "ls"}', text="I look.")
@@ -141,13 +132,6 @@ def test_swe_agent_history(tmp_path: Path) -> None:
     }
     messages = only(whole(tmp_path, document)).messages
     assert messages == [system("You fix issues."), user("An issue."), looks, result("c1", "a.py")]
-
-
-def test_swe_agent_steps(tmp_path: Path) -> None:
-    """Without a history, steps become answers and observations after the first query."""
-    first = {"query": [system("You fix.")], "response": "ls", "observation": "a.py"}
-    path = whole(tmp_path, {"trajectory": [first, {"response": "exit", "observation": ""}], "info": {}})
-    assert [message["content"] for message in only(path).messages] == ["You fix.", "ls", "a.py", "exit", ""]
 
 
 def test_tau_bench(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
         (["--window", "-3"], "not a number of tokens"),
         (["--min-recall", "2"], "min-recall"),
         (["--calls-per-month", "0"], "calls-per-month"),
-        (["--prices", "none.toml"], "cannot read a table of models"),
+        (["--models", "none.toml"], "cannot read a table of models"),
     ],
 )
 def test_bad_arguments(sessions: Path, arguments: list[str], words: str) -> None:

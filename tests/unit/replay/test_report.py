@@ -13,7 +13,7 @@ import pytest
 
 from compaction.cli.app import app
 from compaction.errors import UnwritableFile
-from compaction.replay import Candidate, replay, report_html, write_report
+from compaction.replay import Candidate, Recording, replay, report_html, write_report
 from tests.support.chats import Chat, assistant, call, result, turns, user
 
 HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \ud800"
@@ -36,7 +36,7 @@ def conversations(html: str) -> list[dict[str, Any]]:
 
 def test_no_transcript_is_markup() -> None:
     """No tag of an id, a note or a text survives; the page has no address to fetch, and a policy that forbids fetching."""
-    html = report({"id": HOSTILE, "messages": chat()})
+    html = report(Recording(id=HOSTILE, messages=chat()))
     assert html.count("</script>") == 3
     assert "alert(1)" not in re.sub(r'<script type="application/json".*?</script>', "", html, flags=re.DOTALL)
     overview = json.loads(re.findall(r'id="overview">([^<]*)</script>', html)[0])

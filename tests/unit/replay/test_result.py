@@ -37,7 +37,7 @@ FIRST = Candidate("first", keeps_first)
 
 def test_names_are_unique() -> None:
     """The baselines come first, whether or not they were asked for; duplicate and missing names get a number."""
-    chats = {"id": "a", "messages": chat(1)}, Recording(id="a", messages=chat(1)), chat(1)
+    chats = *[Recording(id="a", messages=chat(1))] * 2, chat(1)
     found = replayed(*chats, strategies=["hysteresis", SlidingWindow(), SlidingWindow(keep=last(turns=3))])
     assert found.candidates == ("none", "truncate", "hysteresis", "SlidingWindow", "SlidingWindow#2")
     assert [each.recording.id for each in found.conversations] == ["a", "a#2", "3"]
