@@ -1,25 +1,27 @@
-"""The APIs of models: where a request has its messages, what else the model reads, and who keeps the history.
+"""The APIs of models: where a request has its messages, what else the model reads, who keeps the history, and its answers.
 
-A wire format is about messages; this table is about the request and the answer around them. The gateway and the callback of
-LiteLLM's proxy use it.
+A wire format is about messages; this is about the request and the answer around them. The gateway and the callback of LiteLLM's
+proxy use it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
-from .answers import anthropic_answer, chat_answer, responses_answer
+from ..json_data import member_of
+from ..tokens import Usage
 from .anthropic import anthropic
 from .base import MessageFormat
 from .bedrock import bedrock
 from .gemini import gemini
 from .openai_chat import openai_chat
 from .openai_responses import openai_responses
-from .wire import fields_of, items_in, kind_of
+from .wire import fields_of, items_in, items_of, kind_of
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -129,12 +131,71 @@ def _shortened_by_anthropic(request: Mapping[str, Any]) -> str | None:
     return "context_management" if managed and not only_thoughts else None
 
 
+# ------------------------------------------------------------------------ answers
+
+# Each function takes the JSON values of an answer, one or all events of a stream, and returns its messages
+# as the next request repeats them.
+
+
+def _chat_answer(values: Sequence[Any]) -> list[Any]:
+    """Return the message of the first choice of chat completions; other choices are ignored."""
+    choices = [choice for value in values for choice in value.get("choices") or () if choice.get("index", 0) == 0]
+    whole = [choice["message"] for choice in choices if "message" in choice]
+    if whole:
+        return [{"role": "assistant", **{name: field for name, field in whole[0].items() if field is not None}}]
+    deltas: list[Any] = [choice.get("delta") or {} for choice in choices]
+    calls: dict[int, dict[str, Any]] = {}
+    for piece in (piece for delta in deltas for piece in delta.get("tool_calls") or ()):
+        call = calls.setdefault(piece["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+        call["id"] = piece.get("id") or call["id"]
+        _append(call["function"], piece.get("function") or {})
+    text = "".join([delta.get("content") or "" for delta in deltas])
+    said = {"content": text} if text or not calls else {}
+    return [{"role": "assistant", **said, **({"tool_calls": list(calls.values())} if calls else {})}]
+
+
+def _responses_answer(values: Sequence[Any]) -> list[Any]:
+    """Return the items of a response of the Responses API; none if its stream did not complete."""
+    ends = [value.get("response", value) for value in values if value.get("type") in (None, "response.completed")]
+    return list(ends[-1]["output"]) if ends else []
+
+
+def _anthropic_answer(values: Sequence[Any]) -> list[Any]:
+    """Return the message of an answer of Anthropic's API."""
+    if values and "content" in values[0]:
+        return [{"role": "assistant", "content": values[0]["content"]}]
+    blocks: dict[int, dict[str, Any]] = {}
+    for event in values:
+        if event.get("type") == "content_block_start":
+            blocks[event["index"]] = {**event["content_block"]}
+        elif event.get("type") == "content_block_delta":
+            block, delta = blocks[event["index"]], event["delta"]
+            kind = str(delta.get("type")).removesuffix("_delta")
+            if kind == "citations":  # these come one by one
+                block[kind] = [*(block.get(kind) or ()), delta["citation"]]
+            else:  # a delta names its text by its type, such as ``text_delta``
+                field = "partial_json" if kind == "input_json" else kind
+                _append(block, {field: delta[field]})
+    for block in blocks.values():
+        if "partial_json" in block:
+            block["input"] = json.loads(block.pop("partial_json") or "{}")
+    return [{"role": "assistant", "content": [blocks[place] for place in sorted(blocks)]}]
+
+
+def _append(texts: dict[str, Any], pieces: Mapping[str, str | None]) -> None:
+    """Add pieces to the texts of these names."""
+    for name, piece in pieces.items():
+        texts[name] = texts.get(name, "") + (piece or "")
+
+
+# ------------------------------------------------------------------------ the table
+
 CHAT_API: Final = ModelAPI(
     name="chat",
     format=openai_chat,
     key="messages",
     read_beside=("tools", "functions", "response_format"),
-    answer=chat_answer,
+    answer=_chat_answer,
     tool=lambda function: {"type": "function", "function": function},
 )
 RESPONSES_API: Final = ModelAPI(
@@ -144,7 +205,7 @@ RESPONSES_API: Final = ModelAPI(
     read_beside=("instructions", "tools", "text"),
     kept=_kept_by_responses,
     shortened=lambda request: _first(request, "context_management") or _input_kind(request, "compaction"),
-    answer=responses_answer,
+    answer=_responses_answer,
     tool=lambda function: {"type": "function", "strict": False, **function},
 )
 ANTHROPIC_API: Final = ModelAPI(
@@ -154,7 +215,7 @@ ANTHROPIC_API: Final = ModelAPI(
     read_beside=("system", "tools"),
     kept=lambda request: _first(request, "thread"),
     shortened=_shortened_by_anthropic,
-    answer=anthropic_answer,
+    answer=_anthropic_answer,
     tool=lambda function: {
         "name": function["name"],
         "description": function["description"],
@@ -169,3 +230,64 @@ GEMINI_API: Final = ModelAPI(
     kept=lambda request: "cachedContent" if _first(request, "cachedContent", "cached_content") else None,
 )
 BEDROCK_API: Final = ModelAPI(name="converse", format=bedrock, key="messages", read_beside=("system", "toolConfig"))
+
+
+# ------------------------------------------------------------------------ usage
+
+_HOLDERS: Final = ("message", "response")  # Anthropic's first event, and the last one of Responses
+_LONGEST_LINE: Final = 4_194_304  # bytes; a longer one is skipped
+_NAMES: Final = ("usage", "usageMetadata", "usage_metadata")  # the last two are Gemini's
+
+
+class StreamedUsage:
+    """Collects the usage in the events of one stream. Holds state: the figures so far.
+
+    Chat completions report usage once, in the last chunk, and Responses in the event that completes the response. Anthropic
+    reports it in two events, where the second may repeat or correct the figures of the first. Gemini reports it in every event.
+
+    >>> usage = StreamedUsage()
+    >>> usage.add({"type": "message_start", "message": {"usage": {"input_tokens": 900, "output_tokens": 1}}})
+    >>> usage.add({"type": "message_delta", "usage": {"output_tokens": 40}})
+    >>> usage.read()
+    Usage(prompt_tokens=900, completion_tokens=40, cached_tokens=0, cache_write_tokens=0, reasoning_tokens=0)
+    """
+
+    def __init__(self) -> None:
+        self._figures: dict[str, Any] = {}
+        self._line = bytearray()
+
+    def add(self, event: Any) -> None:
+        """Take an event: a mapping, a client library's object, or bytes or text of server-sent events, cut anywhere."""
+        if isinstance(event, str | bytes):
+            self._add_bytes(event.encode() if isinstance(event, str) else event)
+            return
+        holders = (event, *(member_of(event, name) for name in _HOLDERS))
+        for usage in (member_of(each, name) for each in holders for name in _NAMES):
+            for name, value in (fields_of(usage) or {}).items():
+                if value or name not in self._figures:
+                    self._figures[name] = value
+
+    def _add_bytes(self, data: bytes) -> None:
+        for number, piece in enumerate(data.split(b"\n")):
+            if number:
+                self._end_line()
+            if len(self._line) <= _LONGEST_LINE:
+                self._line += piece
+
+    def _end_line(self) -> None:
+        line, self._line = bytes(self._line), bytearray()
+        if line.startswith(b"data:") and b'"usage' in line and len(line) <= _LONGEST_LINE:
+            self.add_json(line.removeprefix(b"data:"))
+
+    def add_json(self, text: bytes) -> None:
+        """Take the JSON text of an event or of a whole reply, or of a list of them; other texts are ignored."""
+        with contextlib.suppress(ValueError, RecursionError):
+            read = json.loads(text)
+            for event in items_of(read) or (read,):
+                if fields_of(event) is not None:
+                    self.add(event)
+
+    def read(self) -> Usage | None:
+        """Return the usage at the end of the stream; ``None`` if nothing, or nothing about the request, was reported."""
+        self._end_line()
+        return Usage.read_or_none(self._figures)

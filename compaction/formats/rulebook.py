@@ -60,69 +60,6 @@ class RuleBook:
     whole: Callable[[Sequence[Fields]], Iterator[tuple[int, Finding]]] = lambda contents: iter(())
     is_system: Callable[[Fields], bool] = lambda fields: fields.get("role") == "system"
 
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        """Return every rule the list breaks, in order of place; O(parts). It never raises, whatever the list contains."""
-        if not raws:
-            return [Problem("messages", "no-messages", "the list is empty", self.rules["no-messages"].remedy)]
-        return [self._problem(*found) for found in self._findings(raws)]
-
-    def _findings(self, raws: Sequence[Any]) -> list[tuple[int, Finding]]:
-        """Return the place of a message and what is wrong in it, for each fault of a list, in order of place."""
-        contents = list(map(message_fields, raws))
-        judged = raws[:-1] if contents and self.accepts_last(contents[-1]) else raws
-        found = [(index, finding) for index, raw in enumerate(judged) for finding in self._alone(raw)]
-        found += self._neighbours(contents)
-        found += self.whole(contents)
-        found += self.pairing.problems(contents)
-        return sorted(found, key=operator.itemgetter(0))
-
-    def alone(self, raw: Any) -> list[Problem]:
-        """Return the rules that a message breaks by itself; see `MessageFormat.message_problems`."""
-        return [self._problem(0, finding) for finding in self._alone(raw)]
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        """Return the list with every fault repaired whose rule says how."""
-        kinds: dict[str, RepairKind] = {name: rule.repair for name, rule in self.rules.items() if rule.repair is not None}
-        messages, changes = repair_by_rules(raws, self._findings, kinds, self.pairing)
-        return Repair(messages, changes, tuple(self.validate(messages)))
-
-    def _alone(self, raw: Any) -> Iterator[Finding]:
-        fields = fields_of(raw)
-        if fields is None:
-            yield (), "unreadable-message", f"{self.shape} (got {type_name(raw)})"
-            return
-        yield from self.message(fields)
-        for slots, rule, name in (
-            (self.pairing.calls(fields), "call-without-id", "call"),
-            (self.pairing.results(fields), "result-without-id", "result"),
-        ):
-            for slot in slots:
-                if slot.id and not slot.key:
-                    yield slot.id, rule, f"the {name} has no {slot.id[-1]!r}"
-
-    def _neighbours(self, contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-        """Yield the problems of all neighbours, each once; leading system messages count as no message before the next."""
-        if self.join is None:
-            return
-        leading = next((place for place, fields in enumerate(contents) if not self.is_system(fields)), len(contents))
-        found: dict[tuple[int, str], None] = {}  # a set with an order
-        for place in range(len(contents) + 1):
-            before = contents[place - 1] if place > leading else None
-            after = contents[place] if place < len(contents) else None
-            if (broken := self.join(before, after)) is not None:
-                rule, side = broken
-                if side in ("before", "both"):
-                    found[place - 1, rule] = None
-                if side in ("after", "both"):
-                    found[place, rule] = None
-        for index, rule in found:
-            at, text = self.joins[rule]
-            yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)
-
-    def _problem(self, index: int, found: Finding) -> Problem:
-        path, rule, message = found
-        return Problem(f"messages[{index}]{shown_path(path)}", rule, message, self.rules[rule].remedy)
-
 
 class WireFormat(MessageFormat):
     """The base class of the providers' formats: a message is a mapping or an object of the provider's package.
@@ -157,23 +94,77 @@ class WireFormat(MessageFormat):
         """Return the message as wire data, so that an object of the provider's package equals its dictionary."""
         return raw if raw.__class__ is dict or fields_of(raw) is None else self.to_wire(raw)
 
+    # ------------------------------------------------------------------------ rules
+
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        return self.book.validate(raws)
+        """Return every rule the list breaks, in order of place; O(parts). It never raises, whatever the list contains."""
+        if not raws:
+            return [Problem("messages", "no-messages", "the list is empty", self.book.rules["no-messages"].remedy)]
+        return [self._problem(*found) for found in self._findings(raws)]
 
     def message_problems(self, raw: Any) -> list[Problem]:
-        return self.book.alone(raw)
+        return [self._problem(0, finding) for finding in self._alone(raw)]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
-        return self.book.repair(raws)
+        """Return the list with every fault repaired whose rule says how."""
+        kinds: dict[str, RepairKind] = {name: rule.repair for name, rule in self.book.rules.items() if rule.repair is not None}
+        messages, changes = repair_by_rules(raws, self._findings, kinds, self.book.pairing)
+        return Repair(messages, changes, tuple(self.validate(messages)))
 
     def join_problem(self, before: Message | None, after: Message | None) -> JoinProblem | None:
-        """Return the rule that two neighbours break by the provider's rules."""
-        join = self.book.join
-        if join is None:
+        if (join := self.book.join) is None:
             return None
         return join(
             None if before is None else fields_of(before.raw) or {}, None if after is None else fields_of(after.raw) or {}
         )
+
+    def _findings(self, raws: Sequence[Any]) -> list[tuple[int, Finding]]:
+        """Return the place of a message and what is wrong in it, for each fault of a list, in order of place."""
+        contents, book = list(map(message_fields, raws)), self.book
+        judged = raws[:-1] if contents and book.accepts_last(contents[-1]) else raws
+        found = [(index, finding) for index, raw in enumerate(judged) for finding in self._alone(raw)]
+        found += self._neighbours(contents)
+        found += book.whole(contents)
+        found += book.pairing.problems(contents)
+        return sorted(found, key=operator.itemgetter(0))
+
+    def _alone(self, raw: Any) -> Iterator[Finding]:
+        """Yield the rules that a message breaks by itself."""
+        fields, pairing = fields_of(raw), self.book.pairing
+        if fields is None:
+            yield (), "unreadable-message", f"{self.book.shape} (got {type_name(raw)})"
+            return
+        yield from self.book.message(fields)
+        for name, slots in (("call", pairing.calls(fields)), ("result", pairing.results(fields))):
+            for slot in slots:
+                if slot.id and not slot.key:
+                    yield slot.id, f"{name}-without-id", f"the {name} has no {slot.id[-1]!r}"
+
+    def _neighbours(self, contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
+        """Yield the problems of all neighbours, each once; leading system messages count as no message before the next."""
+        book = self.book
+        if book.join is None:
+            return
+        leading = next((place for place, fields in enumerate(contents) if not book.is_system(fields)), len(contents))
+        found: dict[tuple[int, str], None] = {}  # a set with an order
+        for place in range(len(contents) + 1):
+            before = contents[place - 1] if place > leading else None
+            after = contents[place] if place < len(contents) else None
+            if (broken := book.join(before, after)) is not None:
+                rule, side = broken
+                if side != "after":
+                    found[place - 1, rule] = None
+                if side != "before":
+                    found[place, rule] = None
+        for index, rule in found:
+            at, text = book.joins[rule]
+            yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)
+
+    def _problem(self, index: int, found: Finding) -> Problem:
+        path, rule, message = found
+        return Problem(f"messages[{index}]{shown_path(path)}", rule, message, self.book.rules[rule].remedy)
+
+    # ------------------------------------------------------------------------ writing
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))

@@ -19,8 +19,7 @@ from contextvars import ContextVar
 from typing import Any, Final, Unpack
 
 from ..errors import ConfigurationError
-from ..formats import fields_of, openai_responses
-from ..formats.openai_responses import call_of, result_of
+from ..formats import call_of, fields_of, openai_responses, result_of
 from ..stores import SessionStore
 from ..strategies import StrategyLike
 from .conversation import KEPT_BY_SERVICE, FrameworkConversations, FrameworkTurn

@@ -69,7 +69,7 @@ def test_one_history_of_runs() -> None:
 
 
 def test_one_module_of_cache_breakpoints_and_one_reader_of_members() -> None:
-    assert texts("cache_control") == {"formats/breakpoints.py", "formats/anthropic/rules.py"}
+    assert texts("cache_control") == {"formats/breakpoints.py", "formats/anthropic.py"}
     assert definitions("member") == {"json_data.py"}
 
 

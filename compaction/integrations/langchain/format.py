@@ -13,8 +13,7 @@ from typing import Any, Final
 import attrs
 
 from ...errors import ConfigurationError, InvalidMessage
-from ...formats import arguments_object, fields_of, items_of, json_text, result_part, string, unwritable
-from ...formats.anthropic import holds_history
+from ...formats import arguments_object, fields_of, holds_history, items_of, json_text, result_part, string, unwritable
 from ...messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ..message_adapter import MessageAdapter
 from ..requirements import import_framework
