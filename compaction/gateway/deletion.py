@@ -93,9 +93,7 @@ class ConversationDeletion:
             found |= self._uses.load(name) is not None
             self._uses.delete(name)
             self._uses.scrub()
-        if self._recorder is not None:
-            found |= self._recorder.forget(name)
-        return found
+        return found | (self._recorder is not None and self._recorder.forget(name))
 
     def _delete_recalled(self, name: str) -> bool:
         """Delete what left the requests of a conversation, and return whether something of it was stored."""

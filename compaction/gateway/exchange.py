@@ -204,21 +204,17 @@ class _Passing:
 
     async def run(self) -> None:
         """Serve the request."""
-        if not self._has_body:  # its end is read here, because `while_connected` waits for it
+        has_body = not {"content-length", "transfer-encoding"}.isdisjoint(self.client.headers)
+        if not has_body:  # its end is read here, because `while_connected` waits for it
             _ = [piece async for piece in self.client.pieces()]
-        await self.client.while_connected(self._answer)
+        await self.client.while_connected(partial(self._answer, self.client.pieces() if has_body else None))
 
-    @property
-    def _has_body(self) -> bool:
-        return "content-length" in self.client.headers or "transfer-encoding" in self.client.headers
-
-    async def _answer(self) -> None:
+    async def _answer(self, body: AsyncIterator[bytes] | None) -> None:
         client = self.client
         headers = request_headers(client.raw_headers, readable="", rewritten=False)
         if length := client.headers.get("content-length"):
             headers.append((b"content-length", length.encode("latin-1")))
         provider, target = provider_of(client.path, client.headers), (client.raw_path, client.query)
-        body = client.pieces() if self._has_body else None
         await client.stream(await self.gateway.upstreams.send(client.method, provider, target, headers, body))
         await client.end()
 
@@ -336,7 +332,10 @@ class _ModelExchange:
         request = partial(next_request, self.route.api, store=store, session=turn.session.id)
         try:
             for number in range(1, _MOST_RECALLS + 2):
-                said = await self._recall_calls(answer)
+                if not await answer.read(_LARGEST_ANSWER):
+                    return answer
+                text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
+                said = await conversations.in_thread(partial(recall_calls, self.route.api, text, kind))
                 if not said:
                     return answer
                 if number > _MOST_RECALLS:
@@ -354,13 +353,6 @@ class _ModelExchange:
         except Exception as error:
             self.gateway.status.failed(f"recall: {type(error).__name__}")
         return await self._instead(answer, plan, plan.bare)
-
-    async def _recall_calls(self, answer: UpstreamAnswer) -> list[Any]:
-        """Return the messages of an answer that calls a tool of recall; none if it is the client's, or too large to be read."""
-        if not await answer.read(_LARGEST_ANSWER):
-            return []
-        text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
-        return await self.gateway.conversations.in_thread(partial(recall_calls, self.route.api, text, kind))
 
     async def _instead(self, answer: UpstreamAnswer, plan: RequestPlan, body: bytes) -> UpstreamAnswer:
         """Send other bytes in place of those that were answered."""
@@ -432,7 +424,7 @@ class _ModelExchange:
                     gateway.status.passed("usage not believed")
             await gateway.deletion.note_use(plan.turn)
             if gateway.recorder is not None:
-                format, messages = self.route.format, plan.turn.request.messages
+                format, messages = self.route.format, plan.turn.request.parsed.messages
                 record = partial(gateway.recorder.record, plan.turn.session.id, format, messages)
                 await gateway.conversations.in_thread(record)
 

@@ -119,10 +119,5 @@ def provider_of(path: str, headers: Mapping[str, str]) -> Provider:
         return "anthropic"
     if rest.startswith("/model/"):
         return "bedrock"
-    if (
-        path.startswith(("/v1beta", "/v1alpha", "/upload/v1beta"))
-        or rest.startswith("/projects/")
-        or "x-goog-api-key" in headers
-    ):
-        return "google"
-    return "openai"
+    is_google = path.startswith(("/v1beta", "/v1alpha", "/upload/v1beta")) or rest.startswith("/projects/")
+    return "google" if is_google or "x-goog-api-key" in headers else "openai"

@@ -38,7 +38,6 @@ def without_login(url: str) -> str:
 
 
 def _upstream(default: str) -> Any:
-    """Return the field of an upstream's address; ``repr`` shows it without a password."""
     usable = must_be("an address with https:// or http:// and a host, without '?' and '#'", _is_address)
     return attrs.field(default=default, validator=usable, repr=lambda url: repr(without_login(url)))
 

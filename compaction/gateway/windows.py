@@ -35,12 +35,12 @@ def known_prices(model: str) -> ModelPrices | None:
 
 
 @lru_cache(_MOST)
-def known_window(model: str) -> int | None:
-    """Return the input limit of a model in tokens; ``None`` if no table has it."""
+def known_window(model: str) -> int:
+    """Return the input limit of a model in tokens; 0 if no table has it."""
     try:
         return input_limit(model)
     except UnknownModel:
-        return None
+        return 0
 
 
 @attrs.frozen
@@ -103,16 +103,16 @@ class ModelWindows:
 
     def refused(self, served: ServedModel, error: LengthRefusal, tokens: int) -> None:
         """Learn from a length error of a request that had so many tokens by our count."""
-        self._learn(served, lambda known: known.taught(error, tokens))
+        self._learn(served, tokens, error)
 
     def accepted(self, served: ServedModel, tokens: int) -> None:
         """Learn from a request that the provider accepted, with its tokens by the provider's count."""
-        self._learn(served, lambda known: known.took(tokens))
+        self._learn(served, tokens)
 
-    def _learn(self, served: ServedModel, change: Callable[[LearnedWindow], LearnedWindow]) -> None:
+    def _learn(self, served: ServedModel, tokens: int, error: LengthRefusal | None = None) -> None:
         with self._lock:
             before = self._learned.pop(served, LearnedWindow())
-            self._learned[served] = after = change(before)
+            self._learned[served] = after = before.took(tokens) if error is None else before.taught(error, tokens)
             while len(self._learned) > _MOST:
                 del self._learned[next(iter(self._learned))]
             rows = [[*attrs.astuple(each), learned.window, learned.accepted] for each, learned in self._learned.items()]
@@ -140,7 +140,7 @@ class ModelWindows:
 
 def _window_in_tables(served: ServedModel) -> int:
     """Return the table's window of a model in tokens, or that which the header asks for; 0 if the model is unknown."""
-    return max(known_window(served.model) or 0, _LONG if served.is_long else 0)
+    return max(known_window(served.model), _LONG if served.is_long else 0)
 
 
 def _grown(window: int, accepted: int) -> int:
