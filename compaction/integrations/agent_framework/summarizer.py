@@ -19,9 +19,6 @@ class ChatClientSummarizer:
         client: Any chat client: ``get_response(messages, options=...)``. A smaller model than the agent's is enough.
         options: Further chat options of the request, such as ``{"temperature": 0}``.
         summary_options: The model's window, and the limits of the summary.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old.
     """
 
     timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``summary_options``

@@ -15,7 +15,7 @@ from ... import presets
 from ...checks import one_of
 from ...errors import ConfigurationError, SummaryFailed
 from ...formats import fields_of
-from ...strategies import Pipeline, Strategy
+from ...strategies import Pipeline
 from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike, as_summarizer
 from .prompt_caching import CacheTTL
 
@@ -150,14 +150,6 @@ class EngineSettings:
             protect_last_n=self.protect_last_n,
             on_failure="keep" if summarizer is None else "digest",
         )
-
-    def given_strategy(self) -> Strategy | None:
-        """Return the strategy of the pipeline file, if there is one."""
-        if self.pipeline is None:
-            return None
-        from ...config import load
-
-        return load(self.pipeline)
 
     def summarizer(self, main: MainModel) -> Summarizer | None:
         """Return the summarizer that the settings name; ``None`` if they name none.

@@ -22,9 +22,6 @@ class ChatModelSummarizer:
         sync: Whether to call ``invoke``, for graphs that are not awaited; ``None``: only if no event loop is running.
         options: Further arguments of each call; include ``max_tokens`` to limit the reply.
         summary_options: The model's window, and the limits of the summary.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old.
     """
 
     timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``summary_options``

@@ -12,7 +12,7 @@ import pytest
 from compaction import last, validate
 from compaction.errors import SummaryFailed
 from compaction.integrations.hermes import CompactionEngine, EngineSettings
-from compaction.integrations.hermes.pressure import Progress
+from compaction.integrations.hermes.engine import Progress
 from compaction.strategies import Truncation
 from compaction.testing import agent_session
 from compaction.triggers import tokens_below, tokens_exceed
