@@ -134,7 +134,10 @@ class CompactionFilter:
         self.skipped = _skips(given.input)
         if self.skipped is not None:
             return given
-        overhead = self.conversations.count(given.instructions, _tools(agent))
+        names = {"name": "name", "description": "description", "parameters": "params_json_schema"}
+        listed: Sequence[Any] = getattr(agent, "tools", None) or ()
+        tools = [{each: getattr(tool, name, "") for each, name in names.items()} for tool in listed]
+        overhead = self.conversations.count(given.instructions, tools)
         model = _model_name(agent)
         turn = await self.conversations.turn(given.input, id=self.belongs_to, overhead_tokens=overhead, model=model)
         _turn.set(turn)
@@ -245,11 +248,6 @@ def _model_name(agent: Any) -> str | None:
         model = import_framework("agents.models").get_default_model()
     name = model if isinstance(model, str) else getattr(model, "model", None)
     return name if isinstance(name, str) else None
-
-
-def _tools(agent: Any) -> list[dict[str, Any]]:
-    names = {"name": "name", "description": "description", "parameters": "params_json_schema"}
-    return [{each: getattr(tool, name, "") for each, name in names.items()} for tool in getattr(agent, "tools", None) or ()]
 
 
 def _turn_of(input: Any) -> FrameworkTurn | None:

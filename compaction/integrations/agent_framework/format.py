@@ -52,7 +52,10 @@ class AgentFramework(MessageAdapter):
                 f"a message has a role and contents (got {type(raw).__name__})",
                 "pass agent_framework.Message objects",
             )
-        within = _answered_within(items)
+        called, answered = (
+            {content.call_id for content in items if getattr(content, "type", None) in kinds} for kinds in (_CALLS, _RESULTS)
+        )
+        within = called & answered  # the calls of hosted tools, whose results are in the same message, and must stay there
         parts = tuple([part for content in items for part in _parts(content, within)])
         continues = role != "user" and bool(items) and getattr(items[0], "type", None) in _CONTINUE
         return Message(role, parts, raw, self, getattr(raw, "author_name", None), continues=continues)
@@ -94,21 +97,13 @@ def without_annotations(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name not in _ANNOTATIONS}
 
 
-def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
-    """Return the ids of calls with results in the same message: a hosted tool's, which must stay together."""
-    calls, results = (
-        {content.call_id for content in contents if getattr(content, "type", None) in kinds} for kinds in (_CALLS, _RESULTS)
-    )
-    return frozenset(calls & results)
-
-
-def _parts(content: Any, within: frozenset[str]) -> tuple[Part, ...]:
+def _parts(content: Any, within: set[str]) -> tuple[Part, ...]:
     """Read one content; a result that no text can replace is read as an empty result and a part with its content."""
     part = _part(content, within)
     return (part, OtherPart(_shown(content))) if isinstance(part, ToolResultPart) and content.type in _NO_WORDS else (part,)
 
 
-def _part(content: Any, within: frozenset[str]) -> Part:
+def _part(content: Any, within: set[str]) -> Part:
     """Read one content; an unknown one stays whole as `OtherPart`."""
     kind = getattr(content, "type", None)
     if kind == "text":
@@ -122,7 +117,10 @@ def _part(content: Any, within: frozenset[str]) -> Part:
     if kind in _RESULTS and content.call_id and content.call_id not in within:
         return _result(content)
     if kind in _APPROVALS and getattr(content.function_call, "hosted", False):
-        return _approval(content)
+        if kind == "function_approval_response":  # read as the result of the request, since they must stay together
+            return ToolResultPart(content.id, "", raw=content)
+        asked = content.function_call
+        return ToolCallPart(content.id, asked.name or kind, arguments_text(asked.arguments), raw=content)
     return OtherPart(_shown(content), raw=content)
 
 
@@ -146,26 +144,12 @@ def _call(content: Any) -> Part:
     return ToolCallPart(content.call_id, name, arguments_text(arguments), raw=content)
 
 
-def _approval(content: Any) -> ToolCallPart | ToolResultPart:
-    """Read an approval request of a provider's tool as a call, and its response as the result: they must stay together."""
-    if content.type == "function_approval_response":
-        return ToolResultPart(content.id, "", raw=content)
-    asked = content.function_call
-    return ToolCallPart(content.id, asked.name or content.type, arguments_text(asked.arguments), raw=content)
-
-
 def _result(content: Any) -> ToolResultPart:
     media = tuple([_media(item) for item in content.items or () if item.type in ("data", "uri")])
-    field = _RESULT_FIELDS.get(content.type)
-    return ToolResultPart(content.call_id, "" if field is None else _value_text(getattr(content, field)), media, raw=content)
-
-
-def _value_text(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    if (values := items_of(value)) is not None:
-        return "\n".join([_words(each) for each in values])
-    return json_text(value)
+    value = getattr(content, _RESULT_FIELDS.get(content.type, ""), None)
+    values = items_of(value)
+    text = arguments_text(value) if values is None else "\n".join([_words(each) for each in values])
+    return ToolResultPart(content.call_id, text, media, raw=content)
 
 
 def _words(content: Any) -> str:

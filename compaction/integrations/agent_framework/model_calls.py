@@ -90,14 +90,8 @@ async def send(
 ) -> None:
     """Send a request to the model, within chat middleware; once more if it was too long.
 
-    A stream raises its error when it is read, and is repeated if nothing was yielded before.
-
-    Args:
-        context: The framework's context of the middleware.
-        call_next: Sends the context's messages.
-        turn: What to send.
-        request: Returns the whole request, given the view.
-        save: Called when the turn may have changed.
+    A stream raises its error when it is read, and is repeated if nothing was yielded before. ``request`` returns the whole
+    request, given the view, and ``save`` is called when the turn may have changed.
     """
 
     async def call(view: list[Any]) -> Any:

@@ -81,7 +81,8 @@ def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]
     gone = in_source - set(map(id, shown))
 
     def kept_or_flagged(message: Any) -> Any:
-        return _with(message, **{_EXCLUDED: True, "_exclude_reason": "compacted"}) if id(message) in gone else message
+        flags = {**message.additional_properties, _EXCLUDED: True, "_exclude_reason": "compacted"}
+        return altered(message, additional_properties=flags) if id(message) in gone else message
 
     written, rest = list[Any](), iter(messages)
     for shown_message in shown:
@@ -95,10 +96,6 @@ def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]
     return [*written, *map(kept_or_flagged, rest)]
 
 
-def _with(message: Any, **properties: Any) -> Any:
-    return altered(message, additional_properties={**message.additional_properties, **properties})
-
-
 def _unannotated(message: Any, **fields: Any) -> Any:
     return altered(message, additional_properties=without_annotations(message.additional_properties), **fields)
 
@@ -107,17 +104,12 @@ def _is_same(one: Any, other: Any) -> bool:
     return one is other or bool(agent_framework.key(one) == agent_framework.key(other))
 
 
-def _histories() -> set[str]:
-    """Return the class names of history providers, with which the framework marks the messages they load."""
+def _of_others(messages: Sequence[Any]) -> list[Any]:
+    """Return the messages of providers other than a history's; they may be missing in the next run."""
     kinds: list[type] = [import_framework("agent_framework").HistoryProvider]
     for kind in kinds:
         kinds += kind.__subclasses__()
-    return {kind.__name__ for kind in kinds}
-
-
-def _of_others(messages: Sequence[Any]) -> list[Any]:
-    """Return the messages of providers other than a history's; they may be missing in the next run."""
-    histories, others = _histories(), list[Any]()
+    histories, others = {kind.__name__ for kind in kinds}, list[Any]()  # with these names, it marks the messages they load
     for each in messages:
         noted = each.additional_properties.get("_attribution")
         if noted.__class__ is dict and noted.get("source_type") not in histories:

@@ -65,12 +65,19 @@ class LangChain(MessageAdapter):
                 "pass LangChain messages; RemoveMessage is for a reducer",
             )
         role = _ROLES.get(kind) or str(getattr(raw, "role", kind))
-        blocks = _parts(content)
+        blocks = [TextPart(content)] if content and isinstance(content, str) else list(map(_block, content))
         if kind in ("tool", "function"):
-            return Message(role, (_result(raw, blocks),), raw, self, None)
+            id = getattr(raw, "tool_call_id", None)
+            call_id = id if isinstance(id, str) else f"function:{getattr(raw, 'name', '')}"
+            return Message(role, (result_part(call_id, blocks),), raw, self, None)
         held = any(map(holds_history, items_of(content) or ()))
-        parts = (*_extra_parts(raw), *blocks, *_calls(raw))
-        return Message(role, parts, raw, self, getattr(raw, "name", None), holds_history=held)
+        thought = getattr(raw, "additional_kwargs", {}).get(_REASONING_EXTRA)
+        thoughts = [ReasoningPart(thought, raw=_Extra())] if isinstance(thought, str) and thought else []
+        calls = [
+            ToolCallPart(string(call.get("id")), string(call.get("name")), json_text(call.get("args") or {}), raw=call)
+            for call in getattr(raw, "tool_calls", None) or ()
+        ]
+        return Message(role, (*thoughts, *blocks, *calls), raw, self, getattr(raw, "name", None), holds_history=held)
 
     def reported_usage(self, raw: Any) -> Any:
         return getattr(raw, "usage_metadata", None)  # what was cached is part of the input tokens
@@ -105,12 +112,6 @@ class LangChain(MessageAdapter):
 langchain = LangChain()
 
 
-def _parts(content: Any) -> list[Part]:
-    if isinstance(content, str):
-        return [TextPart(content)] if content else []
-    return [_block(block) for block in content]
-
-
 def _block(block: Any) -> Part:
     """Read one content block; a call that is also in ``tool_calls`` is kept but not counted twice."""
     if isinstance(block, str):
@@ -140,26 +141,9 @@ def _data(fields: Mapping[str, Any]) -> str:
     return string(fields.get("base64") or fields.get("data") or source.get("data"))
 
 
-def _extra_parts(raw: Any) -> list[Part]:
-    thought = getattr(raw, "additional_kwargs", {}).get(_REASONING_EXTRA)
-    return [ReasoningPart(thought, raw=_Extra())] if isinstance(thought, str) and thought else []
-
-
 def _extra_thought(parts: Sequence[Part]) -> str | None:
     """Return the reasoning that stands in ``additional_kwargs``; ``None`` if there is none."""
     return next((part.text for part in parts if isinstance(part, ReasoningPart) and isinstance(part.raw, _Extra)), None)
-
-
-def _calls(raw: Any) -> list[Part]:
-    return [
-        ToolCallPart(string(call.get("id")), string(call.get("name")), json_text(call.get("args") or {}), raw=call)
-        for call in getattr(raw, "tool_calls", None) or ()
-    ]
-
-
-def _result(raw: Any, blocks: Sequence[Part]) -> ToolResultPart:
-    id = getattr(raw, "tool_call_id", None)
-    return result_part(id if isinstance(id, str) else f"function:{getattr(raw, 'name', '')}", blocks)
 
 
 def _result_content(message: Message, parts: Sequence[Part]) -> Any:

@@ -31,21 +31,16 @@ def conversation_id(config: Mapping[str, Any] | None = None) -> str | None:
     'a|helper'
     """
     if config is None:
-        config = _running()
-    configurable: Mapping[str, Any] = config.get("configurable") or {}
+        try:
+            config = import_framework("langgraph.config").get_config()
+        except RuntimeError:  # called outside a graph
+            config = {}
+    configurable: Mapping[str, Any] = (config or {}).get("configurable") or {}
     thread = configurable.get("thread_id")
     *graphs, _ = str(configurable.get("checkpoint_ns") or "").split(_SEPARATOR)
     if thread is None or any(_TASK in graph for graph in graphs):
         return None
     return _SEPARATOR.join([str(thread), *graphs])
-
-
-def _running() -> Mapping[str, Any]:
-    try:
-        config: Mapping[str, Any] = import_framework("langgraph.config").get_config()
-    except RuntimeError:  # called outside a graph
-        return {}
-    return config
 
 
 def model_name(model: object) -> str | None:

@@ -101,10 +101,7 @@ class RewritingMiddleware(_Middleware):
     request that the provider refuses as too long is compacted further and sent once more; the messages are rewritten before the
     next call.
 
-    Args:
-        strategy: The strategy; its trigger decides when it runs.
-        compact_tool: Whether the model can call ``compact_conversation(focus="")``, which compacts before its next answer.
-        options: As for `IntegrationOptions`.
+    The arguments are those of `CompactionMiddleware`.
     """
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:

@@ -193,8 +193,8 @@ class TestRefused:
     def test_waiting(self) -> None:
         made, view = self.sent()
         for _ in range(2):
-            made._reports.progress.ran(changed=True)
-            made._reports.progress.reported(20_000, 16_000)
+            made._reports.ran(changed=True)
+            made._reports.reported(20_000, 16_000)
         assert made.should_compress(20_000) is False
         assert tokens_of(made.compress(view)) <= tokens_of(view) / 2
 
