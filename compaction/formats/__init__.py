@@ -35,6 +35,7 @@ from .openai_chat import OpenAIChat, openai_chat
 from .openai_responses import OpenAIResponses, openai_responses
 from .openai_responses import call_of as call_of
 from .openai_responses import result_of as result_of
+from .wire import arguments_object as arguments_object
 from .wire import arguments_text as arguments_text
 from .wire import fields_of as fields_of
 from .wire import items_of as items_of
@@ -43,8 +44,7 @@ from .wire import json_text as json_text
 from .wire import media_kind as media_kind
 from .wire import result_part as result_part
 from .wire import string as string
-from .writing import arguments_object as arguments_object
-from .writing import unwritable as unwritable
+from .wire import unwritable as unwritable
 
 __all__ = [
     "Anthropic",

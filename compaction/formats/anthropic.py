@@ -24,7 +24,10 @@ from .blocks import Blocks, misplaced_system, too_many
 from .pairing import NOT_RECORDED, Fields, Finding, HostedLedger, HostedStep, Path, hosted_links, repeated
 from .rulebook import Rule, RuleBook, WireFormat
 from .wire import (
+    GO_ON,
+    arguments_object,
     arguments_text,
+    changed_result,
     data_size,
     elements_of,
     fields_of,
@@ -35,14 +38,9 @@ from .wire import (
     read_role,
     result_part,
     says_something,
+    signed_thoughts_problem,
     string,
     type_name,
-)
-from .writing import (
-    GO_ON,
-    arguments_object,
-    changed_result,
-    signed_thoughts_problem,
     unwritable,
     without_new_blanks,
     written_content,
@@ -320,7 +318,6 @@ class Anthropic(WireFormat):
 
     name = "anthropic"
     shape = "a message is a mapping with 'role' and 'content'"
-    takes = "pass dictionaries, or the anthropic package's objects"
     roles = "user, assistant, system"
     book = _BOOK
 

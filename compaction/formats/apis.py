@@ -110,7 +110,6 @@ def may_choose_tools(request: Mapping[str, Any]) -> bool:
 
 
 def _first(request: Mapping[str, Any], *names: str) -> str | None:
-    """Return the first of these fields that a request has."""
     return next((name for name in names if request.get(name)), None)
 
 
@@ -161,7 +160,6 @@ def _responses_answer(values: Sequence[Any]) -> list[Any]:
 
 
 def _anthropic_answer(values: Sequence[Any]) -> list[Any]:
-    """Return the message of an answer of Anthropic's API."""
     if values and "content" in values[0]:
         return [{"role": "assistant", "content": values[0]["content"]}]
     blocks: dict[int, dict[str, Any]] = {}
@@ -183,7 +181,6 @@ def _anthropic_answer(values: Sequence[Any]) -> list[Any]:
 
 
 def _append(texts: dict[str, Any], pieces: Mapping[str, str | None]) -> None:
-    """Add pieces to the texts of these names."""
     for name, piece in pieces.items():
         texts[name] = texts.get(name, "") + (piece or "")
 

@@ -24,7 +24,10 @@ from .blocks import Blocks, misplaced_system, too_many
 from .pairing import NOT_RECORDED, Fields, Finding, Path, repeated
 from .rulebook import Rule, RuleBook, WireFormat
 from .wire import (
+    GO_ON,
+    arguments_object,
     arguments_text,
+    changed_result,
     data_size,
     elements_of,
     fields_of,
@@ -34,10 +37,12 @@ from .wire import (
     lacking,
     read_role,
     result_part,
+    signed_thoughts_problem,
     string,
     type_name,
+    unwritable,
+    without_new_blanks,
 )
-from .writing import GO_ON, arguments_object, changed_result, signed_thoughts_problem, unwritable, without_new_blanks
 
 # ------------------------------------------------------------------------ access to fields
 
@@ -104,7 +109,6 @@ def _unplaced_cache_points(blocks: Sequence[Any]) -> list[int]:
 
 
 def _said_in(body: Any) -> list[str]:
-    """Return the texts in a list of blocks inside another block."""
     return [text for each in items_of(body) or () if isinstance(text := (fields_of(each) or {}).get("text"), str)]
 
 
@@ -162,7 +166,6 @@ def _message_problems(fields: Fields) -> Iterator[Finding]:
 
 
 def _repeated(blocks: Sequence[Any], id_of: Any, at: Path, rule: str, text: str) -> Iterator[Finding]:
-    """Yield the blocks of a message with the id of an earlier one."""
     for id, position in repeated((id_of(block) or "", position) for position, block in enumerate(blocks)):
         yield ("content", position, *at), rule, f"the id {id[:80]!r} {text}"
 
@@ -239,7 +242,6 @@ def _join_problem(before: Fields | None, after: Fields | None) -> JoinProblem | 
 
 
 def _extra_points(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-    """Yield cache points above the maximum."""
     points: list[tuple[int, Path]] = [
         (index, ("content", position))
         for index, fields in enumerate(contents)
@@ -315,7 +317,6 @@ class Bedrock(WireFormat):
 
     name = "bedrock"
     shape = "a message is a mapping with 'role' and 'content'"
-    takes = "pass dictionaries, as boto3 takes them"
     book = _BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:

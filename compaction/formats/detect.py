@@ -208,7 +208,6 @@ _CALL_PARTS: Final = ("tool-call", "tool-result", "tool-approval-request", "tool
 
 
 def _elements(fields: _Fields, name: str) -> Iterator[_Fields]:
-    """Yield the objects in a list of a message."""
     return (found for each in items_in(fields, name) if (found := fields_of(each)) is not None)
 
 
@@ -259,7 +258,6 @@ _FOREIGN: Final[tuple[tuple[str, Callable[[_Fields], bool], str], ...]] = (
 
 
 def _refuse_foreign(fields: _Fields) -> None:
-    """Raise an `UnknownFormat` for a message of a known framework or service."""
     for name, shows, remedy in _FOREIGN:
         if shows(fields):
             raise UnknownFormat(f"these look like messages of {name}, which is not a wire format here; {remedy}")

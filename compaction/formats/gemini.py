@@ -21,6 +21,7 @@ from .base import JoinProblem
 from .pairing import NOT_RECORDED, Fields, Finding, HostedLedger, HostedStep, Pairing, Path, Slot, hosted_links
 from .rulebook import Rule, RuleBook, WireFormat
 from .wire import (
+    arguments_object,
     arguments_text,
     data_size,
     elements_of,
@@ -28,13 +29,16 @@ from .wire import (
     items_in,
     items_of,
     json_text,
+    kept_media,
     media_kind,
     read_role,
     says_something,
     string,
+    thoughts_changed,
     type_name,
+    unwritable,
+    without_new_blanks,
 )
-from .writing import arguments_object, kept_media, thoughts_changed, unwritable, without_new_blanks
 
 # ------------------------------------------------------------------------ access to fields
 
@@ -54,7 +58,6 @@ _SNAKE: Final = {
 
 
 def _spelled(fields: Mapping[str, Any], name: str) -> str:
-    """Return the spelling of a field's name in this object."""
     snake = _SNAKE.get(name, name)
     return snake if fields.get(name) is None and fields.get(snake) is not None else name
 
@@ -90,7 +93,6 @@ def _key_of(body: Mapping[str, Any]) -> str:
 
 
 def _is_signed(part: Any) -> bool:
-    """Whether a part has the signature of a thought."""
     return bool(_field(fields_of(part) or {}, "thoughtSignature"))
 
 
@@ -246,7 +248,6 @@ class Gemini(WireFormat):
 
     name = "gemini"
     shape = "a content is a mapping with 'role' and 'parts'"
-    takes = "pass dictionaries, or the google-genai package's Content objects"
     roles = "user, model"
     book = _BOOK
 

@@ -34,8 +34,20 @@ from ..messages import (
 )
 from .pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, repeated
 from .rulebook import Rule, RuleBook, WireFormat
-from .wire import arguments_text, elements_of, fields_of, items_of, json_text, result_part, says_something, string, type_name
-from .writing import changed_result, unwritable, written_content
+from .wire import (
+    arguments_text,
+    changed_result,
+    elements_of,
+    fields_of,
+    items_of,
+    json_text,
+    result_part,
+    says_something,
+    string,
+    type_name,
+    unwritable,
+    written_content,
+)
 
 # ------------------------------------------------------------------------ access to fields
 
@@ -70,7 +82,6 @@ def _calls_of(fields: Fields) -> Iterator[Slot]:
 
 
 def _results_of(fields: Fields) -> Iterator[Slot]:
-    """Yield the result that a tool message or a legacy function message is."""
     if fields.get("role") == "tool":
         yield Slot((), string(fields.get("tool_call_id")), ("tool_call_id",))
     elif fields.get("role") == "function":
@@ -240,7 +251,6 @@ class OpenAIChat(WireFormat):
 
     name = "openai-chat"
     shape = "a chat message is a mapping with 'role' and 'content'"
-    takes = "pass dictionaries, or the openai package's message objects"
     roles = "developer, system, user, assistant, tool"
     book = _BOOK
 
@@ -448,7 +458,6 @@ def _read_call(call: Any) -> Part:
 
 
 def _read_result(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
-    """Return the one result of a ``tool`` (or legacy ``function``) message."""
     call_id = f"function:{string(fields.get('name'))}" if role == "function" else string(fields.get("tool_call_id"))
     return (result_part(call_id, _read_content(fields.get("content"))),)
 

@@ -22,7 +22,9 @@ from ..messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextP
 from .pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, repeated
 from .rulebook import Rule, RuleBook, WireFormat
 from .wire import (
+    arguments_object,
     arguments_text,
+    changed_result,
     elements_of,
     fields_of,
     items_of,
@@ -33,8 +35,9 @@ from .wire import (
     says_something,
     string,
     type_name,
+    unwritable,
+    written_content,
 )
-from .writing import arguments_object, changed_result, unwritable, written_content
 
 # ------------------------------------------------------------------------ access to fields
 
@@ -122,7 +125,6 @@ def result_of(fields: Mapping[str, Any]) -> str | None:
 
 
 def _call_id_field(fields: Mapping[str, Any]) -> str:
-    """Return the field in which this result names its call."""
     return "call_id" if fields.get("call_id") is not None else _key_field(_item_type(fields))
 
 
@@ -210,7 +212,6 @@ def _stub(call: Any, id: str) -> dict[str, Any] | None:
 
 
 def _belongs(fields: Fields) -> bool:
-    """Whether an item is part of an answer, or the result of a call."""
     return _is_answer(fields) or result_of(fields) is not None
 
 
@@ -312,7 +313,6 @@ class OpenAIResponses(WireFormat):
 
     name = "openai-responses"
     shape = "an item is a mapping with a 'type', or a 'role' and 'content'"
-    takes = "pass dictionaries, or the openai package's objects"
     roles = "user, assistant, system, developer"
     book = _BOOK
 

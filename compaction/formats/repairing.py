@@ -259,7 +259,6 @@ class _Draft:
     # ------------------------------------------------------------------------ the list
 
     def _value(self, index: int, path: Path) -> Any:
-        """Return the value at a place; ``None`` if there is none."""
         value = self.messages[index]
         for name in path:
             value = (items_of(value) or ())[name] if isinstance(name, int) else (fields_of(value) or {}).get(name)
@@ -282,14 +281,12 @@ class _Draft:
         return True
 
     def _noted(self, fault: _Fault, done: str) -> _Change:
-        """Return a change, with its place in the input."""
         origin = self._origins[fault.index]
         where = f"messages[{origin}]{shown_path(fault.path)}"
         return origin, Problem(where, fault.rule, fault.text, done)
 
 
 def _with(value: Any, path: Path, new: Any) -> Any:
-    """Return a copy of a value with another value at a place in it."""
     if not path:
         return new
     name, rest = path[0], path[1:]

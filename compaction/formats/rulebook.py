@@ -67,13 +67,11 @@ class WireFormat(MessageFormat):
     Attributes:
         name: The format's name; the shared instance has the same name, with underscores.
         shape: The shape of a message, for errors.
-        takes: The objects to pass, for errors.
         roles: The roles of messages, for errors.
         book: The provider's rules.
     """
 
     shape: str
-    takes: str
     roles: str = "user, assistant"
     book: RuleBook
 
@@ -129,7 +127,6 @@ class WireFormat(MessageFormat):
         return sorted(found, key=operator.itemgetter(0))
 
     def _alone(self, raw: Any) -> Iterator[Finding]:
-        """Yield the rules that a message breaks by itself."""
         fields, pairing = fields_of(raw), self.book.pairing
         if fields is None:
             yield (), "unreadable-message", f"{self.book.shape} (got {type_name(raw)})"
@@ -183,22 +180,15 @@ class WireFormat(MessageFormat):
         return plain(raw if isinstance(raw, dict) else dict(self._fields(raw)))
 
     def _fields(self, raw: Any, position: int = 0) -> Mapping[str, Any]:
-        """Return the fields of a raw message.
-
-        Raises:
-            InvalidMessage: If it has none.
-        """
+        """Return the fields of a raw message; raise an `InvalidMessage` if it has none."""
         fields = fields_of(raw)
         if fields is None:
-            raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", self.takes)
+            remedy = self.book.rules["unreadable-message"].remedy
+            raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", remedy)
         return fields
 
     def _role(self, fields: Mapping[str, Any], position: int) -> str:
-        """Return the role of a message.
-
-        Raises:
-            InvalidMessage: If it has none.
-        """
+        """Return the role of a message; raise an `InvalidMessage` if it has none."""
         role = fields.get("role")
         if not isinstance(role, str) or not role:
             what = f"a message needs a role that is a non-empty string (got {role!r})"

@@ -355,7 +355,6 @@ class _ModelExchange:
         return await self._instead(answer, plan, plan.bare)
 
     async def _instead(self, answer: UpstreamAnswer, plan: RequestPlan, body: bytes) -> UpstreamAnswer:
-        """Send other bytes in place of those that were answered."""
         self._has_recalled = True
         answer.close()
         return await self._send(attrs.evolve(plan, body=body))

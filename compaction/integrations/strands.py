@@ -110,7 +110,6 @@ def _noted(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _has_pin(message: Mapping[str, Any]) -> bool:
-    """Whether Strands' own ``pin_message`` pinned a message."""
     return _noted(message, "custom").get("pinned") is True
 
 

@@ -92,6 +92,19 @@ def altered(thing: Any, **fields: Any) -> Any:
     return made
 
 
+def source_of(message: Any) -> str | None:
+    """Return the ``source_id`` of the provider that added a message; ``None`` if the run itself added it."""
+    attribution = message.additional_properties.get("_attribution")
+    return attribution.get("source_id") if attribution.__class__ is dict else None
+
+
+def with_author(message: Any, author: str) -> Any:
+    """Return a message with the author that the framework adds after the run; a later change would break the prompt cache."""
+    if message.author_name is not None or message.role not in ("assistant", "tool"):
+        return message
+    return altered(message, author_name=author)
+
+
 def without_annotations(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return additional properties without what a compaction wrote into them."""
     return {name: value for name, value in properties.items() if name not in _ANNOTATIONS}

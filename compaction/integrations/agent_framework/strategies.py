@@ -16,8 +16,7 @@ from ...triggers import never
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import import_framework
-from .format import agent_framework, altered, without_annotations
-from .model_calls import with_author
+from .format import agent_framework, altered, with_author, without_annotations
 
 _Theirs: TypeAlias = Callable[[list[Any]], Awaitable[bool]]
 
@@ -201,6 +200,5 @@ def from_framework_strategy(theirs: _Theirs) -> Strategy:
 
 
 def _links_to(copies: Sequence[Any], summary_id: str | None) -> bool:
-    """Whether the framework linked a message of a group to a summary."""
     links = [each.additional_properties.get("_group", {}).get("_summarized_by_summary_id") for each in copies]
     return summary_id is not None and summary_id in links

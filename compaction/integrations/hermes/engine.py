@@ -206,7 +206,6 @@ class CompactionEngine:
         return next(iter(_stores_in(self._strategy())), None)
 
     def _strategy(self) -> Strategy:
-        """Return the strategy for the current model and conversation."""
         given = self._given
         strategy: Strategy = self._preset() if given is None else given
         if self._store is not None and not _stores_in(strategy):

@@ -83,7 +83,6 @@ def apply_cache_control(
 
 
 def _takes_mark(message: Mapping[str, Any], native: bool) -> bool:
-    """Return whether the provider uses a mark on this message."""
     if items_of(message.get("content")) and not _is_marked_whole(message, native):
         return can_end_in_breakpoint(message)
     return native or bool(message.get("content"))

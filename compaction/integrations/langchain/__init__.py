@@ -8,8 +8,7 @@ A whole program is ``examples/langchain_agent.py``.
 from __future__ import annotations
 
 from .format import LangChain, langchain
-from .graph_run import conversation_id, model_name, rewritten
-from .middleware import CompactionMiddleware, RewritingMiddleware
+from .middleware import CompactionMiddleware, RewritingMiddleware, conversation_id, model_name, rewritten
 from .summarizer import ChatModelSummarizer
 
 __all__ = [

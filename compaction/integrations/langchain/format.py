@@ -142,7 +142,6 @@ def _data(fields: Mapping[str, Any]) -> str:
 
 
 def _extra_thought(parts: Sequence[Part]) -> str | None:
-    """Return the reasoning that stands in ``additional_kwargs``; ``None`` if there is none."""
     return next((part.text for part in parts if isinstance(part, ReasoningPart) and isinstance(part.raw, _Extra)), None)
 
 
