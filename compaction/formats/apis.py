@@ -26,27 +26,19 @@ from .wire import fields_of, items_in, items_of, kind_of
 
 @attrs.frozen(kw_only=True, eq=False)
 class ModelAPI:
-    """The requests and answers of one API.
+    """The requests and answers of one API."""
 
-    Args:
-        name: Its name in logs.
-        format: The wire format of the messages.
-        key: The field of a request with the messages.
-        read_beside: The other fields that the model reads, which count as tokens.
-        kept: Returns the field or the item that names a history which the provider keeps; ``None`` if the request has all.
-        shortened: Returns the field or the item by which the provider shortens the history itself; ``None`` if it does not.
-        answer: Returns the messages in the JSON values of an answer; ``None`` if answers cannot be read.
-        tool: Returns the entry of a function in a request's list of tools; ``None`` as for ``answer``.
-    """
-
-    name: str
-    format: MessageFormat
-    key: str
-    read_beside: tuple[str, ...]
+    name: str  # in logs
+    format: MessageFormat  # of the messages
+    key: str  # the field of a request with the messages
+    read_beside: tuple[str, ...]  # the other fields that the model reads, which count as tokens
+    # the field or the item that names a history which the provider keeps; ``None`` if the request has all
     kept: Callable[[Mapping[str, Any]], str | None] = lambda request: None
+    # the field or the item by which the provider shortens the history itself; ``None`` if it does not
     shortened: Callable[[Mapping[str, Any]], str | None] = lambda request: None
+    # the messages in the JSON values of an answer; ``None`` if answers cannot be read
     answer: Callable[[Sequence[Any]], list[Any]] | None = None
-    tool: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    tool: Callable[[dict[str, Any]], dict[str, Any]] | None = None  # the entry of a function in a request's list of tools
 
     def beside(self, request: Mapping[str, Any]) -> list[Any]:
         """Return the values of the fields of a request that the model reads besides the messages; none that is empty.
@@ -147,7 +139,8 @@ def _chat_answer(values: Sequence[Any]) -> list[Any]:
     for piece in (piece for delta in deltas for piece in delta.get("tool_calls") or ()):
         call = calls.setdefault(piece["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
         call["id"] = piece.get("id") or call["id"]
-        _append(call["function"], piece.get("function") or {})
+        for name, text in (piece.get("function") or {}).items():
+            call["function"][name] = call["function"].get(name, "") + (text or "")
     text = "".join([delta.get("content") or "" for delta in deltas])
     said = {"content": text} if text or not calls else {}
     return [{"role": "assistant", **said, **({"tool_calls": list(calls.values())} if calls else {})}]
@@ -173,16 +166,11 @@ def _anthropic_answer(values: Sequence[Any]) -> list[Any]:
                 block[kind] = [*(block.get(kind) or ()), delta["citation"]]
             else:  # a delta names its text by its type, such as ``text_delta``
                 field = "partial_json" if kind == "input_json" else kind
-                _append(block, {field: delta[field]})
+                block[field] = block.get(field, "") + (delta[field] or "")
     for block in blocks.values():
         if "partial_json" in block:
             block["input"] = json.loads(block.pop("partial_json") or "{}")
     return [{"role": "assistant", "content": [blocks[place] for place in sorted(blocks)]}]
-
-
-def _append(texts: dict[str, Any], pieces: Mapping[str, str | None]) -> None:
-    for name, piece in pieces.items():
-        texts[name] = texts.get(name, "") + (piece or "")
 
 
 # ------------------------------------------------------------------------ the table
@@ -231,9 +219,7 @@ BEDROCK_API: Final = ModelAPI(name="converse", format=bedrock, key="messages", r
 
 # ------------------------------------------------------------------------ usage
 
-_HOLDERS: Final = ("message", "response")  # Anthropic's first event, and the last one of Responses
 _LONGEST_LINE: Final = 4_194_304  # bytes; a longer one is skipped
-_NAMES: Final = ("usage", "usageMetadata", "usage_metadata")  # the last two are Gemini's
 
 
 class StreamedUsage:
@@ -258,8 +244,10 @@ class StreamedUsage:
         if isinstance(event, str | bytes):
             self._add_bytes(event.encode() if isinstance(event, str) else event)
             return
-        holders = (event, *(member_of(event, name) for name in _HOLDERS))
-        for usage in (member_of(each, name) for each in holders for name in _NAMES):
+        # Anthropic's first event has it in a message, the last one of Responses in a response
+        holders = (event, member_of(event, "message"), member_of(event, "response"))
+        names = ("usage", "usageMetadata", "usage_metadata")  # the last two are Gemini's
+        for usage in (member_of(each, name) for each in holders for name in names):
             for name, value in (fields_of(usage) or {}).items():
                 if value or name not in self._figures:
                     self._figures[name] = value

@@ -121,17 +121,12 @@ def keep_breakpoints(sent: Sequence[Any], given: Sequence[Any], compared: Sequen
             continue
         last_kept = max(places[:at], default=-1)
         removed = [place for place in marks if last_kept < place < next_kept]
-        result[at] = _in_parts(result[at], format)
+        fields = fields_of(result[at]) or {}
+        content = fields.get("content")
+        if isinstance(content, str) and content and (format is anthropic or fields.get("role") != "tool"):
+            # as a part, so that the message keeps its shape when its breakpoint moves on
+            result[at] = {**fields, "content": [{"type": "text", "text": content}]}
         if removed and can_end_in_breakpoint(result[at]):
             result[at] = with_breakpoint(result[at], marks[removed[0]])
             marks = {place: mark for place, mark in marks.items() if place not in removed}
     return result
-
-
-def _in_parts(message: Any, format: MessageFormat) -> Any:
-    """Return a written message with its text as a part, so that it keeps its shape when its breakpoint moves on."""
-    fields = fields_of(message) or {}
-    content = fields.get("content")
-    if isinstance(content, str) and content and (format is anthropic or fields.get("role") != "tool"):
-        return {**fields, "content": [{"type": "text", "text": content}]}
-    return message

@@ -94,29 +94,18 @@ def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
 
 @attrs.frozen
 class _Scan:
-    """The possible formats of a list.
+    """The possible formats of a list."""
 
-    Args:
-        possible: The formats that every recognized message can be in; empty if there is none.
-        recognized: Whether any format recognizes any message.
-        problem: The error about the message at which the scan ended; empty if it read the whole list.
-    """
-
-    possible: _Formats
-    recognized: bool
-    problem: str = ""
+    possible: _Formats  # that every recognized message can be in; empty if there is none
+    recognized: bool  # whether any format recognizes any message
+    problem: str = ""  # the error about the message at which the scan ended; empty if it read the whole list
 
 
 def _scan(messages: Iterable[Any], wanted: _Formats, *, strict: bool = False) -> _Scan:
-    """Return which of the wanted formats are possible. The scan ends at the message that leaves none.
+    """Return which of the wanted formats are possible.
 
-    Args:
-        messages: The conversation.
-        wanted: The formats to choose from.
-        strict: Whether it also ends at a message that no format recognizes.
-
-    Raises:
-        UnknownFormat: If a message is from a known framework or service without a wire format here.
+    The scan ends at the message that leaves none, and if it is ``strict``, at one that no format recognizes. It raises an
+    `UnknownFormat` if a message is from a known framework or service without a wire format here.
     """
     possible, recognized = wanted, False
     is_chat = wanted == (openai_chat,)
@@ -142,11 +131,7 @@ def _scan(messages: Iterable[Any], wanted: _Formats, *, strict: bool = False) ->
 
 
 def _formats_of(raw: Any) -> list[MessageFormat]:
-    """Return the formats that a message can be in, by its fields and the parts of its content.
-
-    Raises:
-        UnknownFormat: If the message is from a known framework or service without a wire format here.
-    """
+    """Return the formats that a message can be in, by its fields and the parts of its content; raises as `_scan` does."""
     fields = fields_of(raw)
     if fields is None:
         return []

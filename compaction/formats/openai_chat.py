@@ -263,7 +263,8 @@ class OpenAIChat(WireFormat):
             return Message(role, (TextPart(content),), raw, self, name)
         role = self._role(fields, position)
         if role == "tool" or role == "function":
-            return Message(role, _read_result(fields, role), raw, self, name)
+            call_id = f"function:{name or ''}" if role == "function" else string(fields.get("tool_call_id"))
+            return Message(role, (result_part(call_id, _read_content(content)),), raw, self, name)
         return Message(role, tuple(_read_parts(fields)), raw, self, name)
 
     def outline(self, raw: Any) -> Outline | None:
@@ -368,7 +369,11 @@ class _OfField:
 
 def _read_parts(fields: Mapping[str, Any]) -> list[Part]:
     """Return the parts of any message but a result, reasoning first, calls last."""
-    content, calls = _read_content(fields.get("content")), _read_calls(fields.get("tool_calls"))
+    content, calls = _read_content(fields.get("content")), list[Part]()
+    if (entries := items_of(listed := fields.get("tool_calls"))) is not None:
+        calls += map(_read_call, entries)
+    elif listed is not None:
+        calls.append(OtherPart(json_text(listed), raw=_OfField("tool_calls")))
     if _RARE_FIELDS.isdisjoint(fields):
         return content + calls
     parts: list[Part] = [
@@ -389,14 +394,6 @@ def _read_parts(fields: Mapping[str, Any]) -> list[Part]:
         name = string(body.get("name"))  # its result names the function, so the name is the id
         parts.append(ToolCallPart(f"function:{name}", name, arguments_text(body.get("arguments")), raw=raw))
     return parts
-
-
-def _read_calls(calls: Any) -> list[Part]:
-    """Return the parts of ``tool_calls``; a value that is not a list becomes an `OtherPart`."""
-    entries = items_of(calls)
-    if entries is not None:
-        return [_read_call(call) for call in entries]
-    return [] if calls is None else [OtherPart(json_text(calls), raw=_OfField("tool_calls"))]
 
 
 def _reasoning_text(value: Any) -> str:
@@ -455,11 +452,6 @@ def _read_call(call: Any) -> Part:
     if fields is None or body is None:
         return OtherPart(json_text(call if fields is None else fields), raw=_OfField("tool_calls[]", call))
     return ToolCallPart(string(fields.get("id")), string(body.get("name")), arguments_text(body.get(argument)), raw=call)
-
-
-def _read_result(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
-    call_id = f"function:{string(fields.get('name'))}" if role == "function" else string(fields.get("tool_call_id"))
-    return (result_part(call_id, _read_content(fields.get("content"))),)
 
 
 # ------------------------------------------------------------------------ writing

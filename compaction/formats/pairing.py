@@ -54,21 +54,13 @@ def shown_path(path: Path) -> str:
 
 @attrs.frozen
 class Slot:
-    """A call or a result in a message.
+    """A call or a result in a message."""
 
-    Args:
-        path: Its place; empty if it is the message itself.
-        key: The key that the call and its result share; empty if it has none.
-        id: The place of the id; empty where they are paired by name.
-        optional: Whether the call needs no result.
-        rule: The rule that a result without a call breaks.
-    """
-
-    path: Path
-    key: str
-    id: Path = ()
-    optional: bool = False
-    rule: str = "result-without-call"
+    path: Path  # its place; empty if it is the message itself
+    key: str  # that the call and its result share; empty if it has none
+    id: Path = ()  # the place of the id; empty where they are paired by name
+    optional: bool = False  # whether the call needs no result
+    rule: str = "result-without-call"  # that a result without a call breaks
 
     def __str__(self) -> str:
         return repr(self.key.removeprefix("function:"))
@@ -76,37 +68,23 @@ class Slot:
 
 @attrs.frozen(kw_only=True)
 class Pairing:
-    """The calls and results in the messages of a format.
+    """The calls and results in the messages of a format."""
 
-    Args:
-        calls: The calls of a message.
-        results: The results of a message.
-        continues: Whether a message belongs to the exchange of the message before it.
-        only_results: Whether a message contains only results, so that others may still come.
-        stub: A result for a call that has none, made from the call and its id; ``None`` if none can be made.
-        content: The field with the blocks of a message; empty if a result is a message of its own.
-        answers: Whether a message after the call comes before an added stub: a result, or more of the same answer.
-        anywhere: Whether a result may come in a later exchange.
-        counted: Whether several calls may share a key, each with its own result.
-        again: The rule that a second result of a call breaks; empty if another check reports it.
-        unknown: Whether a message stands for calls that are not in the list, so that a later result may be theirs.
-        new_id: The prefix of the ids that a repair assigns.
-        movable: Whether a repair may move a block into the message before its own.
-    """
-
-    calls: Callable[[Fields], Iterable[Slot]]
+    calls: Callable[[Fields], Iterable[Slot]]  # of a message, as are the results
     results: Callable[[Fields], Iterable[Slot]]
-    continues: Callable[[Fields, Fields], bool]
-    only_results: Callable[[Fields], bool]
-    stub: Callable[[Any, str], Any]
-    content: str = ""
+    continues: Callable[[Fields, Fields], bool]  # whether a message belongs to the exchange of the message before it
+    only_results: Callable[[Fields], bool]  # whether a message contains only results, so that others may still come
+    stub: Callable[[Any, str], Any]  # makes a result of a call that has none, and its id; ``None`` if none can be made
+    content: str = ""  # the field with the blocks of a message; empty if a result is a message of its own
+    # whether a message after the call comes before an added stub: a result, or more of the same answer
     answers: Callable[[Fields], bool] = lambda fields: False
-    anywhere: bool = False
-    counted: bool = False
-    again: str = "duplicate-result"
+    anywhere: bool = False  # whether a result may come in a later exchange
+    counted: bool = False  # whether several calls may share a key, each with its own result
+    again: str = "duplicate-result"  # the rule that a second result of a call breaks; empty if another check reports it
+    # whether a message stands for calls that are not in the list, so that a later result may be theirs
     unknown: Callable[[Fields], bool] = lambda fields: False
-    new_id: str = "call"
-    movable: Callable[[Any], bool] = lambda block: True
+    new_id: str = "call"  # the prefix of the ids that a repair assigns
+    movable: Callable[[Any], bool] = lambda block: True  # whether a repair may move a block into the message before its own
 
     def exchanges(self, contents: Sequence[Fields]) -> Iterator[range]:
         """Yield the places of the messages of each exchange; any other message is an exchange by itself."""

@@ -60,13 +60,10 @@ def repair_by_rules(
     kinds: Mapping[str, RepairKind],
     pairing: Pairing,
 ) -> tuple[list[Any], tuple[Problem, ...]]:
-    """Return the list with every fault repaired whose rule says how, and the changes; O(messages) a round.
+    """Return a copy of the list with every fault repaired whose rule says how, and the changes; O(messages) a round.
 
-    Args:
-        raws: The list; not changed.
-        findings: Returns the faults of a list, each with the place of its message.
-        kinds: How the faults of a rule are repaired.
-        pairing: The calls and results of the format.
+    ``findings`` returns the faults of a list, each with the place of its message, and ``kinds`` says how those of a rule are
+    repaired.
     """
     draft = _Draft(raws, pairing)
     changes: list[_Change] = []

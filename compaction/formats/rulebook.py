@@ -22,58 +22,41 @@ _Place: TypeAlias = "Path | Callable[[Fields], Path]"
 
 @attrs.frozen
 class Rule:
-    """One rule of a wire format. ``docs/rules`` shows its requirement, scope and source, with examples.
+    """One rule of a wire format. ``docs/rules`` shows its requirement, scope and source, with examples."""
 
-    Args:
-        remedy: The correction, as an instruction.
-        repair: How a fault is repaired, see `RepairKind`; ``None`` if it is only reported.
-    """
-
-    remedy: str
-    repair: RepairKind | None = None
+    remedy: str  # the correction, as an instruction
+    repair: RepairKind | None = None  # how a fault is repaired; ``None`` if it is only reported
 
 
 @attrs.frozen(kw_only=True)
 class RuleBook:
-    """The rules of a format, and the checks that find their faults.
+    """The rules of a format, and the checks that find their faults."""
 
-    Args:
-        rules: Every rule by name, in the order of the reference page, which states the requirements.
-        pairing: The calls and results of the format.
-        message: Yields the rules that a message breaks by itself, given its fields.
-        accepts_last: Returns whether a list may end with a message of these fields, although ``message`` finds a fault in it.
-        shape: The shape of a message, for the error about a value without fields.
-        join: Returns the rule that two neighbours break, given their fields; ``None`` is the start or end of the list.
-        joins: The place in the message, and the text, for each rule of two neighbours.
-        whole: Yields the other faults of a list, given the fields of its messages.
-        is_system: Returns whether the fields are those of a system message. The first message after the leading system messages
-            is judged as the start of the list.
-    """
-
-    rules: Mapping[str, Rule]
-    pairing: Pairing
-    message: Callable[[Fields], Iterator[Finding]]
+    rules: Mapping[str, Rule]  # by name, in the order of the reference page, which states the requirements
+    pairing: Pairing  # the calls and results of the format
+    message: Callable[[Fields], Iterator[Finding]]  # yields the rules that a message breaks by itself, given its fields
+    # whether a list may end with a message of these fields, although ``message`` finds a fault in it
     accepts_last: Callable[[Fields], bool] = lambda fields: False
-    shape: str = "a message is an object with a role"
+    shape: str = "a message is an object with a role"  # for the error about a value without fields
+    # the rule that two neighbours break, given their fields; ``None`` is the start or end of the list
     join: Callable[[Fields | None, Fields | None], JoinProblem | None] | None = None
+    # the place in the message, and the text, for each rule of two neighbours
     joins: Mapping[str, tuple[_Place, str]] = attrs.field(factory=dict[str, tuple[_Place, str]])
+    # yields the other faults of a list, given the fields of its messages
     whole: Callable[[Sequence[Fields]], Iterator[tuple[int, Finding]]] = lambda contents: iter(())
+    # whether these are a system message's; the first message after the leading ones is judged as the start of the list
     is_system: Callable[[Fields], bool] = lambda fields: fields.get("role") == "system"
 
 
 class WireFormat(MessageFormat):
     """The base class of the providers' formats: a message is a mapping or an object of the provider's package.
 
-    Attributes:
-        name: The format's name; the shared instance has the same name, with underscores.
-        shape: The shape of a message, for errors.
-        roles: The roles of messages, for errors.
-        book: The provider's rules.
+    The shared instance has the format's name, with underscores.
     """
 
-    shape: str
+    shape: str  # of a message, for errors, as are the roles
     roles: str = "user, assistant"
-    book: RuleBook
+    book: RuleBook  # the provider's rules
 
     @property
     def judges_joins(self) -> bool:

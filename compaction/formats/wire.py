@@ -129,12 +129,9 @@ def plain(value: Any) -> Any:
 
 
 def lacking(fields: Mapping[str, Any], required: Mapping[str, type], *, empty: bool = True) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of each field that is missing or of another type.
+    """Yield the name and the value of each required field that is missing or of another type, or an empty text if it may not.
 
-    Args:
-        fields: The fields of a block or an item.
-        required: The types of its required fields; an object of a package is a ``Mapping``.
-        empty: Whether a text may be empty.
+    An object of a package is a ``Mapping``.
     """
     for name, wanted in required.items():
         value = fields.get(name)
@@ -162,11 +159,7 @@ GO_ON: Final = "Go on from there."
 
 
 def arguments_object(text: str) -> dict[str, Any]:
-    """Return a call's arguments as an object.
-
-    Raises:
-        ConfigurationError: If they are not a JSON object.
-    """
+    """Return a call's arguments as an object; raise a `ConfigurationError` if they are not a JSON object."""
     value = json_object(text)
     if value is None:
         raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
@@ -207,16 +200,9 @@ def changed_result(
 ) -> Any:
     """Return the content of a changed result: the new words in place of the first ones, and the media that are left.
 
-    Args:
-        content: The content before the change. If it is not a list, and no media are left, the new words become the content.
-        before: The result before the change.
-        after: The changed result.
-        read: Reads an element of the content.
-        write: Returns a text as an element; the text in its place is given with new words, and has the raw element.
-        keep_blank: Whether words that are only blanks are written.
-
-    Raises:
-        ConfigurationError: If one of the media is not among the elements.
+    If the content was not a list, and no media are left, the new words become the content. ``write`` returns a text as an
+    element; the text in its place is given with new words, and has the raw element. Words that are only blanks are written if
+    ``keep_blank`` says so. It raises a `ConfigurationError` if one of the media is not among the elements.
     """
     if items_of(content) is None and not after.media:
         return after.text
@@ -238,11 +224,7 @@ def changed_result(
 
 
 def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:
-    """Return the raw media of a changed result.
-
-    Raises:
-        ConfigurationError: If one of them is not among the elements.
-    """
+    """Return the raw media of a changed result; raise a `ConfigurationError` if one is not among the elements."""
     media = [part.raw for part in result.media]
     if not {id(raw) for raw in media} <= {id(element) for element in elements}:
         raise ConfigurationError("parts: a result's media can be kept or dropped, not created; pass those that were read")
