@@ -233,7 +233,6 @@ _BOOK: Final = RuleBook(
 # ------------------------------------------------------------------------ the format
 
 _RARE_FIELDS: Final = frozenset({*_REASONING_FIELDS, "refusal", "audio", "function_call"})
-_PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 _MISSING: Final = object()
 _BESIDE_CONTENT: Final = frozenset({"tool_calls", "function_call", "refusal"})
@@ -255,13 +254,12 @@ class OpenAIChat(WireFormat):
     book = _BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
+        if (outline := self.outline(raw)) is not None:
+            return self.of_outline(outline, raw)
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
-        role, content, name = fields.get("role"), fields.get("content"), fields.get("name")
+        role, content, name = self._role(fields, position), fields.get("content"), fields.get("name")
         if not isinstance(name, str):
             name = None
-        if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
-            return Message(role, (TextPart(content),), raw, self, name)
-        role = self._role(fields, position)
         if role == "tool" or role == "function":
             call_id = f"function:{name or ''}" if role == "function" else string(fields.get("tool_call_id"))
             return Message(role, (result_part(call_id, _read_content(content)),), raw, self, name)

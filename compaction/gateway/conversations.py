@@ -42,10 +42,7 @@ _MOST_POOLS: Final = 64
 _MOST_THREADS: Final = 8
 _MOST_FORGOTTEN: Final = 1_000  # whose requests may still be running
 _MOST_FIRST: Final = 4  # messages by which a conversation without a session id is recognized
-_TOO_MANY_BYTES: Final = 413
-_BYTES_OF_WINDOW: Final = 8
-"""Bytes of a refused request for each token of the assumed window, if neither a table nor the refusal names the window. A
-request has about 4 bytes a token, so the assumed window is half of it."""
+_BYTES_OF_WINDOW: Final = 8  # of a refused request, for each token of the assumed window: half of what the request has
 _T = TypeVar("_T")
 
 LOCK_SECONDS: Final = 0.5
@@ -356,7 +353,7 @@ class GatewayConversations:
         found = LengthRefusal.read(refused) or LengthRefusal()
         if found.window is None and plan.turn is None:  # no table has the model's window
             found = LengthRefusal(window=max(1, len(request.original) // _BYTES_OF_WINDOW))
-        if found.window is None and refused.status_code == _TOO_MANY_BYTES:
+        if found.window is None and refused.status_code == 413:
             return  # a limit of a proxy on the way, perhaps; only this conversation is shortened
         self.learn_window(plan.turn, request, found)
 

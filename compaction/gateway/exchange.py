@@ -43,11 +43,8 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
 _OTHER: Final = "other"
-_UNKNOWN_PATH: Final = "unknown path"
 _IDLE_SECONDS: Final = 60.0
 _MOST_RECALLS: Final = 4
-_BAD_REQUEST: Final = 400
-_TOO_MANY_REQUESTS: Final = 429
 _LARGEST_ANSWER: Final = 16_777_216
 _UNCOUNTED: Final = 2_000  # tokens: the gateway also counts tools and instructions
 _logger: Final = logging.getLogger("compaction.gateway")
@@ -221,9 +218,9 @@ class _Passing:
     def report(self, error: str) -> None:
         """Count and log the request."""
         client, counts = self.client, self.gateway.status
-        why, status = "", client.status or 499
-        if looks_like_conversation(client.method, client.path):
-            why = _UNKNOWN_PATH
+        why = "unknown path" if looks_like_conversation(client.method, client.path) else ""
+        status = client.status or 499
+        if why:
             counts.passed(why)
         counts.answered(_OTHER, status)
         log_request(route=_OTHER, method=client.method, status=status, error=error, why=why)
@@ -372,7 +369,7 @@ class _ModelExchange:
         if is_too_long:
             with status.counting_failures("compacting further"):
                 second = await self.gateway.conversations.shorter(plan, refusal)
-        elif plan.request is not None and plan.is_changed and refusal.status_code == _BAD_REQUEST:
+        elif plan.request is not None and plan.is_changed and refusal.status_code == 400:
             second = unchanged(plan.request, "refused as it was compacted", plan.turn)
         if second is None:
             return refused
@@ -459,7 +456,7 @@ async def _is_refusal(answer: UpstreamAnswer) -> bool:
     """Whether an upstream refused a request for its contents: not if it is busy or has a fault, except for a length error."""
     if answer.status in REFUSALS and await answer.read() and LengthRefusal.read(answer.refusal()) is not None:
         return True
-    return answer.status < 500 and answer.status != _TOO_MANY_REQUESTS
+    return answer.status < 500 and answer.status != 429
 
 
 def log_request(**fields: Any) -> None:

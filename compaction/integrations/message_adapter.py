@@ -74,8 +74,8 @@ class MessageAdapter(MessageFormat):
         changes: list[tuple[int, Problem]] = []
         for at, (path, rule, fault) in _PAIRING.problems([each.fields for each in chat]):
             if rule in _REPAIRED:
-                place = chat[at].place
-                removed[place].append(chat[at].part_at(path))
+                place, part = chat[at].place, next((step for step in path if isinstance(step, int)), 0)
+                removed[place].append(chat[at].parts[part])
                 changes.append((place, Problem(f"messages[{place}]", rule, fault, _REPAIRED[rule])))
         repaired: list[Any] = []
         for message, gone in zip(messages, removed, strict=True):
@@ -118,11 +118,7 @@ class _ChatMessage:
 
     place: int  # of the message
     fields: dict[str, Any]
-    parts: Sequence[Part]  # the calls in it, or the result that it is
-
-    def part_at(self, path: Sequence[str | int]) -> Part:
-        """Return the part that the path of a problem leads to: a call by the number in the path, else the result."""
-        return self.parts[next((step for step in path if isinstance(step, int)), 0)]
+    parts: Sequence[Part]  # the calls in it, which the path of a problem numbers, or the result that it is
 
 
 def _as_chat(messages: Sequence[Message]) -> list[_ChatMessage]:

@@ -240,11 +240,8 @@ class CompactionEngine:
         """Return whether to compact now, at these tokens of the request; by default the last reported ones."""
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
         is_full = self.settings.enabled and tokens >= self.threshold_tokens > 0
-        self._reports.is_due = is_full and not self._waits(tokens)
+        self._reports.is_due = is_full and not self._reports.waits(tokens, self.threshold_tokens, window=self.context_length)
         return self._reports.is_due
-
-    def _waits(self, tokens: int) -> bool:
-        return self._reports.waits(tokens, self.threshold_tokens, window=self.context_length)
 
     def should_compress_preflight(self, messages: list[Any]) -> bool:
         """Return whether a rough estimate, four characters a token, reaches the threshold; O(characters).
@@ -434,7 +431,8 @@ class CompactionEngine:
             "outcome": None if result is None else result.outcome,
             "error": self.last_error,
             "notice": self.notice,
-            "waiting": self.last_prompt_tokens >= self.threshold_tokens and self._waits(self.last_prompt_tokens),
+            "waiting": self.last_prompt_tokens >= self.threshold_tokens
+            and self._reports.waits(self.last_prompt_tokens, self.threshold_tokens, window=self.context_length),
         }
 
 

@@ -78,18 +78,14 @@ def apply_cache_control(
     others = [place for place, each in enumerate(copies) if each.get("role") != "system" and _takes_mark(each, native)]
     chosen += others[-(MOST_BREAKPOINTS - len(chosen)) :]
     for place in chosen:
-        copies[place] = with_breakpoint(copies[place], mark, whole=_is_marked_whole(copies[place], native))
+        copies[place] = with_breakpoint(copies[place], mark, whole=native and copies[place].get("role") == "tool")
     return copies
 
 
 def _takes_mark(message: Mapping[str, Any], native: bool) -> bool:
-    if items_of(message.get("content")) and not _is_marked_whole(message, native):
+    if items_of(message.get("content")) and not (native and message.get("role") == "tool"):
         return can_end_in_breakpoint(message)
     return native or bool(message.get("content"))
-
-
-def _is_marked_whole(message: Mapping[str, Any], native: bool) -> bool:
-    return native and message.get("role") == "tool"
 
 
 def should_cache(model: str, provider: str) -> bool:
