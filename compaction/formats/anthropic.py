@@ -320,6 +320,7 @@ class Anthropic(WireFormat):
     shape = "a message is a mapping with 'role' and 'content'"
     roles = "user, assistant, system"
     book = _BOOK
+    writes_as_user = True
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
@@ -378,14 +379,8 @@ class Anthropic(WireFormat):
             return (self.new("user", text),)
         return (self.new("assistant", text), self.new("user", GO_ON))
 
-    def summary_role(self, before: Message | None, after: Message | None) -> str:
-        return "user"
-
     def completes_summary(self, message: Message) -> bool:
         return message.role == "user" and (fields_of(message.raw) or {}).get("content") == GO_ON
-
-    def placeholder(self, text: str) -> tuple[Message, ...]:
-        return (self.new("user", text),)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         return signed_thoughts_problem(before, after, current=current)

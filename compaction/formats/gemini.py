@@ -250,6 +250,7 @@ class Gemini(WireFormat):
     shape = "a content is a mapping with 'role' and 'parts'"
     roles = "user, model"
     book = _BOOK
+    writes_as_user = True
 
     def read(self, raw: Any, position: int = 0) -> Message:
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
@@ -281,12 +282,6 @@ class Gemini(WireFormat):
         if after is None or after.role != "assistant":
             return True
         return before is not None and before.role != "assistant"
-
-    def summary_role(self, before: Message | None, after: Message | None) -> str:
-        return "user"
-
-    def placeholder(self, text: str) -> tuple[Message, ...]:
-        return (self.new("user", text),)
 
     def rewrite_problem(self, before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
         if not current:

@@ -331,11 +331,8 @@ class OpenAIResponses(WireFormat):
         if (call := result_of(fields)) is not None:
             return Message("tool", _read_result(fields, kind, call), raw, self)
         if not _is_answer(fields):
-            role, parts = (
-                "developer" if kind in ("additional_tools", "configuration_update") else kind,
-                _read_item(fields, kind),
-            )
-            return Message(role, parts, raw, self, holds_history=kind == "compaction")
+            role = "developer" if kind in ("additional_tools", "configuration_update") else kind
+            return Message(role, _read_item(fields, kind), raw, self, holds_history=kind == "compaction")
         begins, resumes = _item_links(fields)
         return Message("assistant", _read_item(fields, kind), raw, self, continues=True, begins=begins, resumes=resumes)
 

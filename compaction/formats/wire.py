@@ -51,10 +51,7 @@ def string(value: Any) -> str:
 
 def says_something(fields: Mapping[str, Any]) -> bool:
     """Whether a message has a content field of chat completions or a similar format."""
-    return not _CONTENT_FIELDS.isdisjoint(fields)
-
-
-_CONTENT_FIELDS: Final = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
+    return any(name in fields for name in ("content", "tool_calls", "function_call", "refusal", "audio"))
 
 
 def kind_of(part: Any) -> str:

@@ -36,6 +36,7 @@ class MessageAdapter(MessageFormat):
     """
 
     compared: ClassVar[tuple[str, ...]]
+    writes_as_user = True
 
     def __repr__(self) -> str:
         return self.name.replace("-", "_")
@@ -96,12 +97,6 @@ class MessageAdapter(MessageFormat):
         if after is None or after.role != "assistant":
             return True
         return before is not None and before.role != "assistant" and not before.is_system
-
-    def summary_role(self, before: Message | None, after: Message | None) -> str:
-        return "user"
-
-    def placeholder(self, text: str) -> tuple[Message, ...]:
-        return (self.new("user", text),)
 
 
 def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:
