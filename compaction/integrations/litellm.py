@@ -116,8 +116,7 @@ class ProxyCompaction(_CustomLogger):
         self, request_data: Mapping[str, Any], exception: Exception, call_type: Any, fallback_depth: int | None = None
     ) -> None:
         """Compact further if an attempt was too long; once for each request."""
-        sent = self._known(request_data)
-        if sent is not None:
+        if (sent := self._known(request_data)) is not None:
             try:
                 await sent.turn.overflowed(exception)
             except Exception as error:

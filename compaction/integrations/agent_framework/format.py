@@ -65,16 +65,14 @@ class AgentFramework(MessageAdapter):
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         contents = [_content(part, message.parts) for part in parts if not (isinstance(part, OtherPart) and part.raw is None)]
-        properties = without_annotations(message.raw.additional_properties)
-        return self.read(altered(message.raw, contents=contents, additional_properties=properties, raw_representation=None))
+        return self.read(unannotated(message.raw, contents=contents, raw_representation=None))
 
     def new(self, role: str, text: str) -> Message:
         return self.read(import_framework("agent_framework").Message(role, [text]))
 
     def to_wire(self, raw: Any) -> Any:
-        data: dict[str, Any] = {"role": raw.role, "contents": [content.to_dict() for content in raw.contents]}
-        if raw.author_name is not None:
-            data["author_name"] = raw.author_name
+        author = {} if raw.author_name is None else {"author_name": raw.author_name}
+        data = {"role": raw.role, "contents": [content.to_dict() for content in raw.contents], **author}
         return json.loads(json.dumps(data, default=str))
 
     def from_wire(self, data: Any) -> Any:
@@ -105,9 +103,10 @@ def with_author(message: Any, author: str) -> Any:
     return altered(message, author_name=author)
 
 
-def without_annotations(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return additional properties without what a compaction wrote into them."""
-    return {name: value for name, value in properties.items() if name not in _ANNOTATIONS}
+def unannotated(message: Any, **fields: Any) -> Any:
+    """Return a copy of a message with other fields, and without what a compaction wrote into its additional properties."""
+    properties = {name: value for name, value in message.additional_properties.items() if name not in _ANNOTATIONS}
+    return altered(message, additional_properties=properties, **fields)
 
 
 def _parts(content: Any, within: set[str]) -> tuple[Part, ...]:
@@ -192,13 +191,13 @@ def _content(part: Part, known: Sequence[Part]) -> Any:
 
 
 def _changed_result(part: ToolResultPart) -> Any:
-    items = [media.raw for media in part.media]
-    if part.raw.type in _NO_WORDS:
-        raise ConfigurationError(f"parts: {part.raw.type} cannot be changed; drop it with its call (got {part!r})")
-    if part.raw.type == "function_result":
-        kept = [_new_text(part.text), *items] if items else None
+    kind = part.raw.type
+    if kind in _NO_WORDS:
+        raise ConfigurationError(f"parts: {kind} cannot be changed; drop it with its call (got {part!r})")
+    if kind == "function_result":
+        kept = [_new_text(part.text), *[media.raw for media in part.media]] if part.media else None
         return _altered(part.raw, result=part.text, items=kept)
-    return _altered(part.raw, **{_RESULT_FIELDS[part.raw.type]: [_new_text(part.text)]})
+    return _altered(part.raw, **{_RESULT_FIELDS[kind]: [_new_text(part.text)]})
 
 
 def _altered(content: Any, **fields: Any) -> Any:

@@ -142,9 +142,7 @@ class CompactionProvider(_ContextProvider):
 
     def _claim(self, context: Any, state: dict[str, Any]) -> None:
         """Check that no other provider compacts this history, and that this state belongs to no other one."""
-        key = f"compaction of {self.history_source_id}"
-        other = context.metadata.setdefault(key, self)
-        if other is not self:
+        if (other := context.metadata.setdefault(f"compaction of {self.history_source_id}", self)) is not self:
             raise ConfigurationError(
                 f"two compaction providers ({other.source_id!r}, {self.source_id!r}) compact {self.history_source_id!r}:"
                 " keep one, or chain their strategies with >>"
@@ -203,8 +201,7 @@ class RunView:
     def __init__(self, history: str, author: str) -> None:
         self.messages: list[Any] = []  # of the conversation
         self.others: list[tuple[int, Any]] = []  # each with the number of the conversation's messages before it
-        self._history = history  # the history provider's ``source_id``
-        self._author = author  # which the framework adds to an agent's messages after the run
+        self._history, self._author = history, author  # the history provider's ``source_id``, and the agent's name
         self._seen: list[Any] = []  # the whole list of the last call; compared by ``==``, because the framework copies it
 
     def follow(self, messages: list[Any]) -> None:

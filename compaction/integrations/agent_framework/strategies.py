@@ -16,7 +16,7 @@ from ...triggers import never
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import import_framework
-from .format import agent_framework, altered, with_author, without_annotations
+from .format import agent_framework, altered, unannotated, with_author
 
 _Theirs: TypeAlias = Callable[[list[Any]], Awaitable[bool]]
 
@@ -86,17 +86,13 @@ def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]
     written, rest = list[Any](), iter(messages)
     for shown_message in shown:
         if id(shown_message) not in in_source:
-            written.append(_unannotated(shown_message))
+            written.append(unannotated(shown_message))
             continue
         for message in rest:  # up to the message that the view shows next
             written.append(kept_or_flagged(message))
             if message is shown_message:
                 break
     return [*written, *map(kept_or_flagged, rest)]
-
-
-def _unannotated(message: Any, **fields: Any) -> Any:
-    return altered(message, additional_properties=without_annotations(message.additional_properties), **fields)
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -158,7 +154,7 @@ class _FromFramework(Strategy):
     def __call__(self, index: MessageIndex) -> Steps:
         yield StepBegan(self, "the framework's strategy decides itself")
         copies = [
-            (group, [_unannotated(each.raw, contents=list(each.raw.contents)) for each in group.messages])
+            (group, [unannotated(each.raw, contents=list(each.raw.contents)) for each in group.messages])
             for group in index.included_groups
         ]
         request = _Awaited(self.theirs, [each for _, group in copies for each in group])
