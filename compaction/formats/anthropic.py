@@ -21,7 +21,7 @@ from ..json_data import same
 from ..messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from .base import JoinProblem
 from .blocks import Blocks, misplaced_system, too_many
-from .pairing import NOT_RECORDED, Fields, Finding, HostedLedger, HostedStep, Path, hosted_links, repeated
+from .pairing import NOT_RECORDED, Fields, Finding, HostedStep, Path, WaitingCalls, hosted_links, repeated
 from .rulebook import Rule, RuleBook, WireFormat
 from .wire import (
     GO_ON,
@@ -232,7 +232,7 @@ def _steps(block: Any) -> Iterator[HostedStep]:
 
 def _unpaired(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     """Yield every block whose call, result or caller is missing, with the place of its message; O(blocks)."""
-    ledger: HostedLedger[Path] = HostedLedger()
+    ledger: WaitingCalls[Path] = WaitingCalls()
     for index, fields in enumerate(contents):
         blocks = _blocks_of(fields)
         if fields.get("role") == "user" and any(_result_id(block) is None for block in blocks):

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from ..messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from .base import JoinProblem
-from .pairing import NOT_RECORDED, Fields, Finding, HostedLedger, HostedStep, Pairing, Path, Slot, hosted_links
+from .pairing import NOT_RECORDED, Fields, Finding, HostedStep, Pairing, Path, Slot, WaitingCalls, hosted_links
 from .rulebook import Rule, RuleBook, WireFormat
 from .wire import (
     arguments_object,
@@ -171,7 +171,7 @@ def _list_problems(contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
     """Yield results of the provider's own tools without a call, and unsigned calls."""
     signs = any(_is_signed(part) for fields in contents for part in items_in(fields, "parts"))
     turn = _current_turn(contents) if signs else len(contents)
-    hosted: HostedLedger[None] = HostedLedger()
+    hosted: WaitingCalls[None] = WaitingCalls()
     for index, fields in enumerate(contents):
         parts = items_in(fields, "parts") if _role_of(fields) == "model" else ()
         for position, part in enumerate(parts):

@@ -100,10 +100,10 @@ class Pairing:
         for exchange in self.exchanges(contents):
             for index in exchange:
                 for slot in self.results(contents[index]):
-                    if slot.key and (finding := ledger.enter_result(slot)) is not None:
+                    if slot.key and (finding := ledger.result(slot)) is not None:
                         yield index, finding
                 for slot in self.calls(contents[index]):
-                    if slot.key and (finding := ledger.enter_call(index, slot)) is not None:
+                    if slot.key and (finding := ledger.call(index, slot)) is not None:
                         yield index, finding
                 ledger.has_unknown = ledger.has_unknown or self.unknown(contents[index])
             is_last = exchange.stop == len(contents)
@@ -126,93 +126,16 @@ class Pairing:
 
 
 @attrs.define
-class _Ledger:
-    """The calls and results up to a place in the list. Holds state."""
-
-    pairing: Pairing
-    has_unknown: bool = False  # whether a message stood for calls that are not in the list
-    _waiting: dict[str, list[tuple[int, Slot]]] = attrs.field(factory=dict[str, list[tuple[int, Slot]]], init=False)
-    _answered: set[str] = attrs.field(factory=set[str], init=False)
-
-    def enter_result(self, slot: Slot) -> Finding | None:
-        """Match a result to the latest call with its key; return the problem if no call waits for it."""
-        if calls := self._waiting.get(slot.key):
-            calls.pop()
-            if not calls:
-                del self._waiting[slot.key]
-            self._answered.add(slot.key)
-            return None
-        is_second = slot.key in self._answered
-        rule = self.pairing.again if is_second else "" if self.has_unknown else slot.rule
-        directly = "" if self.pairing.anywhere else "directly "
-        is_repeated = rule == "duplicate-result"
-        text = f"the call {slot} is answered already" if is_repeated else f"no open call {slot} is {directly}before it"
-        return (slot.path, rule, text) if rule else None
-
-    def enter_call(self, index: int, slot: Slot) -> Finding | None:
-        """Let a call wait for its result; return the problem if its key is taken where results may come anywhere."""
-        is_repeated = slot.key in self._waiting
-        if self.pairing.counted or not is_repeated:
-            self._waiting.setdefault(slot.key, []).append((index, slot))
-        if is_repeated and self.pairing.anywhere:
-            return slot.id, "duplicate-call-id", f"an open call has the id {slot.key!r} already"
-        return None
-
-    def close(self, first_pending: int) -> Iterator[tuple[int, Finding]]:
-        """Yield the calls without a result, and start the next exchange with none.
-
-        A result may still come for calls from the place ``first_pending`` on, so these are only pending.
-        """
-        missing = "has no result" if self.pairing.anywhere else "has no result directly after it"
-        for index, slot in (each for slots in self._waiting.values() for each in slots):
-            if not slot.optional:
-                is_pending = index >= first_pending
-                rule, text = ("pending-call", "has no result yet") if is_pending else ("call-without-result", missing)
-                yield index, (slot.path, rule, f"the call {slot} {text}")
-        self._waiting, self._answered = {}, set()
-
-
-def repeated(keyed: Iterable[tuple[str, _Place]]) -> Iterator[tuple[str, _Place]]:
-    """Yield each key that an earlier one equals, with its place; empty keys are not compared."""
-    known: set[str] = set()
-    for key, place in keyed:
-        if key and key in known:
-            yield key, place
-        known.add(key)
-
-
-def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the provider's calls that a message leaves open, and the earlier calls that it needs; O(steps).
-
-    Args:
-        steps: The calls and results of the provider's own tools in the message, and the callers of other calls.
-    """
-    ledger: HostedLedger[None] = HostedLedger()
-    made: set[str] = set()
-    earlier: dict[str, None] = {}  # a set with an order
-    for kind, key in steps:
-        if kind == "call":
-            made.add(key)
-            ledger.enter_call(key, 0, None)
-        elif key not in made:
-            earlier[key] = None
-        elif kind == "result":
-            ledger.enter_result(key)
-    return tuple(ledger.waiting), tuple(earlier)
-
-
-@attrs.define
-class HostedLedger(Generic[_Place]):
-    """The calls of the provider's own tools that wait for a result, up to a place in the list. Holds state.
-
-    A result answers the latest call with its key. Groups are read by the same rule, see `Message.begins`: once a later message
-    uses the key again, the earlier calls with it get no result.
-    """
+class WaitingCalls(Generic[_Place]):
+    """The calls that wait for a result up to a place in the list; it answers the latest call with its key. Holds state."""
 
     waiting: dict[str, list[tuple[int, _Place]]] = attrs.field(factory=dict[str, list[tuple[int, _Place]]], init=False)
 
     def enter_call(self, key: str, index: int, place: _Place) -> list[tuple[int, _Place]]:
-        """Let a call wait; return the calls of earlier messages that wait with its key, and now get no result."""
+        """Let a provider's call wait; return the calls of earlier messages that wait with its key, and now get no result.
+
+        Groups are read by the same rule, see `Message.begins`.
+        """
         calls = self.waiting.get(key)
         if calls is not None and calls[0][0] == index:
             calls.append((index, place))
@@ -229,3 +152,71 @@ class HostedLedger(Generic[_Place]):
         if not calls:
             del self.waiting[key]
         return True
+
+
+@attrs.define
+class _Ledger(WaitingCalls[Slot]):
+    """The calls and results up to a place in the list. Holds state."""
+
+    pairing: Pairing
+    has_unknown: bool = False  # whether a message stood for calls that are not in the list
+    _answered: set[str] = attrs.field(factory=set[str], init=False)
+
+    def result(self, slot: Slot) -> Finding | None:
+        """Match a result to the latest call with its key; return the problem if no call waits for it."""
+        if self.enter_result(slot.key):
+            self._answered.add(slot.key)
+            return None
+        is_second = slot.key in self._answered
+        rule = self.pairing.again if is_second else "" if self.has_unknown else slot.rule
+        directly = "" if self.pairing.anywhere else "directly "
+        is_repeated = rule == "duplicate-result"
+        text = f"the call {slot} is answered already" if is_repeated else f"no open call {slot} is {directly}before it"
+        return (slot.path, rule, text) if rule else None
+
+    def call(self, index: int, slot: Slot) -> Finding | None:
+        """Let a call wait for its result; return the problem if its key is taken where results may come anywhere."""
+        is_repeated = slot.key in self.waiting
+        if self.pairing.counted or not is_repeated:
+            self.waiting.setdefault(slot.key, []).append((index, slot))
+        if is_repeated and self.pairing.anywhere:
+            return slot.id, "duplicate-call-id", f"an open call has the id {slot.key!r} already"
+        return None
+
+    def close(self, first_pending: int) -> Iterator[tuple[int, Finding]]:
+        """Yield the calls without a result, and start the next exchange with none.
+
+        A result may still come for calls from the place ``first_pending`` on, so these are only pending.
+        """
+        missing = "has no result" if self.pairing.anywhere else "has no result directly after it"
+        for index, slot in (each for slots in self.waiting.values() for each in slots):
+            if not slot.optional:
+                is_pending = index >= first_pending
+                rule, text = ("pending-call", "has no result yet") if is_pending else ("call-without-result", missing)
+                yield index, (slot.path, rule, f"the call {slot} {text}")
+        self.waiting, self._answered = {}, set()
+
+
+def repeated(keyed: Iterable[tuple[str, _Place]]) -> Iterator[tuple[str, _Place]]:
+    """Yield each key that an earlier one equals, with its place; empty keys are not compared."""
+    known: set[str] = set()
+    for key, place in keyed:
+        if key and key in known:
+            yield key, place
+        known.add(key)
+
+
+def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the provider's calls that a message with these steps leaves open, and the earlier calls that it needs."""
+    ledger: WaitingCalls[None] = WaitingCalls()
+    made: set[str] = set()
+    earlier: dict[str, None] = {}  # a set with an order
+    for kind, key in steps:
+        if kind == "call":
+            made.add(key)
+            ledger.enter_call(key, 0, None)
+        elif key not in made:
+            earlier[key] = None
+        elif kind == "result":
+            ledger.enter_result(key)
+    return tuple(ledger.waiting), tuple(earlier)

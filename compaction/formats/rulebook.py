@@ -44,8 +44,6 @@ class RuleBook:
     joins: Mapping[str, tuple[_Place, str]] = attrs.field(factory=dict[str, tuple[_Place, str]])
     # yields the other faults of a list, given the fields of its messages
     whole: Callable[[Sequence[Fields]], Iterator[tuple[int, Finding]]] = lambda contents: iter(())
-    # whether these are a system message's; the first message after the leading ones is judged as the start of the list
-    is_system: Callable[[Fields], bool] = lambda fields: fields.get("role") == "system"
 
 
 class WireFormat(MessageFormat):
@@ -125,7 +123,7 @@ class WireFormat(MessageFormat):
         book = self.book
         if book.join is None:
             return
-        leading = next((place for place, fields in enumerate(contents) if not book.is_system(fields)), len(contents))
+        leading = next((place for place, fields in enumerate(contents) if fields.get("role") != "system"), len(contents))
         found: dict[tuple[int, str], None] = {}  # a set with an order
         for place in range(len(contents) + 1):
             before = contents[place - 1] if place > leading else None
