@@ -20,13 +20,11 @@ from .apis import may_choose_tools as may_choose_tools
 from .apis import tool_names as tool_names
 from .base import MessageFormat, Problem, Repair, Side
 from .bedrock import Bedrock, bedrock
-from .blocks import MOST_BREAKPOINTS as MOST_BREAKPOINTS
-from .breakpoints import can_end_in_breakpoint as can_end_in_breakpoint
+from .breakpoints import CacheTTL as CacheTTL
+from .breakpoints import apply_cache_control as apply_cache_control
 from .breakpoints import for_comparison as for_comparison
-from .breakpoints import has_breakpoints as has_breakpoints
 from .breakpoints import keep_breakpoints as keep_breakpoints
-from .breakpoints import with_breakpoint as with_breakpoint
-from .breakpoints import without_breakpoints as without_breakpoints
+from .breakpoints import should_cache as should_cache
 from .detect import FORMATS as FORMATS
 from .detect import as_list as as_list
 from .detect import detect, fits, repair, resolve, validate

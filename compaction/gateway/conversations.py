@@ -168,7 +168,7 @@ class GatewayConversations:
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter  # made in the event loop that uses it
-        self._forgotten: dict[str, None] = {}
+        self.forgotten: dict[str, None] = {}  # the conversations that `forget` removed, and that sent no request since
         self.left_alone: dict[str, None] = {}  # the conversations that are not compacted for now
         # of decisions; the windows have another file, because what is in this one is deleted with its conversation
         self.store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=LOCK_SECONDS)
@@ -277,7 +277,7 @@ class GatewayConversations:
             call = pool.call(compared, scope=request.scope, overhead_tokens=overhead, sync=sync)
         async with call as session:
             if not request.route.counts:
-                self._forgotten.pop(session.id, None)
+                self.forgotten.pop(session.id, None)
             failures, fault = tuple[str, ...](), ""
             if refused is not None:
                 view = await session.compact_refused(refused, sync=sync)
@@ -368,7 +368,7 @@ class GatewayConversations:
 
         def record() -> None:
             self.windows.accepted(turn.request.served, usage.prompt_tokens)
-            if self.is_forgotten(turn.session.id):
+            if turn.session.id in self.forgotten:
                 return
             with contextlib.suppress(InputError):
                 turn.session.record_usage(usage, view=turn.view)
@@ -393,14 +393,10 @@ class GatewayConversations:
         if not all(pool.discard(name) for pool in pools):
             raise ConversationInUse(name)
         self.left_alone.pop(name, None)
-        self._forgotten[name] = None
-        while len(self._forgotten) > _MOST_FORGOTTEN:
-            del self._forgotten[next(iter(self._forgotten))]
+        self.forgotten[name] = None
+        while len(self.forgotten) > _MOST_FORGOTTEN:
+            del self.forgotten[next(iter(self.forgotten))]
         return bool(pools)
-
-    def is_forgotten(self, name: str) -> bool:
-        """Whether a conversation was removed by `forget`, and has sent no request since."""
-        return name in self._forgotten
 
     def held(self) -> tuple[int, int]:
         """Return the number of conversations in memory, and the bytes of their messages."""

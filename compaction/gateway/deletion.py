@@ -110,7 +110,7 @@ class ConversationDeletion:
     async def note_use(self, turn: ConversationTurn) -> None:
         """Note the use of a conversation, if unused ones are deleted; the file gets the time now and then."""
         after, now, name = self._settings.forget_after, self._settings.clock(), turn.session.id
-        if after is None or self._conversations.is_forgotten(name):
+        if after is None or name in self._conversations.forgotten:
             return
         self._last_use[name] = now
         if self._uses is not None and now - self._last_saved_use.get(name, -math.inf) >= after / _CHECKS:

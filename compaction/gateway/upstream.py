@@ -165,8 +165,7 @@ class Upstreams:
     def url(self, provider: Provider, path: bytes, query: bytes) -> str:
         """Return the URL of a request: the upstream's, followed by the request's path.
 
-        If the upstream's path ends in a version, the version of the request's path is omitted: neither ``/v1/v1`` nor
-        ``/api/coding/v3/v1`` is requested.
+        If the upstream's path ends in a version, as ``/api/coding/v3``, the version of the request's path is omitted.
         """
         base, rest = self._urls[provider], path.decode("latin-1")
         if _ENDS_IN_VERSION.search(base):
@@ -181,10 +180,7 @@ class Upstreams:
         headers: RawHeaders,
         body: bytes | AsyncIterator[bytes] | None,
     ) -> UpstreamAnswer:
-        """Send a request once, and return the answer before its body is read; the caller closes it.
-
-        The target is the path and the query of the request. An `UnsentBody` of the body is raised as it is.
-        """
+        """Send a request once, to a path with a query, and return the answer before its body is read; the caller closes it."""
         import aiohttp
         from yarl import URL
 

@@ -51,6 +51,11 @@ class ServedModel:
     model: str
     is_long: bool = False
 
+    @property
+    def window(self) -> int:
+        """The table's window of the model in tokens, or that which the header asks for; 0 if the model is unknown."""
+        return max(known_window(self.model), _LONG if self.is_long else 0)
+
     def __str__(self) -> str:
         return f"{self.model or 'unnamed model'}{' with a long context' * self.is_long} at {self.upstream}"
 
@@ -97,9 +102,9 @@ class ModelWindows:
             return configured if learned.window is None else min(configured, learned.window)
         if learned.window is not None:
             return learned.window
-        if not (window := _window_in_tables(served)):
+        if not served.window:
             raise UnknownWindow(served.model)
-        return _grown(window, learned.accepted)
+        return _grown(served.window, learned.accepted)
 
     def refused(self, served: ServedModel, error: LengthRefusal, tokens: int) -> None:
         """Learn from a length error of a request that had so many tokens by our count."""
@@ -134,13 +139,8 @@ class ModelWindows:
         """Return the window that was learned; ``None`` if it is that of the table."""
         if learned.window is not None or self._configured != "auto":
             return learned.window
-        is_above_table = 0 < _window_in_tables(served) < learned.accepted
+        is_above_table = 0 < served.window < learned.accepted
         return learned.accepted if is_above_table else None
-
-
-def _window_in_tables(served: ServedModel) -> int:
-    """Return the table's window of a model in tokens, or that which the header asks for; 0 if the model is unknown."""
-    return max(known_window(served.model), _LONG if served.is_long else 0)
 
 
 def _grown(window: int, accepted: int) -> int:

@@ -41,7 +41,7 @@ PUBLIC_MODULES = (
     *("", "strategies", "triggers", "presets", "models", "summarizers", "stores", "session", "formats", "testing"),
     *("batch", "replay", "integrations"),
 )
-SHARED_BY_FRAMEWORKS = {"__init__", "conversation", "message_adapter", "options", "requirements"}
+SHARED_BY_FRAMEWORKS = {"__init__", "conversation", "message_adapter", "options", "requirements", "summarizers"}
 FRAMEWORKS = [
     *(path for path in sorted(PACKAGE.glob("integrations/*.py")) if path.stem not in SHARED_BY_FRAMEWORKS),
     *sorted(PACKAGE.glob("integrations/*/__init__.py")),

@@ -14,7 +14,7 @@ from anyio.from_thread import start_blocking_portal
 from ... import presets
 from ...checks import is_count
 from ...errors import InputError
-from ...formats import MessageFormat, same
+from ...formats import MessageFormat, apply_cache_control, same, should_cache
 from ...index import GroupKind, MessageIndex, UselessRuns
 from ...result import CompactionResult, space_report
 from ...session import CallLock, CompactionSession
@@ -23,7 +23,6 @@ from ...strategies import Lossless, Offload, Pipeline, Strategy, StrategyLike, T
 from ...summarizers import SummarizerLike
 from ...tokens import TokenCounter
 from ...triggers import tokens_exceed
-from .prompt_caching import apply_cache_control, should_cache
 from .settings import EngineSettings, MainModel
 
 _STORED_CHARS: Final = 200

@@ -14,10 +14,9 @@ import attrs
 from ... import presets
 from ...checks import one_of
 from ...errors import ConfigurationError, SummaryFailed
-from ...formats import fields_of
+from ...formats import CacheTTL, fields_of
 from ...strategies import Pipeline
 from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike, as_summarizer
-from .prompt_caching import CacheTTL
 
 _OURS: Final = ("auto", "main", "openrouter")  # the providers whose server is known here; Hermes knows all others
 _DEFAULTS: Final = {name: each.default for name, each in inspect.signature(presets.hermes).parameters.items()}

@@ -7,9 +7,9 @@ A whole program is ``examples/langchain_agent.py``.
 
 from __future__ import annotations
 
+from ..summarizers import ChatModelSummarizer
 from .format import LangChain, langchain
 from .middleware import CompactionMiddleware, RewritingMiddleware, conversation_id, model_name, rewritten
-from .summarizer import ChatModelSummarizer
 
 __all__ = [
     "ChatModelSummarizer",
