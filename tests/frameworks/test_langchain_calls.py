@@ -21,10 +21,10 @@ from compaction.integrations.langchain import (
     CompactionMiddleware,
     RewritingMiddleware,
     conversation_id,
+    focus_of_call,
     langchain,
     model_name,
 )
-from compaction.integrations.langchain.graph_run import focus_of_call
 from compaction.strategies import Summarization, Truncation
 from compaction.summarizers import CachedSummarizer, SummaryOptions
 from compaction.triggers import tokens_exceed
