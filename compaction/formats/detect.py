@@ -157,13 +157,10 @@ def _formats_of(raw: Any) -> list[MessageFormat]:
 
 def _only(scan: _Scan) -> MessageFormat:
     """Return the only possible format; raise an `UnknownFormat` if there are several, or if the scan found a problem."""
-    if scan.problem:
-        raise UnknownFormat(scan.problem)
-    first, *others = scan.possible
-    if others:
+    if scan.problem or len(scan.possible) > 1:
         names = ", ".join([format.name for format in scan.possible])
-        raise UnknownFormat(f"these messages can be {names}; name one with format=")
-    return first
+        raise UnknownFormat(scan.problem or f"these messages can be {names}; name one with format=")
+    return scan.possible[0]
 
 
 def _unknown(index: int, raw: Any) -> str:

@@ -235,7 +235,6 @@ _BOOK: Final = RuleBook(
 _RARE_FIELDS: Final = frozenset({*_REASONING_FIELDS, "refusal", "audio", "function_call"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 _MISSING: Final = object()
-_BESIDE_CONTENT: Final = frozenset({"tool_calls", "function_call", "refusal"})
 
 
 class OpenAIChat(WireFormat):
@@ -335,9 +334,8 @@ class OpenAIChat(WireFormat):
             return False
         if fields.get("role") in ("tool", "function"):
             return True
-        if _BESIDE_CONTENT.isdisjoint(fields):
-            return None
-        return True if any(not _is_empty(fields.get(name)) for name in _BESIDE_CONTENT) else None
+        beside = ("tool_calls", "function_call", "refusal")
+        return True if any(not _is_empty(fields.get(name)) for name in beside) else None
 
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
         return fields.get("type") in ("text", "image_url", "refusal", "input_audio", "file")

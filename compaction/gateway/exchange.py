@@ -218,10 +218,9 @@ class _Passing:
     def report(self, error: str) -> None:
         """Count and log the request."""
         client, counts = self.client, self.gateway.status
-        why = "unknown path" if looks_like_conversation(client.method, client.path) else ""
-        status = client.status or 499
-        if why:
-            counts.passed(why)
+        why, status = "", client.status or 499
+        if looks_like_conversation(client.method, client.path):
+            counts.passed(why := "unknown path")
         counts.answered(_OTHER, status)
         log_request(route=_OTHER, method=client.method, status=status, error=error, why=why)
 
@@ -400,9 +399,8 @@ class _ModelExchange:
         parsed = turn.request.parsed
         beside = {name: value for name, value in parsed.fields.items() if name not in ("model", parsed.key)}
         texts = {"given": parsed.messages, "sent": turn.messages, "beside": beside}
-        write = partial(write_case, folder, name, **texts, refusal=refusal)
         with gateway.status.counting_failures("writing a case"):
-            await gateway.conversations.in_thread(write)
+            await gateway.conversations.in_thread(partial(write_case, folder, name, **texts, refusal=refusal))
 
     # ---------------------------------------------------------------- afterwards
 
