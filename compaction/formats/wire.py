@@ -1,4 +1,4 @@
-"""What the wire formats share: access to a caller's objects, and the writing of changed messages."""
+"""Access to a caller's objects, and the writing of changed messages, which the wire formats share."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ class _Pays(Trigger):
 
     def __call__(self, index: MessageIndex) -> bool:
         tokens, is_idle = index.tokens, index.idle_seconds > _CACHE_SECONDS
-        known, step = tokens - _newest(index), max(1, self.full // _TRIALS)
+        known = tokens - _newest(index)
+        step = max(1, self.full // _TRIALS)
         if not is_idle and known // step == tokens // step:  # a trial is made once in each twentieth of the window
             return False
         cut = _tried(index, self.strategy)

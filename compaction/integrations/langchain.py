@@ -273,7 +273,7 @@ def rewritten(view: Sequence[Any]) -> list[Any]:
     return [import_framework("langchain_core.messages").RemoveMessage(id=everything), *view]
 
 
-def conversation_tool() -> Any:
+def _conversation_tool() -> Any:
     """Return the tool ``compact_conversation(focus="")``; the model call that follows its result compacts first."""
 
     def compact_conversation(focus: str = "") -> str:
@@ -283,7 +283,7 @@ def conversation_tool() -> Any:
     return tools.StructuredTool.from_function(compact_conversation, name=TOOL_NAME, description=TOOL_DESCRIPTION)
 
 
-def focus_of_call(messages: Sequence[Any]) -> str | None:
+def _focus_of_call(messages: Sequence[Any]) -> str | None:
     """Return the focus of the model's last call of the tool; ``None`` if its last calls were of other tools. O(last calls)."""
     called: set[str] = set()
     for message in reversed(messages):
@@ -313,7 +313,7 @@ class _Middleware(_AgentMiddleware):
     @property
     def tools(self) -> list[Any]:  # made when asked for, because LangChain's tools cannot be pickled
         """The tools that the model gets."""
-        return [conversation_tool()] if self._compact_tool else []
+        return [_conversation_tool()] if self._compact_tool else []
 
     def compact_next(self, thread_id: str, focus: str = "") -> None:
         """Compact before the next call in a thread, with or without a checkpointer; a summary gives most room to ``focus``."""
@@ -333,7 +333,7 @@ class _Middleware(_AgentMiddleware):
     # Both return arguments of `FrameworkConversations.turn`; `RewritingMiddleware` keeps the second ones in the agent's state.
     def _turn_options(self, messages: Sequence[Any]) -> dict[str, Any]:
         id = conversation_id()
-        return {"id": id, "key": id, "focus": focus_of_call(messages) if self._compact_tool else None}
+        return {"id": id, "key": id, "focus": _focus_of_call(messages) if self._compact_tool else None}
 
     def _request_options(self, request: Any) -> dict[str, Any]:
         schema = import_framework("langchain_core.utils.function_calling").convert_to_openai_tool
