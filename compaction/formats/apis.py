@@ -139,7 +139,8 @@ def _chat_answer(values: Sequence[Any]) -> list[Any]:
     for piece in (piece for delta in deltas for piece in delta.get("tool_calls") or ()):
         call = calls.setdefault(piece["index"], {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
         call["id"] = piece.get("id") or call["id"]
-        for name, text in (piece.get("function") or {}).items():
+        named: dict[str, str | None] = piece.get("function") or {}
+        for name, text in named.items():
             call["function"][name] = call["function"].get(name, "") + (text or "")
     text = "".join([delta.get("content") or "" for delta in deltas])
     said = {"content": text} if text or not calls else {}

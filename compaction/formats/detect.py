@@ -157,10 +157,13 @@ def _formats_of(raw: Any) -> list[MessageFormat]:
 
 def _only(scan: _Scan) -> MessageFormat:
     """Return the only possible format; raise an `UnknownFormat` if there are several, or if the scan found a problem."""
-    if scan.problem or len(scan.possible) > 1:
+    if scan.problem:
+        raise UnknownFormat(scan.problem)
+    first, *others = scan.possible
+    if others:
         names = ", ".join([format.name for format in scan.possible])
-        raise UnknownFormat(scan.problem or f"these messages can be {names}; name one with format=")
-    return scan.possible[0]
+        raise UnknownFormat(f"these messages can be {names}; name one with format=")
+    return first
 
 
 def _unknown(index: int, raw: Any) -> str:

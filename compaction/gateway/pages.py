@@ -106,7 +106,7 @@ def prometheus_text(snapshot: GatewaySnapshot) -> str:
             lines.append(f"{full} {counts:.15g}")
             return
         for key, count in counts.items():
-            values = (str(each).translate(_ESCAPES) for each in (key if isinstance(key, tuple) else (key,)))
+            values = (str(each).translate(_ESCAPES) for each in (key if len(labels) > 1 else (key,)))
             named = ",".join(f'{label}="{value}"' for label, value in zip(labels, values, strict=True))
             lines.append(f"{full}{{{named}}} {count:.15g}")
 

@@ -86,7 +86,7 @@ class LangChain(MessageAdapter):
                 "pass LangChain messages; RemoveMessage is for a reducer",
             )
         role = _ROLES.get(kind) or str(getattr(raw, "role", kind))
-        blocks = [TextPart(content)] if content and isinstance(content, str) else list(map(_block, content))
+        blocks = [TextPart(content)] if content and isinstance(content, str) else list(map(_block, items_of(content) or ()))
         if kind in ("tool", "function"):
             id = getattr(raw, "tool_call_id", None)
             call_id = id if isinstance(id, str) else f"function:{getattr(raw, 'name', '')}"
