@@ -12,7 +12,7 @@ VENV    ?= .venv
 WORKERS ?= 2
 CORPUS  ?= ../shared/corpus/dev
 ARGS    ?=
-MUTATED ?= $(wildcard compaction/formats/*.py compaction/formats/*/*.py compaction/index/*.py compaction/strategies/*.py)
+MUTATED ?= $(wildcard compaction/formats/*.py compaction/index/*.py compaction/strategies/*.py)
 
 BIN  := $(VENV)/bin
 

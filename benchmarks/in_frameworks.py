@@ -114,7 +114,7 @@ def provider_times() -> tuple[float, float]:
 async def _provider_times() -> tuple[float, float]:
     from compaction.integrations import IntegrationOptions
     from compaction.integrations.agent_framework import agent_framework
-    from compaction.integrations.agent_framework.model_calls import RunView
+    from compaction.integrations.agent_framework.provider import RunView
     from compaction.integrations.conversation import FrameworkConversations
 
     history = peer_messages(conversation(MESSAGES))

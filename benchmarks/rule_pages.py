@@ -2,7 +2,7 @@
 
     python -m benchmarks.rule_pages
 
-The repairs are in ``compaction/formats/*/rules.py``; requirements, scopes, sources and examples in
+The remedies and repairs are in ``compaction/formats``; requirements, scopes, sources and examples in
 ``tests/formats/rule_examples``. A test checks that the pages are up to date.
 """
 

@@ -143,13 +143,14 @@ def adaptive(
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
     The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached
-    prefix; that of a result only if the request has half of the input budget. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces
-    them, to which later parts are added. Each part has exact facts and past calls, chosen from the whole conversation, and
-    ends with what the user said in these groups, word for word. All parts together may quote the user in 0.32 of the input
-    budget; what exceeds 0.12 does not count against ``target``. Unless a ``summarizer`` is given, the oldest tool
-    results are shortened first, so that more calls stay verbatim. Between these cuts, requests only grow at
-    their end. From nine tenths of the threshold on, it cuts early if that saves more than the broken prompt cache costs. As
-    a last resort, above 0.97 of the input budget, `LastResort` runs. ``docs/explanation/adaptive.md`` has the measurements.
+    prefix; that of a result only if the request has half of the input budget. If the request exceeds ``threshold``, the
+    oldest groups are removed down to ``target``, and a summary replaces them, to which later parts are added. Each part has
+    exact facts and past calls, chosen from the whole conversation, and ends with what the user said in these groups, word
+    for word. All parts together may quote the user in 0.32 of the input budget; what exceeds 0.12 does not count against
+    ``target``. Unless a ``summarizer`` is given, the oldest tool results are shortened first, so that more calls stay
+    verbatim. Between these cuts, requests only grow at their end. From nine tenths of the threshold on, it cuts early if
+    that saves more than the broken prompt cache costs. As a last resort, above 0.97 of the input budget, `LastResort` runs.
+    ``docs/explanation/adaptive.md`` has the measurements.
 
     On coding sessions in windows of 8,000 tokens, it costs more than dropping the oldest groups: 0.30 of the cost of sending
     everything, instead of 0.25.
@@ -165,8 +166,8 @@ def adaptive(
         target: Share down to which they are removed, at least 0.2 and below ``threshold``.
         largest: Share that one answer may have, above 0 and below ``target``; longer ones are cut at once. Other messages:
 
-            - A tool call with its results may have 0.5 times this share; it is cut at once, too, if it is the newest one and the
-              request has half of the input budget. Lines that name an error stay.
+            - A tool call with its results may have 0.5 times this share; the newest one is cut at once, too, if the request
+              has half of the input budget. Lines that name an error stay.
             - An example of work before the task (see `demonstrations`) may have 0.5 times this share; it is cut in the first
               call or with the next large cut, and stays in the view until the last resort.
             - Other user messages except the last one may have 1.5 times this share; they are cut with the next large cut.

@@ -66,6 +66,7 @@ class MessageFormat(abc.ABC):
     """
 
     name: str
+    writes_as_user: bool = False  # whether a summary or a placeholder is always the user's
 
     @property
     def judges_joins(self) -> bool:
@@ -230,7 +231,7 @@ class MessageFormat(abc.ABC):
 
     def placeholder(self, text: str) -> tuple[Message, ...]:
         """Return a note that replaces tool calls at any place: one message, or two where roles must alternate."""
-        return (self.new("assistant", text),)
+        return (self.new("user" if self.writes_as_user else "assistant", text),)
 
     def summary(self, text: str, before: Message | None, after: Message | None) -> tuple[Message, ...]:
         """Return a summary for the place between two neighbours: one message, or two where roles must alternate."""
@@ -246,6 +247,6 @@ class MessageFormat(abc.ABC):
         Roles alternate where possible. A summary after a user message, or between a result and a user message, is the
         assistant's; any other, and the first message of a list, is the user's.
         """
-        if before is None or before.role == "assistant" or before.is_system:
+        if self.writes_as_user or before is None or before.role == "assistant" or before.is_system:
             return "user"
         return "assistant" if before.role == "user" or (after is not None and after.role == "user") else "user"

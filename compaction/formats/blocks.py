@@ -17,29 +17,17 @@ MOST_BREAKPOINTS: Final = 4
 
 @attrs.frozen(kw_only=True)
 class Blocks:
-    """The blocks of a format: how they are told apart, and how calls and results are paired.
+    """The blocks of a format: how they are told apart, and how calls and results are paired."""
 
-    Args:
-        blocks_of: Returns the blocks of a message.
-        kind_of: Returns the kind of a block.
-        call_id_of: Returns the id of a call, empty if it has none; ``None`` if the block is another.
-        result_id_of: Returns the id that a result answers, empty if it has none; ``None`` if the block is another.
-        call_id_path: The place of the id in a call.
-        result_id_path: The place of the id in a result.
-        id_pattern: The pattern of an id.
-        after_calls: The rule and its text for each kind of block that may not follow a call.
-        silent: Kinds of blocks without content.
-    """
-
-    blocks_of: Callable[[Fields], Sequence[Any]]
+    blocks_of: Callable[[Fields], Sequence[Any]]  # of a message
     kind_of: Callable[[Any], str]
-    call_id_of: Callable[[Any], str | None]
-    result_id_of: Callable[[Any], str | None]
-    call_id_path: Path
+    call_id_of: Callable[[Any], str | None]  # empty if a call has none; ``None`` if the block is another
+    result_id_of: Callable[[Any], str | None]  # that a result answers, as the id of a call
+    call_id_path: Path  # the place of the id in a call
     result_id_path: Path
     id_pattern: re.Pattern[str]
-    after_calls: Mapping[str, tuple[str, str]]
-    silent: frozenset[str] = frozenset()
+    after_calls: Mapping[str, tuple[str, str]]  # the rule and its text for each kind of block that may not follow a call
+    silent: frozenset[str] = frozenset()  # kinds of blocks without content
 
     def answer_problems(self, blocks: Sequence[Any]) -> Iterator[Finding]:
         """Yield the ids that the API refuses, and the blocks that may not follow a call."""

@@ -1,30 +1,31 @@
-"""The wire formats of this package, found by their name or by the messages of a list.
+"""The wire formats of this package, found by their name or by the messages of a list, which can then be judged and repaired.
 
 Each format says whether it recognizes a message. Many conversations are ambiguous: a message with a role and a text is valid in
-three formats. `detect` does not guess; its error names the possible formats.
+three formats. `detect` does not guess; its error names the possible formats. Messages of known frameworks and services that
+have no wire format here are refused with an error that says what to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import attrs
 
-from ..errors import UnknownFormat
+from ..errors import InputError, UnknownFormat
 from .anthropic import anthropic
-from .base import MessageFormat
+from .base import MessageFormat, Problem, Repair
 from .bedrock import bedrock
-from .foreign import refuse_foreign
 from .gemini import gemini
 from .openai_chat import openai_chat
 from .openai_responses import openai_responses
-from .wire import fields_of, items_of, type_name
+from .wire import fields_of, items_in, items_of, string, type_name
 
 FORMATS: Final[tuple[MessageFormat, ...]] = (openai_chat, openai_responses, anthropic, gemini, bedrock)
 """Every wire format. A new one is one folder and its place in this list."""
 
 _Formats: TypeAlias = tuple[MessageFormat, ...]
+_Fields: TypeAlias = Mapping[str, Any]
 
 
 def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] = ()) -> MessageFormat:
@@ -47,7 +48,11 @@ def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] =
     if isinstance(format, MessageFormat):
         return format
     if format is not None:
-        return _named(format)
+        known = {each.name: each for each in FORMATS}
+        if format in known:
+            return known[format]
+        text = f"format={format!r}: no such wire format; use one of {', '.join(sorted(known))}, or a MessageFormat"
+        raise UnknownFormat(text, argument="format")
     as_chat = _scan(messages, (openai_chat,))
     if not as_chat.possible:
         return _only(_scan(messages, FORMATS))
@@ -56,20 +61,6 @@ def resolve(format: str | MessageFormat | None = None, messages: Sequence[Any] =
             if (fields := fields_of(raw)) and "role" not in fields:
                 raise UnknownFormat(_unknown(place, raw))
     return openai_chat
-
-
-def _named(name: str) -> MessageFormat:
-    """Return the format of that name.
-
-    Raises:
-        UnknownFormat: If no format has it.
-    """
-    known = {format.name: format for format in FORMATS}
-    if name in known:
-        return known[name]
-    names = ", ".join(sorted(known))
-    text = f"format={name!r}: no such wire format; use one of {names}, or a MessageFormat"
-    raise UnknownFormat(text, argument="format")
 
 
 def detect(messages: Iterable[Any]) -> MessageFormat:
@@ -103,29 +94,18 @@ def fits(messages: Sequence[Any], format: MessageFormat) -> bool:
 
 @attrs.frozen
 class _Scan:
-    """The possible formats of a list.
+    """The possible formats of a list."""
 
-    Args:
-        possible: The formats that every recognized message can be in; empty if there is none.
-        recognized: Whether any format recognizes any message.
-        problem: The error about the message at which the scan ended; empty if it read the whole list.
-    """
-
-    possible: _Formats
-    recognized: bool
-    problem: str = ""
+    possible: _Formats  # that every recognized message can be in; empty if there is none
+    recognized: bool  # whether any format recognizes any message
+    problem: str = ""  # the error about the message at which the scan ended; empty if it read the whole list
 
 
 def _scan(messages: Iterable[Any], wanted: _Formats, *, strict: bool = False) -> _Scan:
-    """Return which of the wanted formats are possible. The scan ends at the message that leaves none.
+    """Return which of the wanted formats are possible.
 
-    Args:
-        messages: The conversation.
-        wanted: The formats to choose from.
-        strict: Whether it also ends at a message that no format recognizes.
-
-    Raises:
-        UnknownFormat: If a message is from a known framework or service without a wire format here.
+    The scan ends at the message that leaves none, and if it is ``strict``, at one that no format recognizes. It raises an
+    `UnknownFormat` if a message is from a known framework or service without a wire format here.
     """
     possible, recognized = wanted, False
     is_chat = wanted == (openai_chat,)
@@ -151,11 +131,7 @@ def _scan(messages: Iterable[Any], wanted: _Formats, *, strict: bool = False) ->
 
 
 def _formats_of(raw: Any) -> list[MessageFormat]:
-    """Return the formats that a message can be in, by its fields and the parts of its content.
-
-    Raises:
-        UnknownFormat: If the message is from a known framework or service without a wire format here.
-    """
+    """Return the formats that a message can be in, by its fields and the parts of its content; raises as `_scan` does."""
     fields = fields_of(raw)
     if fields is None:
         return []
@@ -175,7 +151,7 @@ def _formats_of(raw: Any) -> list[MessageFormat]:
         else:
             may_be_foreign = True
     if may_be_foreign:
-        refuse_foreign(fields)
+        _refuse_foreign(fields)
     return formats
 
 
@@ -208,3 +184,118 @@ def _mixed(index: int, formats: Sequence[MessageFormat], first: Mapping[MessageF
     names = " or ".join([format.name for format in formats])
     before = ", ".join(others) or "the messages before it are not"
     return f"messages[{index}] is {names}, but {before}; one list has one format, so convert what was added"
+
+
+# ------------------------------------------------------------------------ other frameworks
+
+_LANGCHAIN: Final = frozenset({"human", "ai", "system", "tool", "function", "chat", "HumanMessageChunk", "AIMessageChunk"})
+_CALL_PARTS: Final = ("tool-call", "tool-result", "tool-approval-request", "tool-approval-response")
+
+
+def _elements(fields: _Fields, name: str) -> Iterator[_Fields]:
+    return (found for each in items_in(fields, name) if (found := fields_of(each)) is not None)
+
+
+_CONVERT: Final = "convert them to one of the wire formats first"
+_FOREIGN: Final[tuple[tuple[str, Callable[[_Fields], bool], str], ...]] = (
+    (
+        "pydantic-ai",
+        lambda fields: "parts" in fields and string(fields.get("kind")) in ("request", "response"),
+        "use compaction.integrations.pydantic_ai, which takes them as they are",
+    ),
+    (
+        "the Vercel AI SDK (UI messages)",
+        lambda fields: any(string(part.get("type")) for part in _elements(fields, "parts")),  # Gemini's parts have no type
+        "convert them with convertToModelMessages, and compact what the provider is sent: its own wire format",
+    ),
+    (
+        "the Vercel AI SDK (model messages)",
+        lambda fields: any("toolCallId" in part or part.get("type") in _CALL_PARTS for part in _elements(fields, "content")),
+        "compact what the provider is sent, its own wire format, or write calls and results as one of these does",
+    ),
+    (
+        "LangChain",
+        lambda fields: (
+            {"lc", "kwargs"} <= fields.keys()
+            or ("role" not in fields and string(fields.get("type")) in _LANGCHAIN and ("data" in fields or "content" in fields))
+        ),
+        "use compaction.integrations.langchain, or convert them with langchain_core's convert_to_openai_messages",
+    ),
+    (
+        "Cohere's first chat API",
+        lambda fields: "content" not in fields and string(fields.get("role")) in ("USER", "CHATBOT", "SYSTEM", "TOOL"),
+        "write them in the format of Cohere's second chat API, which is chat completions",
+    ),
+    (
+        "Agent Framework",
+        lambda fields: "role" in fields and items_of(fields.get("contents")) is not None,
+        "use compaction.integrations.agent_framework, which takes them as they are",
+    ),
+    ("LlamaIndex", lambda fields: any("block_type" in block for block in _elements(fields, "blocks")), _CONVERT),
+    ("AutoGen", lambda fields: "source" in fields and string(fields.get("type")).endswith(("Message", "Event")), _CONVERT),
+    (
+        "a ShareGPT data set",
+        lambda fields: "from" in fields and isinstance(fields.get("value"), str),
+        "write 'from' as 'role' (human is user, gpt is assistant) and 'value' as 'content'",
+    ),
+)
+"""The name of each framework or service, whether a message is one of its messages, and what the caller can do."""
+
+
+def _refuse_foreign(fields: _Fields) -> None:
+    for name, shows, remedy in _FOREIGN:
+        if shows(fields):
+            raise UnknownFormat(f"these look like messages of {name}, which is not a wire format here; {remedy}")
+
+
+# ------------------------------------------------------------------------ judging and repairing
+
+
+def as_list(messages: Iterable[Any]) -> list[Any]:
+    """Return the messages as a list.
+
+    Raises:
+        InputError: If this is not a list of messages.
+    """
+    if isinstance(messages, list):
+        return messages
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        raise InputError("messages: a conversation is a list of messages; wrap a single message in one")
+    return list(messages)
+
+
+def validate(messages: Iterable[Any], *, format: MessageFormat | str | None = None) -> list[Problem]:
+    """Return every rule of the wire format that a conversation breaks; O(messages).
+
+    Args:
+        messages: The conversation, oldest first.
+        format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`.
+
+    Returns:
+        The problems in order of place; none if a provider would take the list.
+
+    Raises:
+        InputError: If ``messages`` is not a list, or of different formats.
+
+    >>> validate([{"role": "tool", "tool_call_id": "call_1", "content": "18 degrees"}])[0].rule
+    'result-without-call'
+    """
+    given = as_list(messages)
+    return resolve(format, given).validate(given)
+
+
+def repair(messages: Iterable[Any], *, format: MessageFormat | str | None = None) -> Repair:
+    """Return a valid conversation made from this one, and every change. Nothing is repaired unless asked for.
+
+    Args:
+        messages: The conversation, oldest first; not changed.
+        format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`.
+
+    Raises:
+        InputError: If ``messages`` is not a list, or of different formats.
+
+    >>> repair([{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "call_1", "content": "18"}]).messages
+    [{'role': 'user', 'content': 'hi'}]
+    """
+    given = as_list(messages)
+    return resolve(format, given).repair(given)

@@ -54,21 +54,13 @@ def shown_path(path: Path) -> str:
 
 @attrs.frozen
 class Slot:
-    """A call or a result in a message.
+    """A call or a result in a message."""
 
-    Args:
-        path: Its place; empty if it is the message itself.
-        key: The key that the call and its result share; empty if it has none.
-        id: The place of the id; empty where they are paired by name.
-        optional: Whether the call needs no result.
-        rule: The rule that a result without a call breaks.
-    """
-
-    path: Path
-    key: str
-    id: Path = ()
-    optional: bool = False
-    rule: str = "result-without-call"
+    path: Path  # its place; empty if it is the message itself
+    key: str  # that the call and its result share; empty if it has none
+    id: Path = ()  # the place of the id; empty where they are paired by name
+    optional: bool = False  # whether the call needs no result
+    rule: str = "result-without-call"  # that a result without a call breaks
 
     def __str__(self) -> str:
         return repr(self.key.removeprefix("function:"))
@@ -76,37 +68,23 @@ class Slot:
 
 @attrs.frozen(kw_only=True)
 class Pairing:
-    """The calls and results in the messages of a format.
+    """The calls and results in the messages of a format."""
 
-    Args:
-        calls: The calls of a message.
-        results: The results of a message.
-        continues: Whether a message belongs to the exchange of the message before it.
-        only_results: Whether a message contains only results, so that others may still come.
-        stub: A result for a call that has none, made from the call and its id; ``None`` if none can be made.
-        content: The field with the blocks of a message; empty if a result is a message of its own.
-        answers: Whether a message after the call comes before an added stub: a result, or more of the same answer.
-        anywhere: Whether a result may come in a later exchange.
-        counted: Whether several calls may share a key, each with its own result.
-        again: The rule that a second result of a call breaks; empty if another check reports it.
-        unknown: Whether a message stands for calls that are not in the list, so that a later result may be theirs.
-        new_id: The prefix of the ids that a repair assigns.
-        movable: Whether a repair may move a block into the message before its own.
-    """
-
-    calls: Callable[[Fields], Iterable[Slot]]
+    calls: Callable[[Fields], Iterable[Slot]]  # of a message, as are the results
     results: Callable[[Fields], Iterable[Slot]]
-    continues: Callable[[Fields, Fields], bool]
-    only_results: Callable[[Fields], bool]
-    stub: Callable[[Any, str], Any]
-    content: str = ""
+    continues: Callable[[Fields, Fields], bool]  # whether a message belongs to the exchange of the message before it
+    only_results: Callable[[Fields], bool]  # whether a message contains only results, so that others may still come
+    stub: Callable[[Any, str], Any]  # makes a result of a call that has none, and its id; ``None`` if none can be made
+    content: str = ""  # the field with the blocks of a message; empty if a result is a message of its own
+    # whether a message after the call comes before an added stub: a result, or more of the same answer
     answers: Callable[[Fields], bool] = lambda fields: False
-    anywhere: bool = False
-    counted: bool = False
-    again: str = "duplicate-result"
+    anywhere: bool = False  # whether a result may come in a later exchange
+    counted: bool = False  # whether several calls may share a key, each with its own result
+    again: str = "duplicate-result"  # the rule that a second result of a call breaks; empty if another check reports it
+    # whether a message stands for calls that are not in the list, so that a later result may be theirs
     unknown: Callable[[Fields], bool] = lambda fields: False
-    new_id: str = "call"
-    movable: Callable[[Any], bool] = lambda block: True
+    new_id: str = "call"  # the prefix of the ids that a repair assigns
+    movable: Callable[[Any], bool] = lambda block: True  # whether a repair may move a block into the message before its own
 
     def exchanges(self, contents: Sequence[Fields]) -> Iterator[range]:
         """Yield the places of the messages of each exchange; any other message is an exchange by itself."""
@@ -122,10 +100,10 @@ class Pairing:
         for exchange in self.exchanges(contents):
             for index in exchange:
                 for slot in self.results(contents[index]):
-                    if slot.key and (finding := ledger.enter_result(slot)) is not None:
+                    if slot.key and (finding := ledger.result(slot)) is not None:
                         yield index, finding
                 for slot in self.calls(contents[index]):
-                    if slot.key and (finding := ledger.enter_call(index, slot)) is not None:
+                    if slot.key and (finding := ledger.call(index, slot)) is not None:
                         yield index, finding
                 ledger.has_unknown = ledger.has_unknown or self.unknown(contents[index])
             is_last = exchange.stop == len(contents)
@@ -148,93 +126,16 @@ class Pairing:
 
 
 @attrs.define
-class _Ledger:
-    """The calls and results up to a place in the list. Holds state."""
-
-    pairing: Pairing
-    has_unknown: bool = False  # whether a message stood for calls that are not in the list
-    _waiting: dict[str, list[tuple[int, Slot]]] = attrs.field(factory=dict[str, list[tuple[int, Slot]]], init=False)
-    _answered: set[str] = attrs.field(factory=set[str], init=False)
-
-    def enter_result(self, slot: Slot) -> Finding | None:
-        """Match a result to the latest call with its key; return the problem if no call waits for it."""
-        if calls := self._waiting.get(slot.key):
-            calls.pop()
-            if not calls:
-                del self._waiting[slot.key]
-            self._answered.add(slot.key)
-            return None
-        is_second = slot.key in self._answered
-        rule = self.pairing.again if is_second else "" if self.has_unknown else slot.rule
-        directly = "" if self.pairing.anywhere else "directly "
-        is_repeated = rule == "duplicate-result"
-        text = f"the call {slot} is answered already" if is_repeated else f"no open call {slot} is {directly}before it"
-        return (slot.path, rule, text) if rule else None
-
-    def enter_call(self, index: int, slot: Slot) -> Finding | None:
-        """Let a call wait for its result; return the problem if its key is taken where results may come anywhere."""
-        is_repeated = slot.key in self._waiting
-        if self.pairing.counted or not is_repeated:
-            self._waiting.setdefault(slot.key, []).append((index, slot))
-        if is_repeated and self.pairing.anywhere:
-            return slot.id, "duplicate-call-id", f"an open call has the id {slot.key!r} already"
-        return None
-
-    def close(self, first_pending: int) -> Iterator[tuple[int, Finding]]:
-        """Yield the calls without a result, and start the next exchange with none.
-
-        A result may still come for calls from the place ``first_pending`` on, so these are only pending.
-        """
-        missing = "has no result" if self.pairing.anywhere else "has no result directly after it"
-        for index, slot in (each for slots in self._waiting.values() for each in slots):
-            if not slot.optional:
-                is_pending = index >= first_pending
-                rule, text = ("pending-call", "has no result yet") if is_pending else ("call-without-result", missing)
-                yield index, (slot.path, rule, f"the call {slot} {text}")
-        self._waiting, self._answered = {}, set()
-
-
-def repeated(keyed: Iterable[tuple[str, _Place]]) -> Iterator[tuple[str, _Place]]:
-    """Yield each key that an earlier one equals, with its place; empty keys are not compared."""
-    known: set[str] = set()
-    for key, place in keyed:
-        if key and key in known:
-            yield key, place
-        known.add(key)
-
-
-def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the provider's calls that a message leaves open, and the earlier calls that it needs; O(steps).
-
-    Args:
-        steps: The calls and results of the provider's own tools in the message, and the callers of other calls.
-    """
-    ledger: HostedLedger[None] = HostedLedger()
-    made: set[str] = set()
-    earlier: dict[str, None] = {}  # a set with an order
-    for kind, key in steps:
-        if kind == "call":
-            made.add(key)
-            ledger.enter_call(key, 0, None)
-        elif key not in made:
-            earlier[key] = None
-        elif kind == "result":
-            ledger.enter_result(key)
-    return tuple(ledger.waiting), tuple(earlier)
-
-
-@attrs.define
-class HostedLedger(Generic[_Place]):
-    """The calls of the provider's own tools that wait for a result, up to a place in the list. Holds state.
-
-    A result answers the latest call with its key. Groups are read by the same rule, see `Message.begins`: once a later message
-    uses the key again, the earlier calls with it get no result.
-    """
+class WaitingCalls(Generic[_Place]):
+    """The calls that wait for a result up to a place in the list; it answers the latest call with its key. Holds state."""
 
     waiting: dict[str, list[tuple[int, _Place]]] = attrs.field(factory=dict[str, list[tuple[int, _Place]]], init=False)
 
     def enter_call(self, key: str, index: int, place: _Place) -> list[tuple[int, _Place]]:
-        """Let a call wait; return the calls of earlier messages that wait with its key, and now get no result."""
+        """Let a provider's call wait; return the calls of earlier messages that wait with its key, and now get no result.
+
+        Groups are read by the same rule, see `Message.begins`.
+        """
         calls = self.waiting.get(key)
         if calls is not None and calls[0][0] == index:
             calls.append((index, place))
@@ -251,3 +152,71 @@ class HostedLedger(Generic[_Place]):
         if not calls:
             del self.waiting[key]
         return True
+
+
+@attrs.define
+class _Ledger(WaitingCalls[Slot]):
+    """The calls and results up to a place in the list. Holds state."""
+
+    pairing: Pairing
+    has_unknown: bool = False  # whether a message stood for calls that are not in the list
+    _answered: set[str] = attrs.field(factory=set[str], init=False)
+
+    def result(self, slot: Slot) -> Finding | None:
+        """Match a result to the latest call with its key; return the problem if no call waits for it."""
+        if self.enter_result(slot.key):
+            self._answered.add(slot.key)
+            return None
+        is_second = slot.key in self._answered
+        rule = self.pairing.again if is_second else "" if self.has_unknown else slot.rule
+        directly = "" if self.pairing.anywhere else "directly "
+        is_repeated = rule == "duplicate-result"
+        text = f"the call {slot} is answered already" if is_repeated else f"no open call {slot} is {directly}before it"
+        return (slot.path, rule, text) if rule else None
+
+    def call(self, index: int, slot: Slot) -> Finding | None:
+        """Let a call wait for its result; return the problem if its key is taken where results may come anywhere."""
+        is_repeated = slot.key in self.waiting
+        if self.pairing.counted or not is_repeated:
+            self.waiting.setdefault(slot.key, []).append((index, slot))
+        if is_repeated and self.pairing.anywhere:
+            return slot.id, "duplicate-call-id", f"an open call has the id {slot.key!r} already"
+        return None
+
+    def close(self, first_pending: int) -> Iterator[tuple[int, Finding]]:
+        """Yield the calls without a result, and start the next exchange with none.
+
+        A result may still come for calls from the place ``first_pending`` on, so these are only pending.
+        """
+        missing = "has no result" if self.pairing.anywhere else "has no result directly after it"
+        for index, slot in (each for slots in self.waiting.values() for each in slots):
+            if not slot.optional:
+                is_pending = index >= first_pending
+                rule, text = ("pending-call", "has no result yet") if is_pending else ("call-without-result", missing)
+                yield index, (slot.path, rule, f"the call {slot} {text}")
+        self.waiting, self._answered = {}, set()
+
+
+def repeated(keyed: Iterable[tuple[str, _Place]]) -> Iterator[tuple[str, _Place]]:
+    """Yield each key that an earlier one equals, with its place; empty keys are not compared."""
+    known: set[str] = set()
+    for key, place in keyed:
+        if key and key in known:
+            yield key, place
+        known.add(key)
+
+
+def hosted_links(steps: Iterable[HostedStep]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the provider's calls that a message with these steps leaves open, and the earlier calls that it needs."""
+    ledger: WaitingCalls[None] = WaitingCalls()
+    made: set[str] = set()
+    earlier: dict[str, None] = {}  # a set with an order
+    for kind, key in steps:
+        if kind == "call":
+            made.add(key)
+            ledger.enter_call(key, 0, None)
+        elif key not in made:
+            earlier[key] = None
+        elif kind == "result":
+            ledger.enter_result(key)
+    return tuple(ledger.waiting), tuple(earlier)

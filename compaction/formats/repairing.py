@@ -54,28 +54,16 @@ class _Fault:
 _message_of: Final[Callable[[_Fault], int]] = attrgetter("index")
 
 
-@attrs.frozen
-class _AnsweredCall:
-    """A call, whether it repeats an earlier call of its message, and the place of its result's id, if it has a result."""
-
-    slot: Slot
-    repeats: bool
-    result: _Place | None
-
-
 def repair_by_rules(
     raws: Sequence[Any],
     findings: Callable[[Sequence[Any]], list[tuple[int, Finding]]],
     kinds: Mapping[str, RepairKind],
     pairing: Pairing,
 ) -> tuple[list[Any], tuple[Problem, ...]]:
-    """Return the list with every fault repaired whose rule says how, and the changes; O(messages) a round.
+    """Return a copy of the list with every fault repaired whose rule says how, and the changes; O(messages) a round.
 
-    Args:
-        raws: The list; not changed.
-        findings: Returns the faults of a list, each with the place of its message.
-        kinds: How the faults of a rule are repaired.
-        pairing: The calls and results of the format.
+    ``findings`` returns the faults of a list, each with the place of its message, and ``kinds`` says how those of a rule are
+    repaired.
     """
     draft = _Draft(raws, pairing)
     changes: list[_Change] = []
@@ -149,27 +137,25 @@ class _Draft:
         calls = self._answered_calls()
         taken = {slot.key for slot in self._calls.values()}
         for fault in reversed(faults):
-            call = calls[fault.place]
-            if call.repeats:
+            slot, repeats, of_result = calls[fault.place]
+            if repeats:
                 yield self._noted(fault, "the call was removed")
-                self._remove(fault.index, call.slot.path)
+                self._remove(fault.index, slot.path)
                 continue
-            position = "".join([f"_{name}" for name in call.slot.path if isinstance(name, int)])
+            position = "".join([f"_{name}" for name in slot.path if isinstance(name, int)])
             given = f"{self._pairing.new_id}_{self._origins[fault.index]}{position}"
             while given in taken:
                 given += "_"
             done = f"it was given the id {given!r}"
-            if call.result is not None:
-                index, path = call.result
-                of_result = attrs.evolve(fault, index=index, path=path, text="its call was given another id")
-                yield self._noted(of_result, done)
+            for index, path in of_result:
+                yield self._noted(attrs.evolve(fault, index=index, path=path, text="its call was given another id"), done)
                 self._write(index, path, given)
             yield self._noted(fault, done)
             self._write(fault.index, fault.path, given)
 
-    def _answered_calls(self) -> dict[_Place, _AnsweredCall]:
-        """Return every call by the place of its id; O(blocks)."""
-        calls: dict[_Place, _AnsweredCall] = {}
+    def _answered_calls(self) -> dict[_Place, tuple[Slot, bool, list[_Place]]]:
+        """Return every call by the place of its id, whether it repeats one of its message, and the place of its result's id."""
+        calls: dict[_Place, tuple[Slot, bool, list[_Place]]] = {}
         for exchange in self._pairing.exchanges(self._contents):
             results: dict[str, deque[_Place]] = {}
             for index in exchange:
@@ -181,8 +167,7 @@ class _Draft:
                     same = first.setdefault(slot.key, slot)
                     repeats = same is not slot and self._value(index, same.path) == self._value(index, slot.path)
                     left = None if repeats else results.get(slot.key)
-                    own = left.popleft() if left and left[0][0] > index else None
-                    calls[index, slot.id] = _AnsweredCall(slot, repeats, own)
+                    calls[index, slot.id] = slot, repeats, [left.popleft()] if left and left[0][0] > index else []
         return calls
 
     # ------------------------------------------------------------------------ calls and results without each other
@@ -271,7 +256,6 @@ class _Draft:
     # ------------------------------------------------------------------------ the list
 
     def _value(self, index: int, path: Path) -> Any:
-        """Return the value at a place; ``None`` if there is none."""
         value = self.messages[index]
         for name in path:
             value = (items_of(value) or ())[name] if isinstance(name, int) else (fields_of(value) or {}).get(name)
@@ -294,14 +278,12 @@ class _Draft:
         return True
 
     def _noted(self, fault: _Fault, done: str) -> _Change:
-        """Return a change, with its place in the input."""
         origin = self._origins[fault.index]
         where = f"messages[{origin}]{shown_path(fault.path)}"
         return origin, Problem(where, fault.rule, fault.text, done)
 
 
 def _with(value: Any, path: Path, new: Any) -> Any:
-    """Return a copy of a value with another value at a place in it."""
     if not path:
         return new
     name, rest = path[0], path[1:]

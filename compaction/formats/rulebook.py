@@ -22,123 +22,39 @@ _Place: TypeAlias = "Path | Callable[[Fields], Path]"
 
 @attrs.frozen
 class Rule:
-    """One rule of a wire format. ``docs/rules`` shows its requirement, scope and source, with examples.
+    """One rule of a wire format. ``docs/rules`` shows its requirement, scope and source, with examples."""
 
-    Args:
-        remedy: The correction, as an instruction.
-        repair: How a fault is repaired, see `RepairKind`; ``None`` if it is only reported.
-    """
-
-    remedy: str
-    repair: RepairKind | None = None
+    remedy: str  # the correction, as an instruction
+    repair: RepairKind | None = None  # how a fault is repaired; ``None`` if it is only reported
 
 
 @attrs.frozen(kw_only=True)
 class RuleBook:
-    """The rules of a format, and the checks that find their faults.
+    """The rules of a format, and the checks that find their faults."""
 
-    Args:
-        rules: Every rule by name, in the order of the reference page, which states the requirements.
-        pairing: The calls and results of the format.
-        message: Yields the rules that a message breaks by itself, given its fields.
-        accepts_last: Returns whether a list may end with a message of these fields, although ``message`` finds a fault in it.
-        shape: The shape of a message, for the error about a value without fields.
-        join: Returns the rule that two neighbours break, given their fields; ``None`` is the start or end of the list.
-        joins: The place in the message, and the text, for each rule of two neighbours.
-        whole: Yields the other faults of a list, given the fields of its messages.
-        is_system: Returns whether the fields are those of a system message. The first message after the leading system messages
-            is judged as the start of the list.
-    """
-
-    rules: Mapping[str, Rule]
-    pairing: Pairing
-    message: Callable[[Fields], Iterator[Finding]]
+    rules: Mapping[str, Rule]  # by name, in the order of the reference page, which states the requirements
+    pairing: Pairing  # the calls and results of the format
+    message: Callable[[Fields], Iterator[Finding]]  # yields the rules that a message breaks by itself, given its fields
+    # whether a list may end with a message of these fields, although ``message`` finds a fault in it
     accepts_last: Callable[[Fields], bool] = lambda fields: False
-    shape: str = "a message is an object with a role"
+    shape: str = "a message is an object with a role"  # for the error about a value without fields
+    # the rule that two neighbours break, given their fields; ``None`` is the start or end of the list
     join: Callable[[Fields | None, Fields | None], JoinProblem | None] | None = None
+    # the place in the message, and the text, for each rule of two neighbours
     joins: Mapping[str, tuple[_Place, str]] = attrs.field(factory=dict[str, tuple[_Place, str]])
+    # yields the other faults of a list, given the fields of its messages
     whole: Callable[[Sequence[Fields]], Iterator[tuple[int, Finding]]] = lambda contents: iter(())
-    is_system: Callable[[Fields], bool] = lambda fields: fields.get("role") == "system"
-
-    def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        """Return every rule the list breaks, in order of place; O(parts). It never raises, whatever the list contains."""
-        if not raws:
-            return [Problem("messages", "no-messages", "the list is empty", self.rules["no-messages"].remedy)]
-        return [self._problem(*found) for found in self._findings(raws)]
-
-    def _findings(self, raws: Sequence[Any]) -> list[tuple[int, Finding]]:
-        """Return the place of a message and what is wrong in it, for each fault of a list, in order of place."""
-        contents = list(map(message_fields, raws))
-        judged = raws[:-1] if contents and self.accepts_last(contents[-1]) else raws
-        found = [(index, finding) for index, raw in enumerate(judged) for finding in self._alone(raw)]
-        found += self._neighbours(contents)
-        found += self.whole(contents)
-        found += self.pairing.problems(contents)
-        return sorted(found, key=operator.itemgetter(0))
-
-    def alone(self, raw: Any) -> list[Problem]:
-        """Return the rules that a message breaks by itself; see `MessageFormat.message_problems`."""
-        return [self._problem(0, finding) for finding in self._alone(raw)]
-
-    def repair(self, raws: Sequence[Any]) -> Repair:
-        """Return the list with every fault repaired whose rule says how."""
-        kinds: dict[str, RepairKind] = {name: rule.repair for name, rule in self.rules.items() if rule.repair is not None}
-        messages, changes = repair_by_rules(raws, self._findings, kinds, self.pairing)
-        return Repair(messages, changes, tuple(self.validate(messages)))
-
-    def _alone(self, raw: Any) -> Iterator[Finding]:
-        fields = fields_of(raw)
-        if fields is None:
-            yield (), "unreadable-message", f"{self.shape} (got {type_name(raw)})"
-            return
-        yield from self.message(fields)
-        for slots, rule, name in (
-            (self.pairing.calls(fields), "call-without-id", "call"),
-            (self.pairing.results(fields), "result-without-id", "result"),
-        ):
-            for slot in slots:
-                if slot.id and not slot.key:
-                    yield slot.id, rule, f"the {name} has no {slot.id[-1]!r}"
-
-    def _neighbours(self, contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
-        """Yield the problems of all neighbours, each once; leading system messages count as no message before the next."""
-        if self.join is None:
-            return
-        leading = next((place for place, fields in enumerate(contents) if not self.is_system(fields)), len(contents))
-        found: dict[tuple[int, str], None] = {}  # a set with an order
-        for place in range(len(contents) + 1):
-            before = contents[place - 1] if place > leading else None
-            after = contents[place] if place < len(contents) else None
-            if (broken := self.join(before, after)) is not None:
-                rule, side = broken
-                if side in ("before", "both"):
-                    found[place - 1, rule] = None
-                if side in ("after", "both"):
-                    found[place, rule] = None
-        for index, rule in found:
-            at, text = self.joins[rule]
-            yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)
-
-    def _problem(self, index: int, found: Finding) -> Problem:
-        path, rule, message = found
-        return Problem(f"messages[{index}]{shown_path(path)}", rule, message, self.rules[rule].remedy)
 
 
 class WireFormat(MessageFormat):
     """The base class of the providers' formats: a message is a mapping or an object of the provider's package.
 
-    Attributes:
-        name: The format's name; the shared instance has the same name, with underscores.
-        shape: The shape of a message, for errors.
-        takes: The objects to pass, for errors.
-        roles: The roles of messages, for errors.
-        book: The provider's rules.
+    The shared instance has the format's name, with underscores.
     """
 
-    shape: str
-    takes: str
+    shape: str  # of a message, for errors, as are the roles
     roles: str = "user, assistant"
-    book: RuleBook
+    book: RuleBook  # the provider's rules
 
     @property
     def judges_joins(self) -> bool:
@@ -157,23 +73,76 @@ class WireFormat(MessageFormat):
         """Return the message as wire data, so that an object of the provider's package equals its dictionary."""
         return raw if raw.__class__ is dict or fields_of(raw) is None else self.to_wire(raw)
 
+    # ------------------------------------------------------------------------ rules
+
     def validate(self, raws: Sequence[Any]) -> list[Problem]:
-        return self.book.validate(raws)
+        """Return every rule the list breaks, in order of place; O(parts). It never raises, whatever the list contains."""
+        if not raws:
+            return [Problem("messages", "no-messages", "the list is empty", self.book.rules["no-messages"].remedy)]
+        return [self._problem(*found) for found in self._findings(raws)]
 
     def message_problems(self, raw: Any) -> list[Problem]:
-        return self.book.alone(raw)
+        return [self._problem(0, finding) for finding in self._alone(raw)]
 
     def repair(self, raws: Sequence[Any]) -> Repair:
-        return self.book.repair(raws)
+        """Return the list with every fault repaired whose rule says how."""
+        kinds: dict[str, RepairKind] = {name: rule.repair for name, rule in self.book.rules.items() if rule.repair is not None}
+        messages, changes = repair_by_rules(raws, self._findings, kinds, self.book.pairing)
+        return Repair(messages, changes, tuple(self.validate(messages)))
 
     def join_problem(self, before: Message | None, after: Message | None) -> JoinProblem | None:
-        """Return the rule that two neighbours break by the provider's rules."""
-        join = self.book.join
-        if join is None:
+        if (join := self.book.join) is None:
             return None
         return join(
             None if before is None else fields_of(before.raw) or {}, None if after is None else fields_of(after.raw) or {}
         )
+
+    def _findings(self, raws: Sequence[Any]) -> list[tuple[int, Finding]]:
+        """Return the place of a message and what is wrong in it, for each fault of a list, in order of place."""
+        contents, book = list(map(message_fields, raws)), self.book
+        judged = raws[:-1] if contents and book.accepts_last(contents[-1]) else raws
+        found = [(index, finding) for index, raw in enumerate(judged) for finding in self._alone(raw)]
+        found += self._neighbours(contents)
+        found += book.whole(contents)
+        found += book.pairing.problems(contents)
+        return sorted(found, key=operator.itemgetter(0))
+
+    def _alone(self, raw: Any) -> Iterator[Finding]:
+        fields, pairing = fields_of(raw), self.book.pairing
+        if fields is None:
+            yield (), "unreadable-message", f"{self.book.shape} (got {type_name(raw)})"
+            return
+        yield from self.book.message(fields)
+        for name, slots in (("call", pairing.calls(fields)), ("result", pairing.results(fields))):
+            for slot in slots:
+                if slot.id and not slot.key:
+                    yield slot.id, f"{name}-without-id", f"the {name} has no {slot.id[-1]!r}"
+
+    def _neighbours(self, contents: Sequence[Fields]) -> Iterator[tuple[int, Finding]]:
+        """Yield the problems of all neighbours, each once; leading system messages count as no message before the next."""
+        book = self.book
+        if book.join is None:
+            return
+        leading = next((place for place, fields in enumerate(contents) if fields.get("role") != "system"), len(contents))
+        found: dict[tuple[int, str], None] = {}  # a set with an order
+        for place in range(len(contents) + 1):
+            before = contents[place - 1] if place > leading else None
+            after = contents[place] if place < len(contents) else None
+            if (broken := book.join(before, after)) is not None:
+                rule, side = broken
+                if side != "after":
+                    found[place - 1, rule] = None
+                if side != "before":
+                    found[place, rule] = None
+        for index, rule in found:
+            at, text = book.joins[rule]
+            yield index, (at if isinstance(at, tuple) else at(contents[index]), rule, text)
+
+    def _problem(self, index: int, found: Finding) -> Problem:
+        path, rule, message = found
+        return Problem(f"messages[{index}]{shown_path(path)}", rule, message, self.book.rules[rule].remedy)
+
+    # ------------------------------------------------------------------------ writing
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         fields = dict(self._fields(message.raw))
@@ -192,22 +161,15 @@ class WireFormat(MessageFormat):
         return plain(raw if isinstance(raw, dict) else dict(self._fields(raw)))
 
     def _fields(self, raw: Any, position: int = 0) -> Mapping[str, Any]:
-        """Return the fields of a raw message.
-
-        Raises:
-            InvalidMessage: If it has none.
-        """
+        """Return the fields of a raw message; raise an `InvalidMessage` if it has none."""
         fields = fields_of(raw)
         if fields is None:
-            raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", self.takes)
+            remedy = self.book.rules["unreadable-message"].remedy
+            raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", remedy)
         return fields
 
     def _role(self, fields: Mapping[str, Any], position: int) -> str:
-        """Return the role of a message.
-
-        Raises:
-            InvalidMessage: If it has none.
-        """
+        """Return the role of a message; raise an `InvalidMessage` if it has none."""
         role = fields.get("role")
         if not isinstance(role, str) or not role:
             what = f"a message needs a role that is a non-empty string (got {role!r})"

@@ -1,13 +1,14 @@
-"""Access to a caller's objects, which the wire formats share: fields, kinds, sizes of data, JSON text, comparison."""
+"""Access to a caller's objects, and the writing of changed messages, which the wire formats share."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from ..errors import ConfigurationError
 from ..json_data import same
-from ..messages import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolResultPart
+from ..messages import MediaPart, Message, OtherPart, Part, ReasoningPart, TextPart, ToolResultPart
 
 
 def fields_of(value: Any) -> Mapping[str, Any] | None:
@@ -50,10 +51,7 @@ def string(value: Any) -> str:
 
 def says_something(fields: Mapping[str, Any]) -> bool:
     """Whether a message has a content field of chat completions or a similar format."""
-    return not _CONTENT_FIELDS.isdisjoint(fields)
-
-
-_CONTENT_FIELDS: Final = frozenset({"content", "tool_calls", "function_call", "refusal", "audio"})
+    return any(name in fields for name in ("content", "tool_calls", "function_call", "refusal", "audio"))
 
 
 def kind_of(part: Any) -> str:
@@ -128,12 +126,9 @@ def plain(value: Any) -> Any:
 
 
 def lacking(fields: Mapping[str, Any], required: Mapping[str, type], *, empty: bool = True) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of each field that is missing or of another type.
+    """Yield the name and the value of each required field that is missing or of another type, or an empty text if it may not.
 
-    Args:
-        fields: The fields of a block or an item.
-        required: The types of its required fields; an object of a package is a ``Mapping``.
-        empty: Whether a text may be empty.
+    An object of a package is a ``Mapping``.
     """
     for name, wanted in required.items():
         value = fields.get(name)
@@ -152,3 +147,108 @@ def result_part(call_id: str, parts: Sequence[Part], failed: bool | None = None,
     """Return a result made of these parts: its words joined, its media beside them."""
     text = "\n".join([part.text for part in parts if isinstance(part, TextPart | ReasoningPart | OtherPart)])
     return ToolResultPart(call_id, text, tuple([part for part in parts if isinstance(part, MediaPart)]), failed, raw=raw)
+
+
+# ------------------------------------------------------------------------ writing
+
+GO_ON: Final = "Go on from there."
+"""The user's message after a summary or a placeholder, where an answer must follow."""
+
+
+def arguments_object(text: str) -> dict[str, Any]:
+    """Return a call's arguments as an object; raise a `ConfigurationError` if they are not a JSON object."""
+    value = json_object(text)
+    if value is None:
+        raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
+    return value
+
+
+def unwritable(part: Part) -> ConfigurationError:
+    """Return the error for a part that cannot be written."""
+    return ConfigurationError(f"parts: this format cannot write {part!r}; pass the part that was read, or drop it")
+
+
+def without_new_blanks(old: Sequence[Part], parts: Sequence[Part]) -> list[Part]:
+    """Return the parts of a changed message without new texts of blanks, which providers refuse."""
+    known = {id(part) for part in old}
+    return [part for part in parts if id(part) in known or not isinstance(part, TextPart) or part.text.strip()]
+
+
+def written_content(
+    content: Any, parts: Sequence[Part], write: Callable[[Part], Any], *, listed: Sequence[Part] | None = None
+) -> Any:
+    """Return the parts of a changed message as its content: a text if it was not a list and all parts are texts, else a list.
+
+    A list has the parts ``listed`` if these are given.
+    """
+    if items_of(content) is None and all(isinstance(part, TextPart) for part in parts):
+        return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
+    return list(map(write, parts if listed is None else listed))
+
+
+def changed_result(
+    content: Any,
+    before: ToolResultPart,
+    after: ToolResultPart,
+    *,
+    read: Callable[[Any], Part],
+    write: Callable[[TextPart], Any],
+    keep_blank: bool = False,
+) -> Any:
+    """Return the content of a changed result: the new words in place of the first ones, and the media that are left.
+
+    If the content was not a list, and no media are left, the new words become the content. ``write`` returns a text as an
+    element; the text in its place is given with new words, and has the raw element. Words that are only blanks are written if
+    ``keep_blank`` says so. It raises a `ConfigurationError` if one of the media is not among the elements.
+    """
+    if items_of(content) is None and not after.media:
+        return after.text
+    elements = elements_of(content)
+    media = kept_media(after, elements)
+    changed = after.text != before.text
+    unwritten = after.text if changed and (keep_blank or after.text.strip()) else ""
+    written: list[Any] = []
+    for element in elements:
+        part = read(element)
+        if isinstance(part, MediaPart):
+            written.extend(element for raw in media if raw is element)
+        elif not changed:
+            written.append(element)
+        elif unwritten:
+            written.append(write(TextPart(unwritten, raw=part.raw if isinstance(part, TextPart) else None)))
+            unwritten = ""
+    return [write(TextPart(unwritten)), *written] if unwritten else written
+
+
+def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:
+    """Return the raw media of a changed result; raise a `ConfigurationError` if one is not among the elements."""
+    media = [part.raw for part in result.media]
+    if not {id(raw) for raw in media} <= {id(element) for element in elements}:
+        raise ConfigurationError("parts: a result's media can be kept or dropped, not created; pass those that were read")
+    return media
+
+
+def thoughts_changed(
+    before: Sequence[Message], after: Sequence[Message | None], of: Callable[[Any], bool] = lambda raw: True
+) -> bool:
+    """Return whether a rewrite, see `MessageFormat.rewrite_problem`, changes or removes raw thoughts that count, by ``of``."""
+
+    def bound(message: Message | None) -> list[Any]:
+        parts = () if message is None else message.parts
+        return [part.raw for part in parts if isinstance(part, ReasoningPart) and of(part.raw)]
+
+    return any(old is not new and bound(old) != bound(new) for old, new in zip(before, after, strict=True))
+
+
+def signed_thoughts_problem(before: Sequence[Message], after: Sequence[Message | None], *, current: bool) -> str | None:
+    """Return what `MessageFormat.rewrite_problem` does, where thoughts are signed and begin an answer."""
+    if current and thoughts_changed(before, after):
+        return "thoughts of the current turn stay as the provider signed them"
+
+    def thoughts(message: Message) -> list[bool]:
+        return [isinstance(part, ReasoningPart) for part in message.parts]
+
+    for old, new in zip(before, after, strict=True):
+        if new is not None and new is not old and any(thoughts(old)[:1]) and any(thoughts(new)) and not thoughts(new)[0]:
+            return "an answer that began with thoughts still begins with them, or has none"
+    return None

@@ -84,7 +84,11 @@ class ModelRequest:
 def read_request(text: bytes, key: str) -> ModelRequest:
     """Read the JSON text of a request; raise `Unreadable` if it is not an object with a list of messages."""
     try:
-        fields = fields_of(_parsed(text))
+        try:
+            read: Any = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError):  # a few texts that the standard library takes, such as NaN
+            read = json.loads(text)
+        fields = fields_of(read)
     except (ValueError, RecursionError) as error:
         raise Unreadable("not JSON") from error
     if fields is None:
@@ -95,22 +99,10 @@ def read_request(text: bytes, key: str) -> ModelRequest:
     return ModelRequest(text, fields, key, list(messages))
 
 
-def _parsed(text: bytes) -> Any:
-    """Return the value of a JSON text; the standard library parses the few texts that msgspec rejects, such as NaN."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return json.loads(text)
-
-
 class UsageReader:
     r"""Reads the usage of one answer from its chunks. Holds state: a decoder, and the body so far unless it is a stream.
 
     Server-sent events are read line by line. Any other body is parsed once, at its end, unless it exceeds 16 MiB.
-
-    Args:
-        content_type: The answer's content type.
-        encoding: The answer's content encoding.
 
     >>> reader = UsageReader("text/event-stream", "identity")
     >>> for piece in (b'data: {"usage": {"prompt_tokens": 9, "comp', b'letion_tokens": 2}}', b"\n\n"):

@@ -37,12 +37,6 @@ def _key(name: str) -> str:
     return name if _SHORT.fullmatch(name) or name.isidentifier() else "x" * len(name)
 
 
-def _masked_words(text: str, requests: list[Any]) -> str:
-    """Return a text with every word masked that occurs in a text of the requests."""
-    words = _words(requests) - _words(masked(requests))
-    return _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], _unescaped(text))[:2_000]
-
-
 def _words(data: Any) -> set[str]:
     text = json.dumps(data, ensure_ascii=False)
     return {*_WORD.findall(text), *_WORD.findall(_unescaped(text))}  # in a path, the letter behind a backslash is of the word
@@ -61,23 +55,15 @@ def _unescaped(text: str) -> str:
 def write_case(folder: Path, name: str, *, given: Any, sent: Any, beside: Any, refusal: UpstreamRefusal) -> Path | None:
     """Write the case of a request that an upstream refused only in its compacted form; all texts are masked.
 
-    Args:
-        folder: The folder; created if it does not exist.
-        name: The file's name without its suffix.
-        given: The messages of the client's request.
-        sent: The messages of the compacted request.
-        beside: The other fields of both, such as instructions and tools; they are not written, but the refusal may quote them.
-        refusal: The upstream's refusal of it.
-
-    Returns:
-        The file; ``None`` if the folder already has twenty cases.
+    The fields ``beside`` the messages, such as instructions and tools, are not written, but the refusal may quote them. Return
+    the file; ``None`` if the folder already has twenty cases.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if sum(1 for _ in folder.glob("*.json")) >= _MOST_CASES:
         return None
-    said = _masked_words(refusal.body, [given, sent, beside])
+    words = _words([given, sent, beside]) - _words(masked([given, sent, beside]))
+    said = _WORD.sub(lambda word: "x" * len(word[0]) if word[0] in words else word[0], _unescaped(refusal.body))[:2_000]
     case = {"status": refusal.status_code, "said": said, "given": masked(given), "sent": masked(sent)}
-    path = folder / f"{name}.json"
-    with open_replacement(path, mode=0o600) as file:
+    with open_replacement(path := folder / f"{name}.json", mode=0o600) as file:
         file.write(json.dumps(case, indent=1).encode())
     return path

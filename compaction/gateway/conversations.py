@@ -25,12 +25,12 @@ from ..formats import for_comparison, keep_breakpoints, tool_names
 from ..index import as_given
 from ..session import BackgroundTasks, CompactionSession, OnEvent, SessionPool, unawaited_calls
 from ..stores import SessionStore, SQLiteStore
-from ..strategies import Failed, Lossless
+from ..strategies import Lossless
 from ..tokens import LengthRefusal, Usage, counter, is_quoted
 from ..triggers import tokens_exceed
 from .bodies import ModelRequest, Unreadable, decoded, read_request
 from .economy import never_dearer
-from .headers import asks_for_long_context, has_signature, session_of, tenant_of
+from .headers import session_of, tenant_of
 from .recall import RECALL_FUNCTIONS, may_offer, offered
 from .routes import ModelRoute
 from .settings import GatewaySettings
@@ -42,10 +42,7 @@ _MOST_POOLS: Final = 64
 _MOST_THREADS: Final = 8
 _MOST_FORGOTTEN: Final = 1_000  # whose requests may still be running
 _MOST_FIRST: Final = 4  # messages by which a conversation without a session id is recognized
-_TOO_MANY_BYTES: Final = 413
-_BYTES_OF_WINDOW: Final = 8
-"""Bytes of a refused request for each token of the assumed window, if neither a table nor the refusal names the window. A
-request has about 4 bytes a token, so the assumed window is half of it."""
+_BYTES_OF_WINDOW: Final = 8  # of a refused request, for each token of the assumed window: half of what the request has
 _T = TypeVar("_T")
 
 LOCK_SECONDS: Final = 0.5
@@ -63,11 +60,6 @@ class ConversationRequest:
     upstream: str  # its address
     is_long: bool = False  # whether a header asks for a window of a million tokens
     tenant: str = ""  # a digest of the keys that it is sent with
-
-    @property
-    def messages(self) -> list[Any]:
-        """The messages of the client."""
-        return self.parsed.messages
 
     @property
     def model(self) -> str:
@@ -105,7 +97,7 @@ class ConversationRequest:
             return self.id.encode()
         format, first = self.route.format, list[Any]()
         try:
-            for raw in self.messages:
+            for raw in self.parsed.messages:
                 message = format.read(raw)
                 if message.role == "assistant" or len(first) == _MOST_FIRST:
                     break
@@ -133,7 +125,7 @@ class ConversationTurn:
     @property
     def is_changed(self) -> bool:
         """Whether the messages to send differ from those of the client's request."""
-        return list(map(id, self.messages)) != list(map(id, self.request.messages))
+        return list(map(id, self.messages)) != list(map(id, self.request.parsed.messages))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -176,7 +168,7 @@ class GatewayConversations:
         self._lock = threading.Lock()
         self._tasks = BackgroundTasks()
         self._threads: anyio.CapacityLimiter  # made in the event loop that uses it
-        self._forgotten: dict[str, None] = {}
+        self.forgotten: dict[str, None] = {}  # the conversations that `forget` removed, and that sent no request since
         self.left_alone: dict[str, None] = {}  # the conversations that are not compacted for now
         # of decisions; the windows have another file, because what is in this one is deleted with its conversation
         self.store = None if settings.store is None else SessionStore(settings.store, timeout_seconds=LOCK_SECONDS)
@@ -207,14 +199,13 @@ class GatewayConversations:
 
         A compressed body is read in a thread. Others are parsed here: a megabyte takes 0.4 ms, less than starting a thread.
         """
-        parse = partial(self._parsed, route, body, headers, query, upstream)
-        return await self.in_thread(parse) if "content-encoding" in headers else parse()
 
-    def _parsed(
-        self, route: ModelRoute, body: bytes, headers: Mapping[str, str], query: bytes, upstream: str
-    ) -> ConversationRequest | RequestPlan:
+        def parse() -> ModelRequest:
+            text = decoded(body, headers.get("content-encoding", ""), self._settings.max_body)
+            return read_request(text, route.api.key)
+
         try:
-            parsed = read_request(decoded(body, headers.get("content-encoding", ""), self._settings.max_body), route.api.key)
+            parsed = await self.in_thread(parse) if "content-encoding" in headers else parse()
             if why := _no_conversation(route, parsed, headers):
                 return RequestPlan(body=body, why=why)
         except Unreadable as error:
@@ -227,7 +218,7 @@ class GatewayConversations:
             parsed=parsed,
             id=session_of(headers),
             upstream=upstream,
-            is_long=asks_for_long_context(headers),
+            is_long="context-1m" in headers.get("anthropic-beta", ""),
             tenant=tenant_of(headers, query),
         )
 
@@ -267,19 +258,16 @@ class GatewayConversations:
     async def turn(
         self, request: ConversationRequest, *, refused: BaseException | None = None, sync: bool = False
     ) -> ConversationTurn:
-        """Return the messages to send for a request: compacted if that is due.
+        """Return the messages to send for a request: compacted if that is due, or further if it was ``refused`` as too long.
 
-        Args:
-            request: The request. If its route only counts tokens, no model is called and no decision is saved.
-            refused: The provider's length error, if the request was sent and was too long; it is then compacted further.
-            sync: Whether nothing is awaited; drive it with `unawaited` in a thread, because it uses the processor.
+        If its route only counts tokens, no model is called and no decision is saved. With ``sync``, nothing is awaited.
 
         Raises:
             UnknownWindow: If the model's window is unknown.
             BudgetUnsatisfiable: If it was refused, and nothing more can be removed.
             Exception: If the messages cannot be read; the caller then sends the request unchanged.
         """
-        given, format = request.messages, request.route.format
+        given, format = request.parsed.messages, request.route.format
         window, compared = self.windows.of(request.served), for_comparison(given, format)
         pool, overhead = self._pool(request, window), self._counter.count_text(request.beside)
         call: contextlib.AbstractAsyncContextManager[CompactionSession]
@@ -289,14 +277,15 @@ class GatewayConversations:
             call = pool.call(compared, scope=request.scope, overhead_tokens=overhead, sync=sync)
         async with call as session:
             if not request.route.counts:
-                self._forgotten.pop(session.id, None)
+                self.forgotten.pop(session.id, None)
             failures, fault = tuple[str, ...](), ""
             if refused is not None:
                 view = await session.compact_refused(refused, sync=sync)
             else:
                 try:
                     result = await session.compact_due(sync=sync)
-                    view, failures = result.messages, tuple(map(_words, result.failures))
+                    view, failed = result.messages, result.failures
+                    failures = tuple([f"{each.strategy}: {type(each.error).__name__}; {each.policy}" for each in failed])
                 except Exception as error:
                     fault = f"the strategy: {type(error).__name__}"
                     view, failures = session.index.messages(), (fault,)
@@ -364,15 +353,12 @@ class GatewayConversations:
         found = LengthRefusal.read(refused) or LengthRefusal()
         if found.window is None and plan.turn is None:  # no table has the model's window
             found = LengthRefusal(window=max(1, len(request.original) // _BYTES_OF_WINDOW))
-        if found.window is None and refused.status_code == _TOO_MANY_BYTES:
+        if found.window is None and refused.status_code == 413:
             return  # a limit of a proxy on the way, perhaps; only this conversation is shortened
         self.learn_window(plan.turn, request, found)
 
     def learn_window(self, turn: ConversationTurn | None, request: ConversationRequest, error: LengthRefusal) -> None:
-        """Learn the window from a length error. If it changes, the conversation begins again with a strategy of its size.
-
-        The turn is the one that was refused, if the window was known.
-        """
+        """Learn the window from the length error of a turn. If it changes, the conversation begins again with its strategy."""
         self.windows.refused(request.served, error, 0 if turn is None else turn.tokens)
         if turn is not None and self.windows.of(request.served) != turn.window:
             self._pool(request, turn.window).discard(turn.session.id)
@@ -382,7 +368,7 @@ class GatewayConversations:
 
         def record() -> None:
             self.windows.accepted(turn.request.served, usage.prompt_tokens)
-            if self.is_forgotten(turn.session.id):
+            if turn.session.id in self.forgotten:
                 return
             with contextlib.suppress(InputError):
                 turn.session.record_usage(usage, view=turn.view)
@@ -407,14 +393,10 @@ class GatewayConversations:
         if not all(pool.discard(name) for pool in pools):
             raise ConversationInUse(name)
         self.left_alone.pop(name, None)
-        self._forgotten[name] = None
-        while len(self._forgotten) > _MOST_FORGOTTEN:
-            del self._forgotten[next(iter(self._forgotten))]
+        self.forgotten[name] = None
+        while len(self.forgotten) > _MOST_FORGOTTEN:
+            del self.forgotten[next(iter(self.forgotten))]
         return bool(pools)
-
-    def is_forgotten(self, name: str) -> bool:
-        """Whether a conversation was removed by `forget`, and has sent no request since."""
-        return name in self._forgotten
 
     def held(self) -> tuple[int, int]:
         """Return the number of conversations in memory, and the bytes of their messages."""
@@ -424,15 +406,10 @@ class GatewayConversations:
 
 def _no_conversation(route: ModelRoute, parsed: ModelRequest, headers: Mapping[str, str]) -> str:
     """Return the reason why a request cannot be compacted, as far as it shows; empty if it can."""
-    if has_signature(headers):
+    if headers.get("authorization", "").startswith("AWS4-"):  # no other body would be accepted
         return "signed"
     fields = parsed.fields
     return route.api.kept(fields) or route.api.shortened(fields) or ("" if parsed.messages else "no messages")
-
-
-def _words(failure: Failed) -> str:
-    """Return a failure in words: the type of its error alone, because the error's text may quote a message."""
-    return f"{failure.strategy}: {type(failure.error).__name__}; {failure.policy}"
 
 
 def _cached_price(model: str) -> float:

@@ -63,9 +63,7 @@ class ConversationDeletion:
     async def everywhere(self, name: str) -> bool:
         """Delete a conversation from all workers and files, and return whether anything of it was there.
 
-        Raises:
-            ConversationInUse: If it is compacted right now.
-            StateError: If a file cannot be written.
+        It raises `ConversationInUse` if it is compacted right now, and a `StateError` if a file cannot be written.
         """
         found = (await self._in_memories([name]))[name]
         if "in use" in found:
@@ -93,9 +91,7 @@ class ConversationDeletion:
             found |= self._uses.load(name) is not None
             self._uses.delete(name)
             self._uses.scrub()
-        if self._recorder is not None:
-            found |= self._recorder.forget(name)
-        return found
+        return found | (self._recorder is not None and self._recorder.forget(name))
 
     def _delete_recalled(self, name: str) -> bool:
         """Delete what left the requests of a conversation, and return whether something of it was stored."""
@@ -114,7 +110,7 @@ class ConversationDeletion:
     async def note_use(self, turn: ConversationTurn) -> None:
         """Note the use of a conversation, if unused ones are deleted; the file gets the time now and then."""
         after, now, name = self._settings.forget_after, self._settings.clock(), turn.session.id
-        if after is None or self._conversations.is_forgotten(name):
+        if after is None or name in self._conversations.forgotten:
             return
         self._last_use[name] = now
         if self._uses is not None and now - self._last_saved_use.get(name, -math.inf) >= after / _CHECKS:
@@ -130,9 +126,6 @@ class ConversationDeletion:
         2. delete them from the memory of all workers, except those that one compacts right now or has used since (``unused``);
         3. delete their decisions from the file, and what left their requests (``delete``);
         4. delete their times from the file.
-
-        Raises:
-            StateError: If a file cannot be written.
         """
         now, uses = self._settings.clock(), self._uses
         before = now - after

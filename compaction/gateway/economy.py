@@ -37,18 +37,15 @@ class _Pays(Trigger):
     cached: float = attrs.field(validator=share)
 
     def __call__(self, index: MessageIndex) -> bool:
-        tokens, newest, is_idle = index.tokens, _newest(index), index.idle_seconds > _CACHE_SECONDS
-        if not is_idle and not self._is_new_step(tokens - newest, tokens):
+        tokens, is_idle = index.tokens, index.idle_seconds > _CACHE_SECONDS
+        known = tokens - _newest(index)
+        step = max(1, self.full // _TRIALS)
+        if not is_idle and known // step == tokens // step:  # a trial is made once in each twentieth of the window
             return False
         cut = _tried(index, self.strategy)
         if cut is None or cut.saved <= 0:
             return False
-        return cut.pays(calls=self._calls_left(index), cached=self.cached, in_cache=0 if is_idle else tokens - newest)
-
-    def _is_new_step(self, before: int, now: int) -> bool:
-        """Whether the tokens of a request have entered the next twentieth of the window: a trial is made once in each."""
-        step = max(1, self.full // _TRIALS)
-        return before // step != now // step
+        return cut.pays(calls=self._calls_left(index), cached=self.cached, in_cache=0 if is_idle else known)
 
     def _calls_left(self, index: MessageIndex) -> float:
         """Return the calls until the window is full, if each adds as much as those so far did on average.

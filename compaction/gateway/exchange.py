@@ -43,11 +43,8 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
 _OTHER: Final = "other"
-_UNKNOWN_PATH: Final = "unknown path"
 _IDLE_SECONDS: Final = 60.0
 _MOST_RECALLS: Final = 4
-_BAD_REQUEST: Final = 400
-_TOO_MANY_REQUESTS: Final = 429
 _LARGEST_ANSWER: Final = 16_777_216
 _UNCOUNTED: Final = 2_000  # tokens: the gateway also counts tools and instructions
 _logger: Final = logging.getLogger("compaction.gateway")
@@ -204,21 +201,17 @@ class _Passing:
 
     async def run(self) -> None:
         """Serve the request."""
-        if not self._has_body:  # its end is read here, because `while_connected` waits for it
+        has_body = not {"content-length", "transfer-encoding"}.isdisjoint(self.client.headers)
+        if not has_body:  # its end is read here, because `while_connected` waits for it
             _ = [piece async for piece in self.client.pieces()]
-        await self.client.while_connected(self._answer)
+        await self.client.while_connected(partial(self._answer, self.client.pieces() if has_body else None))
 
-    @property
-    def _has_body(self) -> bool:
-        return "content-length" in self.client.headers or "transfer-encoding" in self.client.headers
-
-    async def _answer(self) -> None:
+    async def _answer(self, body: AsyncIterator[bytes] | None) -> None:
         client = self.client
         headers = request_headers(client.raw_headers, readable="", rewritten=False)
         if length := client.headers.get("content-length"):
             headers.append((b"content-length", length.encode("latin-1")))
         provider, target = provider_of(client.path, client.headers), (client.raw_path, client.query)
-        body = client.pieces() if self._has_body else None
         await client.stream(await self.gateway.upstreams.send(client.method, provider, target, headers, body))
         await client.end()
 
@@ -227,8 +220,7 @@ class _Passing:
         client, counts = self.client, self.gateway.status
         why, status = "", client.status or 499
         if looks_like_conversation(client.method, client.path):
-            why = _UNKNOWN_PATH
-            counts.passed(why)
+            counts.passed(why := "unknown path")
         counts.answered(_OTHER, status)
         log_request(route=_OTHER, method=client.method, status=status, error=error, why=why)
 
@@ -336,7 +328,10 @@ class _ModelExchange:
         request = partial(next_request, self.route.api, store=store, session=turn.session.id)
         try:
             for number in range(1, _MOST_RECALLS + 2):
-                said = await self._recall_calls(answer)
+                if not await answer.read(_LARGEST_ANSWER):
+                    return answer
+                text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
+                said = await conversations.in_thread(partial(recall_calls, self.route.api, text, kind))
                 if not said:
                     return answer
                 if number > _MOST_RECALLS:
@@ -355,15 +350,7 @@ class _ModelExchange:
             self.gateway.status.failed(f"recall: {type(error).__name__}")
         return await self._instead(answer, plan, plan.bare)
 
-    async def _recall_calls(self, answer: UpstreamAnswer) -> list[Any]:
-        """Return the messages of an answer that calls a tool of recall; none if it is the client's, or too large to be read."""
-        if not await answer.read(_LARGEST_ANSWER):
-            return []
-        text, kind = answer.decoded(_LARGEST_ANSWER), answer.header("content-type")
-        return await self.gateway.conversations.in_thread(partial(recall_calls, self.route.api, text, kind))
-
     async def _instead(self, answer: UpstreamAnswer, plan: RequestPlan, body: bytes) -> UpstreamAnswer:
-        """Send other bytes in place of those that were answered."""
         self._has_recalled = True
         answer.close()
         return await self._send(attrs.evolve(plan, body=body))
@@ -381,7 +368,7 @@ class _ModelExchange:
         if is_too_long:
             with status.counting_failures("compacting further"):
                 second = await self.gateway.conversations.shorter(plan, refusal)
-        elif plan.request is not None and plan.is_changed and refusal.status_code == _BAD_REQUEST:
+        elif plan.request is not None and plan.is_changed and refusal.status_code == 400:
             second = unchanged(plan.request, "refused as it was compacted", plan.turn)
         if second is None:
             return refused
@@ -412,9 +399,8 @@ class _ModelExchange:
         parsed = turn.request.parsed
         beside = {name: value for name, value in parsed.fields.items() if name not in ("model", parsed.key)}
         texts = {"given": parsed.messages, "sent": turn.messages, "beside": beside}
-        write = partial(write_case, folder, name, **texts, refusal=refusal)
         with gateway.status.counting_failures("writing a case"):
-            await gateway.conversations.in_thread(write)
+            await gateway.conversations.in_thread(partial(write_case, folder, name, **texts, refusal=refusal))
 
     # ---------------------------------------------------------------- afterwards
 
@@ -432,7 +418,7 @@ class _ModelExchange:
                     gateway.status.passed("usage not believed")
             await gateway.deletion.note_use(plan.turn)
             if gateway.recorder is not None:
-                format, messages = self.route.format, plan.turn.request.messages
+                format, messages = self.route.format, plan.turn.request.parsed.messages
                 record = partial(gateway.recorder.record, plan.turn.session.id, format, messages)
                 await gateway.conversations.in_thread(record)
 
@@ -468,7 +454,7 @@ async def _is_refusal(answer: UpstreamAnswer) -> bool:
     """Whether an upstream refused a request for its contents: not if it is busy or has a fault, except for a length error."""
     if answer.status in REFUSALS and await answer.read() and LengthRefusal.read(answer.refusal()) is not None:
         return True
-    return answer.status < 500 and answer.status != _TOO_MANY_REQUESTS
+    return answer.status < 500 and answer.status != 429
 
 
 def log_request(**fields: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 import re
 from typing import TYPE_CHECKING, Final
@@ -37,12 +38,10 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request to the application, or refuse it."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+        if scope["type"] not in ("lifespan", "http"):
             return
-        if scope["type"] != "http":
-            return
-        refusal = _ambiguity(scope) or self._refusal(as_mapping(scope["headers"]), scope["path"])
+        is_lifespan = scope["type"] == "lifespan"
+        refusal = None if is_lifespan else _ambiguity(scope) or self._refusal(as_mapping(scope["headers"]), scope["path"])
         if refusal is None:
             await self._app(scope, receive, send)
             return
@@ -50,7 +49,8 @@ class Guard:
         await send_error(send, *refusal, headers=asks if refusal[0] == 401 else [])
 
     def _refusal(self, headers: dict[str, str], path: str) -> tuple[int, str] | None:
-        if host_name(headers.get("host", "")) not in self._names:
+        named = _HOST.fullmatch(headers.get("host", ""))
+        if named is None or (named[1] or named[2]).lower() not in self._names:
             return 421, "this host name is not allowed; start the gateway with --name to allow it"
         if not self._is_welcome(headers):
             return 403, "web pages of another origin may not use this gateway; start it with --origin to allow one"
@@ -72,8 +72,10 @@ class Guard:
     def _has_token(headers: dict[str, str], path: str, token: str) -> bool:
         """Whether a request has the token. Requests for the gateway's own pages may send it as a password, as browsers do."""
         given = headers.get(TOKEN_HEADER, "")
-        if not given and path in PAGE_PATHS:
-            given = _password(headers.get("authorization", ""))
+        kind, _, value = headers.get("authorization", "").partition(" ")
+        if not given and path in PAGE_PATHS and kind.lower() == "basic":
+            with contextlib.suppress(ValueError):
+                given = base64.b64decode(value).decode().partition(":")[2]
         return hmac.compare_digest(given.encode(), token.encode())
 
 
@@ -92,18 +94,3 @@ def _leaves(path: str) -> bool:
     """Whether a path has a segment that names its own folder or the one above, or characters that servers read differently."""
     segments = [segment.partition(";")[0].strip() for segment in re.split(r"[/\\]", path)]
     return not {".", ".."}.isdisjoint(segments) or _ODD.search(path) is not None
-
-
-def _password(authorization: str) -> str:
-    """Return the password of a basic ``Authorization`` header; empty if there is none."""
-    kind, _, value = authorization.partition(" ")
-    try:
-        return base64.b64decode(value).decode().partition(":")[2] if kind.lower() == "basic" else ""
-    except ValueError:
-        return ""
-
-
-def host_name(host: str) -> str:
-    """Return the name in a ``Host`` header, without the port."""
-    found = _HOST.fullmatch(host)
-    return "" if found is None else (found[1] or found[2]).lower()

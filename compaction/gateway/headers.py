@@ -35,21 +35,21 @@ _KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 
 
 def request_headers(given: Iterable[tuple[bytes, bytes]], *, readable: str, rewritten: bool) -> RawHeaders:
-    """Return the headers that are sent to the upstream.
+    """Return the headers that are sent to the upstream, given the client's.
 
-    Args:
-        given: The client's headers.
-        readable: The content encodings that the gateway can read; others are removed from ``accept-encoding``.
-        rewritten: Whether the body is sent without the client's content encoding.
+    Content encodings that are not ``readable`` are removed from ``accept-encoding``, and so is the body's if it is rewritten.
     """
     headers = list(given)
     left_out = _OF_ONE_CONNECTION | _OF_THE_GATEWAY | _named_by_connection(headers)
     left_out |= {b"content-encoding"} if rewritten else set()
-    return [
-        (name, _offered(value, readable) if name == b"accept-encoding" and readable else value)
-        for name, value in headers
-        if name not in left_out
-    ]
+    known = set(readable.encode().split(b", "))
+    sent: RawHeaders = []
+    for name, value in headers:
+        kept = [each.strip() for each in value.split(b",") if each.split(b";")[0].strip().lower() in known]
+        if name not in left_out:
+            is_offer = name == b"accept-encoding" and readable
+            sent.append((name, b", ".join(kept) or b"identity" if is_offer else value))
+    return sent
 
 
 def answer_headers(given: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
@@ -93,26 +93,9 @@ def _lasting(key: str) -> str:
     return key
 
 
-def asks_for_long_context(headers: Mapping[str, str]) -> bool:
-    """Return whether a header asks Anthropic for a window of a million tokens."""
-    return "context-1m" in headers.get("anthropic-beta", "")
-
-
-def has_signature(headers: Mapping[str, str]) -> bool:
-    """Return whether the client signed the body, so that no other body would be accepted."""
-    return headers.get("authorization", "").startswith("AWS4-")
-
-
 def _named_by_connection(headers: Iterable[tuple[bytes, bytes]]) -> set[bytes]:
     values = (value for name, value in headers if name == b"connection")
     return {each.strip().lower() for value in values for each in value.split(b",")}
-
-
-def _offered(value: bytes, readable: str) -> bytes:
-    """Return the encodings that the client accepts and the gateway can read."""
-    known = set(readable.encode().split(b", "))
-    kept = [each.strip() for each in value.split(b",") if each.split(b";")[0].strip().lower() in known]
-    return b", ".join(kept) or b"identity"
 
 
 async def send_error(send: Send, status: int, why: str, *, headers: RawHeaders | None = None) -> None:

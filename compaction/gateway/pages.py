@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .conversations import ConversationInUse
 from .status import TOTALS, GatewaySnapshot
@@ -24,6 +24,7 @@ _ICONS: Final = ("/favicon.ico", "/apple-touch-icon.png", "/apple-touch-icon-pre
 """Paths that browsers request by themselves; no provider has them, and they are sent to none."""
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _HEADERS: Final = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store"}
 
 
@@ -57,7 +58,6 @@ def page_routes(snapshot: Callable[[], Awaitable[GatewaySnapshot]], forget: Call
 
 
 def _health(snapshot: GatewaySnapshot) -> dict[str, object]:
-    """Return whether the gateway runs, and why requests were sent unchanged."""
     return {
         "status": "ok",
         "seconds": round(snapshot.at - snapshot.started_at, 3),
@@ -99,31 +99,23 @@ def prometheus_text(snapshot: GatewaySnapshot) -> str:
     """
     lines: list[str] = []
 
-    def add(name: str, kind: str, help: str, samples: Iterable[tuple[str, float]]) -> None:
+    def add(name: str, help: str, counts: Mapping[Any, float] | float, *labels: str) -> None:
         full = f"compaction_gateway_{name}"
-        lines.extend((f"# HELP {full} {help}", f"# TYPE {full} {kind}"))
-        lines.extend(f"{full}{labels} {value:.15g}" for labels, value in samples)
+        lines.extend((f"# HELP {full} {help}", f"# TYPE {full} {'counter' if name.endswith('_total') else 'gauge'}"))
+        if not isinstance(counts, Mapping):
+            lines.append(f"{full} {counts:.15g}")
+            return
+        for key, count in counts.items():
+            values = (str(each).translate(_ESCAPES) for each in (key if len(labels) > 1 else (key,)))
+            named = ",".join(f'{label}="{value}"' for label, value in zip(labels, values, strict=True))
+            lines.append(f"{full}{{{named}}} {count:.15g}")
 
-    requests = ((_labels(route=route, status=str(status)), count) for (route, status), count in snapshot.requests.items())
-    add("requests_total", "counter", "Answers by route and status", requests)
-    unchanged = _by(snapshot.passed_through, "reason")
-    add("passed_through_total", "counter", "Requests to a model that were sent unchanged", unchanged)
-    add("failures_total", "counter", "Failures by kind", _by(snapshot.failures, "kind"))
-    add("retries_total", "counter", "Second requests by reason", _by(snapshot.retries, "reason"))
+    add("requests_total", "Answers by route and status", snapshot.requests, "route", "status")
+    add("passed_through_total", "Requests to a model that were sent unchanged", snapshot.passed_through, "reason")
+    add("failures_total", "Failures by kind", snapshot.failures, "kind")
+    add("retries_total", "Second requests by reason", snapshot.retries, "reason")
     for name, help in TOTALS.items():
-        add(f"{name.removesuffix('_total')}_total", "counter", help, [("", snapshot.totals.get(name, 0))])
-    add("conversations", "gauge", "Conversations in memory", [("", snapshot.held)])
-    add("conversation_bytes", "gauge", "Bytes of the messages of conversations in memory", [("", snapshot.held_bytes)])
+        add(f"{name.removesuffix('_total')}_total", help, snapshot.totals.get(name, 0))
+    add("conversations", "Conversations in memory", snapshot.held)
+    add("conversation_bytes", "Bytes of the messages of conversations in memory", snapshot.held_bytes)
     return "\n".join(lines) + "\n"
-
-
-def _by(counts: Mapping[str, int], label: str) -> list[tuple[str, float]]:
-    return [(_labels(**{label: name}), count) for name, count in counts.items()]
-
-
-def _labels(**values: str) -> str:
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in values.items()) + "}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -26,19 +26,12 @@ _CONVERSATION: Final = re.compile(
 
 @attrs.frozen
 class ModelRoute:
-    """A route whose requests contain a conversation.
-
-    Args:
-        api: The API of its requests.
-        provider: The provider whose upstream serves it.
-        counts: Whether the answer is a count of tokens.
-        model: The model that the path names, if any.
-    """
+    """A route whose requests contain a conversation."""
 
     api: ModelAPI
-    provider: Provider
-    counts: bool = attrs.field(default=False, kw_only=True)
-    model: str | None = attrs.field(default=None, kw_only=True)
+    provider: Provider  # whose upstream serves it
+    counts: bool = attrs.field(default=False, kw_only=True)  # whether the answer is a count of tokens
+    model: str | None = attrs.field(default=None, kw_only=True)  # that the path names, if any
 
     @property
     def name(self) -> str:
@@ -119,10 +112,5 @@ def provider_of(path: str, headers: Mapping[str, str]) -> Provider:
         return "anthropic"
     if rest.startswith("/model/"):
         return "bedrock"
-    if (
-        path.startswith(("/v1beta", "/v1alpha", "/upload/v1beta"))
-        or rest.startswith("/projects/")
-        or "x-goog-api-key" in headers
-    ):
-        return "google"
-    return "openai"
+    is_google = path.startswith(("/v1beta", "/v1alpha", "/upload/v1beta")) or rest.startswith("/projects/")
+    return "google" if is_google or "x-goog-api-key" in headers else "openai"

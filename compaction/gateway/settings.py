@@ -38,7 +38,6 @@ def without_login(url: str) -> str:
 
 
 def _upstream(default: str) -> Any:
-    """Return the field of an upstream's address; ``repr`` shows it without a password."""
     usable = must_be("an address with https:// or http:// and a host, without '?' and '#'", _is_address)
     return attrs.field(default=default, validator=usable, repr=lambda url: repr(without_login(url)))
 
@@ -58,18 +57,12 @@ def _names(instance: object, attribute: attrs.Attribute[Any], value: Any) -> Non
     is_text, subject = isinstance(value, str), "GatewaySettings: 'names'"
     rule = "a set of host names" if is_text else "host names without scheme and port"
     for name in [value] if is_text else value:
-        if is_text or not _is_host_name(name):
+        try:
+            fits = not is_text and (_NAME.fullmatch(name) or ip_address(name))
+        except ValueError:
+            fits = False
+        if not fits:
             raise ConfigurationError(f"{subject} must be {rule} (got {name!r})", argument="name", subject=subject)
-
-
-def _is_host_name(name: str) -> bool:
-    if _NAME.fullmatch(name):
-        return True
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _window(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 
-from ..index import Edit, Replace, simple_edits
+from ..index import Replace, simple_edits
 from ..result import CompactionResult
 from ..session import CacheBroken, Compacted, Event, Evicted, Overflowed, SaveFailed, StepFailed
 from ..tokens import Usage
@@ -34,6 +34,7 @@ _MOST_KINDS: Final = 20
 _MOST_REASONS: Final = 100
 _SUMMARY_CHARS: Final = 8_000
 
+_LEAVING: Final = ("messages", "turns", "tool_calls")
 _COUNTED: Final = ("requests", "passed_through", "failures", "retries")
 REPORTED_USAGE: Final = ("prompt_tokens", "cached_tokens", "completion_tokens")
 """The figures of a provider's usage that are summed up and logged."""
@@ -59,8 +60,7 @@ class RequestFigures:
 
     def plus(self, more: RequestFigures) -> Self:
         """Return the object with the figures of further requests added."""
-        names = [field.name for field in attrs.fields(RequestFigures)]
-        return attrs.evolve(self, **{name: getattr(self, name) + getattr(more, name) for name in names})
+        return attrs.evolve(self, **{name: getattr(self, name) + value for name, value in attrs.asdict(more).items()})
 
 
 TOTALS: Final[Mapping[str, str]] = {
@@ -218,14 +218,18 @@ class GatewayStatus:
 
     def _note_cut(self, session: str, result: CompactionResult) -> None:
         kinds = Counter(f"{type(edit).__name__}: {edit.reason}" for edit in result.edits)
+        replaced = [part for edit in result.edits for part in simple_edits(edit) if isinstance(part, Replace)]
+        summaries = [message.text for part in replaced for message in part.messages]
         cut = Cut(
             at=self._settings.clock(),
             tokens_before=result.before.tokens,
             tokens_after=result.after.tokens,
             edits=dict(kinds.most_common(_MOST_KINDS)),
-            left=_left(result),
+            left={
+                name: count for name in _LEAVING if (count := getattr(result.before, name) - getattr(result.after, name)) > 0
+            },
             # all users of a token see the page
-            summary="\n\n".join(_summaries(result.edits))[:_SUMMARY_CHARS] if self._settings.token is None else "",
+            summary="\n\n".join(summaries)[:_SUMMARY_CHARS] if self._settings.token is None else "",
         )
         self._cut_count += 1
         cuts = self._cuts.setdefault(session, deque(maxlen=_MOST_CUTS))
@@ -234,14 +238,7 @@ class GatewayStatus:
         cuts.append(cut)
 
     def note_request(self, turn: ConversationTurn, *, is_changed: bool, seconds: float, usage: Usage | None) -> None:
-        """Note a request of a conversation after its answer has ended.
-
-        Args:
-            turn: Its turn of the conversation.
-            is_changed: Whether the turn's messages were sent, and not the client's.
-            seconds: The time between reading the request and sending it on.
-            usage: The usage that the provider reported, if any.
-        """
+        """Note a request after its answer has ended: its turn, whether that was sent, and the seconds before it was sent."""
         session = turn.session.id
         with self._lock:
             now = self._settings.clock()
@@ -283,13 +280,7 @@ class GatewayStatus:
     # ---------------------------------------------------------------- reading
 
     def snapshot(self, *, held: tuple[int, int], windows: Mapping[str, int], left_alone: Collection[str]) -> GatewaySnapshot:
-        """Return the current state; O(conversations).
-
-        Args:
-            held: The number of conversations in memory, and the bytes of their messages.
-            windows: The windows that were learned.
-            left_alone: The conversations that are not compacted for now.
-        """
+        """Return the current state, given what `GatewayConversations` has in memory; O(conversations)."""
         alone = set(left_alone)
         with self._lock:
             newest_first = reversed(self._conversations.values())
@@ -318,18 +309,3 @@ def _figures_of(model: str, saved: int, lost: int, seconds: float, usage: Usage 
         seconds_total=seconds,
         **{name: 0 if usage is None else getattr(usage, name) for name in REPORTED_USAGE},
     )
-
-
-def _left(result: CompactionResult) -> dict[str, int]:
-    """Return how many messages, turns and tool calls left the request."""
-    names = ("messages", "turns", "tool_calls")
-    left = {name: getattr(result.before, name) - getattr(result.after, name) for name in names}
-    return {name: count for name, count in left.items() if count > 0}
-
-
-def _summaries(edits: Iterable[Edit]) -> Iterator[str]:
-    """Yield the texts of the summaries that edits inserted."""
-    for edit in edits:
-        for part in simple_edits(edit):
-            if isinstance(part, Replace):
-                yield from (message.text for message in part.messages)

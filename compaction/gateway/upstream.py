@@ -17,9 +17,7 @@ from .settings import GatewaySettings, without_login
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-MOST_ERROR_BYTES: Final = 1_048_576
-"""The largest error, in bytes, that is read completely before it is passed on; a larger one is streamed."""
-
+_MOST_ERROR_BYTES: Final = 1_048_576  # of an error that is read completely before it is passed on; a larger one is streamed
 _ENDS_IN_VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*/?$")
 _CONNECT_SECONDS: Final = 30.0
 _KEPT_OPEN: Final = 15.0  # seconds
@@ -84,7 +82,7 @@ class UpstreamAnswer:
         """Return the value of a header; empty if the answer does not have it."""
         return self._response.headers.get(name, "")
 
-    async def read(self, most: int = MOST_ERROR_BYTES) -> bool:
+    async def read(self, most: int = _MOST_ERROR_BYTES) -> bool:
         """Read the body, and return whether it was read completely: not if it is larger than ``most`` bytes."""
         length = self.header("content-length") or "0"
         if not length.isdigit() or int(length) > most:
@@ -97,7 +95,7 @@ class UpstreamAnswer:
             raise
         return len(self.body) <= most
 
-    def decoded(self, most: int = MOST_ERROR_BYTES) -> bytes:
+    def decoded(self, most: int = _MOST_ERROR_BYTES) -> bytes:
         """Return what was read, decompressed; raise `Unreadable` if that cannot be done, or it exceeds ``most`` bytes."""
         return decoded(bytes(self.body), self.header("content-encoding"), most)
 
@@ -167,8 +165,7 @@ class Upstreams:
     def url(self, provider: Provider, path: bytes, query: bytes) -> str:
         """Return the URL of a request: the upstream's, followed by the request's path.
 
-        If the upstream's path ends in a version, the version of the request's path is omitted: neither ``/v1/v1`` nor
-        ``/api/coding/v3/v1`` is requested.
+        If the upstream's path ends in a version, as ``/api/coding/v3``, the version of the request's path is omitted.
         """
         base, rest = self._urls[provider], path.decode("latin-1")
         if _ENDS_IN_VERSION.search(base):
@@ -183,10 +180,7 @@ class Upstreams:
         headers: RawHeaders,
         body: bytes | AsyncIterator[bytes] | None,
     ) -> UpstreamAnswer:
-        """Send a request once, and return the answer before its body is read; the caller closes it.
-
-        The target is the path and the query of the request. An `UnsentBody` of the body is raised as it is.
-        """
+        """Send a request once, to a path with a query, and return the answer before its body is read; the caller closes it."""
         import aiohttp
         from yarl import URL
 
@@ -194,7 +188,12 @@ class Upstreams:
         named = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         if isinstance(body, bytes) and len(body) > _PIECE:
             named.append(("content-length", str(len(body))))
-            body = _in_pieces(body)
+
+            async def pieces(whole: bytes = body) -> AsyncIterator[bytes]:  # so that other requests go on meanwhile
+                for start in range(0, len(whole), _PIECE):
+                    yield whole[start : start + _PIECE]
+
+            body = pieces()
         try:
             response = await self._session.request(
                 method, URL(url, encoded=True), headers=named, data=body, allow_redirects=False, proxy=self._proxies[provider]
@@ -215,12 +214,6 @@ def _proxy_of(url: str) -> str | None:
     """
     parts, proxies = urlsplit(url), getproxies()
     return None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme, proxies.get("all"))
-
-
-async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
-    """Yield a large body in pieces, so that other requests go on meanwhile."""
-    for start in range(0, len(body), _PIECE):
-        yield body[start : start + _PIECE]
 
 
 def _said(url: str, error: Exception) -> str:

@@ -35,12 +35,12 @@ def known_prices(model: str) -> ModelPrices | None:
 
 
 @lru_cache(_MOST)
-def known_window(model: str) -> int | None:
-    """Return the input limit of a model in tokens; ``None`` if no table has it."""
+def known_window(model: str) -> int:
+    """Return the input limit of a model in tokens; 0 if no table has it."""
     try:
         return input_limit(model)
     except UnknownModel:
-        return None
+        return 0
 
 
 @attrs.frozen
@@ -50,6 +50,11 @@ class ServedModel:
     upstream: str
     model: str
     is_long: bool = False
+
+    @property
+    def window(self) -> int:
+        """The table's window of the model in tokens, or that which the header asks for; 0 if the model is unknown."""
+        return max(known_window(self.model), _LONG if self.is_long else 0)
 
     def __str__(self) -> str:
         return f"{self.model or 'unnamed model'}{' with a long context' * self.is_long} at {self.upstream}"
@@ -97,22 +102,22 @@ class ModelWindows:
             return configured if learned.window is None else min(configured, learned.window)
         if learned.window is not None:
             return learned.window
-        if not (window := _window_in_tables(served)):
+        if not served.window:
             raise UnknownWindow(served.model)
-        return _grown(window, learned.accepted)
+        return _grown(served.window, learned.accepted)
 
     def refused(self, served: ServedModel, error: LengthRefusal, tokens: int) -> None:
         """Learn from a length error of a request that had so many tokens by our count."""
-        self._learn(served, lambda known: known.taught(error, tokens))
+        self._learn(served, tokens, error)
 
     def accepted(self, served: ServedModel, tokens: int) -> None:
         """Learn from a request that the provider accepted, with its tokens by the provider's count."""
-        self._learn(served, lambda known: known.took(tokens))
+        self._learn(served, tokens)
 
-    def _learn(self, served: ServedModel, change: Callable[[LearnedWindow], LearnedWindow]) -> None:
+    def _learn(self, served: ServedModel, tokens: int, error: LengthRefusal | None = None) -> None:
         with self._lock:
             before = self._learned.pop(served, LearnedWindow())
-            self._learned[served] = after = change(before)
+            self._learned[served] = after = before.took(tokens) if error is None else before.taught(error, tokens)
             while len(self._learned) > _MOST:
                 del self._learned[next(iter(self._learned))]
             rows = [[*attrs.astuple(each), learned.window, learned.accepted] for each, learned in self._learned.items()]
@@ -134,13 +139,8 @@ class ModelWindows:
         """Return the window that was learned; ``None`` if it is that of the table."""
         if learned.window is not None or self._configured != "auto":
             return learned.window
-        is_above_table = 0 < _window_in_tables(served) < learned.accepted
+        is_above_table = 0 < served.window < learned.accepted
         return learned.accepted if is_above_table else None
-
-
-def _window_in_tables(served: ServedModel) -> int:
-    """Return the table's window of a model in tokens, or that which the header asks for; 0 if the model is unknown."""
-    return max(known_window(served.model) or 0, _LONG if served.is_long else 0)
 
 
 def _grown(window: int, accepted: int) -> int:

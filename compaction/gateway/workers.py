@@ -62,19 +62,12 @@ HANDED_OVER: Final = "compaction.handed_over"
 
 @attrs.define(eq=False, slots=False)
 class Workers:
-    """The workers of a gateway, as one of them sees them. Holds state: a connection to the file of owners.
+    """The workers of a gateway, as one of them sees them. Holds state: a connection to the file of owners."""
 
-    Args:
-        folder: The folder of the owners' file and of the workers' sockets; only its owner may read it.
-        count: The number of workers.
-        number: The number of this one, from 0.
-        answer_seconds: The time for which `ask` waits for each of the others, > 0.
-    """
-
-    folder: Path
+    folder: Path  # of the owners' file and of the workers' sockets; only its owner may read it
     count: int
-    number: int
-    answer_seconds: float = 5.0
+    number: int  # of this one, from 0
+    answer_seconds: float = 5.0  # for which `ask` waits for each of the others, > 0
 
     @cached_property
     def _database(self) -> sqlite3.Connection:
@@ -111,10 +104,9 @@ class Workers:
         return self.folder / f"{number}.sock"
 
     async def hand_over(self, number: int, scope: Scope, body: bytes, send: Send) -> int | None:
-        """Let another worker serve a request, and send its answer as it arrives.
+        """Let another worker serve a request, send its answer as it arrives, and return the status that was sent.
 
-        Returns:
-            The status that was sent; ``None`` if that worker does not run, or ended before it took the request.
+        It is ``None`` if that worker does not run, or ended before it took the request.
 
         Raises:
             NoAnswer: If it ends after it took the request, which may have been sent, and before its answer.
@@ -168,11 +160,9 @@ class Workers:
 
     @asynccontextmanager
     async def listening(self, app: ASGIApp, answers: Mapping[str, Callable[[Any], Any]]) -> AsyncGenerator[None]:
-        """Serve the requests that other workers hand over.
+        """Serve the requests that other workers hand over, with ``app``, and answer other kinds of messages.
 
-        Args:
-            app: Serves a request.
-            answers: For each other kind of message, a function of its value; its result is sent back unless it is ``None``.
+        For each kind there is a function of the message's value; its result is sent back unless it is ``None``.
         """
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -52,9 +52,6 @@ class RequestCompaction(_Middleware):
         strategy: The strategy; its trigger decides when it runs.
         store: Where to save the edits, if anywhere; a new process finds them by the messages.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
@@ -84,13 +81,17 @@ class RequestCompaction(_Middleware):
         turn = await self.conversations.turn(
             body["messages"], model=body.get("model"), overhead_tokens=overhead, focus=focus, sync=sync
         )
-        response = await call_next(_with(request, body, turn.view))
+
+        def shown() -> Any:  # the same request if nothing changed, because a copy is O(contents)
+            return request if same(body["messages"], turn.view) else request.copy(body={**body, "messages": turn.view})
+
+        response = await call_next(shown())
         http = getattr(response, "http_response", None)  # another middleware may answer with something else
         if http is not None and not http.is_success:
             _ = http.read() if sync else await http.aread()
             error = import_framework("anthropic").APIStatusError(http.text, response=http, body=None)  # as the SDK raises it
             if await turn.overflowed(error, sync=sync) is not None:
-                response = await call_next(_with(request, body, turn.view))
+                response = await call_next(shown())
                 http = getattr(response, "http_response", None)
         if request.stream and http is not None and http.is_success:
             stream = response.parse() if sync else await response.parse()  # the same object for every caller
@@ -119,11 +120,6 @@ def _body(request: Any) -> Mapping[str, Any] | None:
             body={"type": "error", "error": {"type": "invalid_request_error", "message": _NO_THREADS, "details": details}},
         )
     return fields if isinstance(fields.get("messages"), list) else None
-
-
-def _with(request: Any, body: Mapping[str, Any], messages: list[Any]) -> Any:
-    """Return the request with other messages; the same request if nothing changed, because a copy is O(contents)."""
-    return request if same(body["messages"], messages) else request.copy(body={**body, "messages": messages})
 
 
 def _usage(response: Any) -> Any:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -33,9 +33,8 @@ from .options import IntegrationOptions
 KEPT_BY_SERVICE: Final = "the service keeps this conversation: there is nothing here to compact"
 """The reason for doing nothing that integrations report for a conversation that is stored elsewhere."""
 
+# the tool with which a model asks for compaction
 TOOL_NAME: Final = "compact_conversation"
-"""The name of the tool with which a model asks for compaction."""
-
 TOOL_DESCRIPTION: Final = (
     "Replace the older part of this conversation by a summary, to make room. Call it when a task is done and its details are "
     "no longer needed. `focus` names what the summary should say most about; leave it empty for no subject."
@@ -259,7 +258,10 @@ class FrameworkConversations:
         while True:
             followed: CompactionSession | None = None
             try:
-                async with find(saved=_state_fields(saved)) as session:
+                if saved and not fields_of(saved):
+                    what = f"{type(saved).__name__} is not what FrameworkTurn.state returned; start without it"
+                    raise StateError(f"saved state: {what}")
+                async with find(saved=fields_of(saved) or None) as session:
                     followed = session
                     self._prepare(session, window, usages)
                     due = session.compact_due(sync=sync) if focus is None else session.compact_now(focus, sync=sync)
@@ -305,14 +307,6 @@ class FrameworkConversations:
             failures=(Failed(self.options.strategy.name, error, "the run continued with the unchanged view"),),
             outcome="degraded",
         )
-
-
-def _state_fields(saved: object) -> Mapping[str, Any] | None:
-    """Return the fields of saved state; ``None`` if nothing was saved."""
-    fields = fields_of(saved) or None
-    if saved and fields is None:
-        raise StateError(f"saved state: {type(saved).__name__} is not what FrameworkTurn.state returned; start without it")
-    return fields
 
 
 def as_async(call: Callable[_P, _T]) -> Callable[_P, Awaitable[_T]]:

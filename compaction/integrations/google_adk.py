@@ -39,7 +39,6 @@ class AdkContents(Gemini):
     """
 
     name = "adk-contents"
-    takes = "pass the contents of an LlmRequest"
 
     def key(self, raw: Any) -> Any:
         return raw
@@ -89,9 +88,6 @@ class CompactionPlugin(_BasePlugin):
         strategy: The strategy; its trigger decides when it runs.
         name: The plugin's name.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Unpack[CommonOptions]) -> None:
@@ -123,12 +119,14 @@ class CompactionPlugin(_BasePlugin):
         """Compact the contents of a request."""
         if llm_request.previous_interaction_id:
             return
-        call = _call_of(callback_context)
+        call, config = _call_of(callback_context), llm_request.config
+        tools = [tool for tool in config.tools or () if hasattr(tool, "model_dump_json")]
+        shown = [tool.model_dump_json(exclude_none=True) for tool in tools]
         self._under_way[call] = turn = await self.conversations.turn(
             llm_request.contents,
             id=f"{call.session}/{call.agent}",
             saved=callback_context.state.get(call.state_key),
-            overhead_tokens=self._overhead(llm_request),
+            overhead_tokens=self.conversations.count(str(config.system_instruction or ""), *shown),
             model=llm_request.model,
             key=call,
             usages=_usages(callback_context.get_invocation_context(), llm_request.contents),
@@ -161,16 +159,14 @@ class CompactionPlugin(_BasePlugin):
         if turn is None or await turn.overflowed(error) is None:
             return None
         self._send(turn, callback_context, llm_request)
+        run = callback_context.get_invocation_context()
         try:
-            return await _response(callback_context.get_invocation_context(), llm_request)
+            run.increment_llm_call_count()
+            responses = run.agent.canonical_model.generate_content_async(llm_request, stream=False)
+            return [None, *[each async for each in responses]][-1]
         except Exception as second:
             error.add_note(f"It was compacted and sent once more: {second!r}")
             return None
-
-    def _overhead(self, request: Any) -> int:
-        tools = [tool for tool in request.config.tools or () if hasattr(tool, "model_dump_json")]
-        shown = [tool.model_dump_json(exclude_none=True) for tool in tools]
-        return self.conversations.count(str(request.config.system_instruction or ""), *shown)
 
 
 @attrs.frozen
@@ -200,12 +196,3 @@ def _usages(run: Any, contents: Sequence[Any]) -> list[Any]:
     usage = next((event.usage_metadata for event in events if event.usage_metadata is not None), None)
     answer = next((place for place in reversed(range(len(contents))) if contents[place].role == "model"), None)
     return [usage if place == answer else None for place in range(len(contents))]
-
-
-async def _response(run: Any, request: Any) -> Any:
-    """Return the whole response to a request, which counts as a call of this run."""
-    run.increment_llm_call_count()
-    last = None
-    async for response in run.agent.canonical_model.generate_content_async(request, stream=False):
-        last = response
-    return last

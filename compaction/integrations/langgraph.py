@@ -106,9 +106,6 @@ class SummarizationNode(_Runnable):
         token_counter: A function that counts the tokens of a list of messages, such as LangChain's
             ``count_tokens_approximately``; in place of ``counter``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(
@@ -183,28 +180,22 @@ class SummarizationNode(_Runnable):
         return await node({**state, **_put({}, state, self.keys.view or self.keys.messages, turn.view)})
 
     async def _turn(self, state: Mapping[str, Any], config: Any, *, sync: bool = False) -> FrameworkTurn:
-        id, saved = conversation_id(config), self._saved(state)
-        return await self.conversations.turn(self._messages(state), id=id, saved=saved, model=self._model, sync=sync)
-
-    def _messages(self, state: Mapping[str, Any]) -> list[Any]:
-        key = self.keys.messages
+        key, id = self.keys.messages, conversation_id(config)
         if (messages := _at(state, key)) is None:
             raise ConfigurationError(f"SummarizationNode: the state has no {key!r}; pass keys=StateKeys(messages=...)")
-        return list(messages)
-
-    def _saved(self, state: Mapping[str, Any]) -> Any:
-        return None if self.keys.state is None else _at(state, self.keys.state)
+        saved = None if self.keys.state is None else _at(state, self.keys.state)
+        return await self.conversations.turn(list(messages), id=id, saved=saved, model=self._model, sync=sync)
 
     def _update(self, state: Mapping[str, Any], turn: FrameworkTurn) -> dict[str, Any]:
         keys, view = self.keys, turn.view
         _log(turn)
         if keys.view is None:
-            if view == self._messages(state):
+            if view == list(_at(state, keys.messages)):
                 return {}
             update: dict[str, Any] = {keys.messages: rewritten(view)}
         else:
             update = _put({}, state, keys.view, view)
-            if keys.state is not None and (made := turn.state(self._saved(state))) is not None:
+            if keys.state is not None and (made := turn.state(_at(state, keys.state))) is not None:
                 update = _put(update, state, keys.state, made)
         return update if keys.summary is None else _put(update, state, keys.summary, _summary_text(turn))
 

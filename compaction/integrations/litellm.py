@@ -34,8 +34,6 @@ _APIS: Final[Mapping[str, ModelAPI]] = {
     "responses": RESPONSES_API,
     "aresponses": RESPONSES_API,
 }
-_FOCUS_HEADER: Final = "x-compact-focus"
-_GENERATED: Final = "litellm_session_id_generated"  # the proxy generated an id for this request alone
 
 
 @attrs.define(eq=False)
@@ -64,9 +62,6 @@ class ProxyCompaction(_CustomLogger):
         strategy: The strategy; its trigger decides when it runs. Its summarizer must not use this proxy with the same callback.
         store: Where to save the edits, if anywhere; a restarted proxy finds them by the messages.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
@@ -78,11 +73,10 @@ class ProxyCompaction(_CustomLogger):
         self._sent: weakref.WeakKeyDictionary[Any, _Sent] = weakref.WeakKeyDictionary()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_sent"}
+        return {**self.__dict__, "_sent": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._sent = weakref.WeakKeyDictionary()
+        self.__dict__.update(state, _sent=weakref.WeakKeyDictionary())
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
@@ -93,12 +87,13 @@ class ProxyCompaction(_CustomLogger):
         if api is None or not messages:
             return data
         conversations = self.conversations[api.format.name]
+        headers = fields_of((fields_of(data.get("proxy_server_request")) or {}).get("headers")) or {}
         turn = await conversations.turn(
             messages,
             id=_session_id(data),
             scope=conversation_scope(user_api_key_dict, data),
             model=_model_name(data.get("model")),
-            focus=_focus(data),
+            focus=headers.get("x-compact-focus"),
             overhead_tokens=conversations.count(*api.beside(data)),
         )
         self._sent[data["litellm_logging_obj"]] = _Sent(turn, api.key)
@@ -121,8 +116,7 @@ class ProxyCompaction(_CustomLogger):
         self, request_data: Mapping[str, Any], exception: Exception, call_type: Any, fallback_depth: int | None = None
     ) -> None:
         """Compact further if an attempt was too long; once for each request."""
-        sent = self._known(request_data)
-        if sent is not None:
+        if (sent := self._known(request_data)) is not None:
             try:
                 await sent.turn.overflowed(exception)
             except Exception as error:
@@ -157,24 +151,16 @@ class ProxyCompaction(_CustomLogger):
 def _session_id(data: Mapping[str, Any]) -> str | None:
     """Return the session id that the client sent, as the proxy found it in headers and metadata."""
     buckets = [fields_of(data.get(name)) or {} for name in ("metadata", "litellm_metadata")]
-    if any(bucket.get(_GENERATED) for bucket in buckets):
+    if any(bucket.get("litellm_session_id_generated") for bucket in buckets):  # by the proxy, for this request alone
         return None
     found = (data.get("litellm_session_id"), *(bucket.get("session_id") for bucket in buckets))
     return next((each for each in found if isinstance(each, str) and each), None)
 
 
-def _focus(data: Mapping[str, Any]) -> str | None:
-    """Return the topic of a compaction that the client requests by a header; ``None`` without the header."""
-    headers = (fields_of(data.get("proxy_server_request")) or {}).get("headers")
-    return (fields_of(headers) or {}).get(_FOCUS_HEADER)
-
-
 def conversation_scope(auth: Any, data: Mapping[str, Any]) -> str:
     """Return a name for the requests that may share a conversation: those of one key, team, user, end user and model.
 
-    Args:
-        auth: The proxy's ``UserAPIKeyAuth`` of the request.
-        data: The request.
+    The keys are in the proxy's ``UserAPIKeyAuth`` of the request.
     """
     names = [getattr(auth, name, None) for name in ("api_key", "team_id", "user_id", "end_user_id")]
     return json.dumps([*names, data.get("user"), data.get("model")], default=str)

@@ -36,6 +36,7 @@ class MessageAdapter(MessageFormat):
     """
 
     compared: ClassVar[tuple[str, ...]]
+    writes_as_user = True
 
     def __repr__(self) -> str:
         return self.name.replace("-", "_")
@@ -74,8 +75,8 @@ class MessageAdapter(MessageFormat):
         changes: list[tuple[int, Problem]] = []
         for at, (path, rule, fault) in _PAIRING.problems([each.fields for each in chat]):
             if rule in _REPAIRED:
-                place = chat[at].place
-                removed[place].append(chat[at].part_at(path))
+                place, part = chat[at].place, next((step for step in path if isinstance(step, int)), 0)
+                removed[place].append(chat[at].parts[part])
                 changes.append((place, Problem(f"messages[{place}]", rule, fault, _REPAIRED[rule])))
         repaired: list[Any] = []
         for message, gone in zip(messages, removed, strict=True):
@@ -97,12 +98,6 @@ class MessageAdapter(MessageFormat):
             return True
         return before is not None and before.role != "assistant" and not before.is_system
 
-    def summary_role(self, before: Message | None, after: Message | None) -> str:
-        return "user"
-
-    def placeholder(self, text: str) -> tuple[Message, ...]:
-        return (self.new("user", text),)
-
 
 def _column(messages: Sequence[dict[str, Any]], field: str) -> list[Any]:
     """Return one field of each message, at C speed if every message has it."""
@@ -118,11 +113,7 @@ class _ChatMessage:
 
     place: int  # of the message
     fields: dict[str, Any]
-    parts: Sequence[Part]  # the calls in it, or the result that it is
-
-    def part_at(self, path: Sequence[str | int]) -> Part:
-        """Return the part that the path of a problem leads to: a call by the number in the path, else the result."""
-        return self.parts[next((step for step in path if isinstance(step, int)), 0)]
+    parts: Sequence[Part]  # the calls in it, which the path of a problem numbers, or the result that it is
 
 
 def _as_chat(messages: Sequence[Message]) -> list[_ChatMessage]:

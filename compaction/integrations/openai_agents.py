@@ -19,8 +19,7 @@ from contextvars import ContextVar
 from typing import Any, Final, Unpack
 
 from ..errors import ConfigurationError
-from ..formats import fields_of, openai_responses
-from ..formats.openai_responses import call_of, result_of
+from ..formats import call_of, fields_of, openai_responses, result_of
 from ..stores import SessionStore
 from ..strategies import StrategyLike
 from .conversation import KEPT_BY_SERVICE, FrameworkConversations, FrameworkTurn
@@ -120,9 +119,6 @@ class CompactionFilter:
 
     Attributes:
         skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
@@ -138,7 +134,10 @@ class CompactionFilter:
         self.skipped = _skips(given.input)
         if self.skipped is not None:
             return given
-        overhead = self.conversations.count(given.instructions, _tools(agent))
+        names = {"name": "name", "description": "description", "parameters": "params_json_schema"}
+        listed: Sequence[Any] = getattr(agent, "tools", None) or ()
+        tools = [{each: getattr(tool, name, "") for each, name in names.items()} for tool in listed]
+        overhead = self.conversations.count(given.instructions, tools)
         model = _model_name(agent)
         turn = await self.conversations.turn(given.input, id=self.belongs_to, overhead_tokens=overhead, model=model)
         _turn.set(turn)
@@ -152,9 +151,6 @@ class CompactingModel(_Model):
 
     Args:
         model: The application's model.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, model: Any) -> None:
@@ -201,9 +197,6 @@ class CompactingModels(_ModelProvider):
 
     Args:
         provider: The application's provider; the framework's own by default.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, provider: Any = None) -> None:
@@ -255,11 +248,6 @@ def _model_name(agent: Any) -> str | None:
         model = import_framework("agents.models").get_default_model()
     name = model if isinstance(model, str) else getattr(model, "model", None)
     return name if isinstance(name, str) else None
-
-
-def _tools(agent: Any) -> list[dict[str, Any]]:
-    names = {"name": "name", "description": "description", "parameters": "params_json_schema"}
-    return [{each: getattr(tool, name, "") for each, name in names.items()} for tool in getattr(agent, "tools", None) or ()]
 
 
 def _turn_of(input: Any) -> FrameworkTurn | None:

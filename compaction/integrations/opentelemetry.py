@@ -8,7 +8,8 @@ The names ``gen_ai.operation.name``, ``gen_ai.conversation.id`` and ``error.type
 
 from __future__ import annotations
 
-from typing import Any, Final
+import re
+from typing import Any
 
 from ..session import (
     CacheBroken,
@@ -26,8 +27,6 @@ from ..session import (
 from .requirements import OPENTELEMETRY, import_framework
 
 __all__ = ["OpenTelemetryEvents"]
-
-_SCOPE: Final = "compaction"
 
 
 class OpenTelemetryEvents:
@@ -50,17 +49,14 @@ class OpenTelemetryEvents:
     Args:
         tracer_provider: Where spans go; by default the global provider.
         meter_provider: Where metrics go; by default the global provider.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, *, tracer_provider: Any = None, meter_provider: Any = None) -> None:
         OPENTELEMETRY.check()
         self._trace: Any = import_framework("opentelemetry.trace")
         metrics: Any = import_framework("opentelemetry.metrics")
-        self._tracer = self._trace.get_tracer(_SCOPE, tracer_provider=tracer_provider)
-        meter = metrics.get_meter(_SCOPE, meter_provider=meter_provider)
+        self._tracer = self._trace.get_tracer("compaction", tracer_provider=tracer_provider)
+        meter = metrics.get_meter("compaction", meter_provider=meter_provider)
         self._compactions = meter.create_counter("compaction.compactions", "{run}", "Runs that changed the view")
         self._saved = meter.create_counter("compaction.tokens.saved", "{token}", "Tokens that left the view")
         self._billed = meter.create_counter("compaction.tokens.billed_again", "{token}", "Tokens behind a changed beginning")
@@ -77,7 +73,8 @@ class OpenTelemetryEvents:
             self._used(event)
             return
         attributes = _attributes(event)
-        self._trace.get_current_span().add_event(f"compaction.{_name(event)}", _of(event) | attributes)
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()  # such as ``near_limit``
+        self._trace.get_current_span().add_event(f"compaction.{name}", _of(event) | attributes)
         if isinstance(event, CacheBroken):
             self._billed.add(event.tokens, attributes)
         elif isinstance(event, StepFailed | SaveFailed):
@@ -126,17 +123,7 @@ def _attributes(event: Event) -> dict[str, Any]:
         case Evicted(why=why, is_saved=is_saved):
             return {"compaction.reason": why, "compaction.saved": is_saved}
         case HostChanged(changes=changes):
-            removed = len(changes.removed) + len(changes.rewound)
-            return {
-                "compaction.altered": len(changes.altered),
-                "compaction.removed": removed,
-                "compaction.added": changes.added,
-            }
+            counts = {"altered": len(changes.altered), "removed": len(changes.removed) + len(changes.rewound)}
+            return {f"compaction.{name}": count for name, count in {**counts, "added": changes.added}.items()}
         case _:
             return {}
-
-
-def _name(event: Event) -> str:
-    """Return ``NearLimit`` as ``near_limit``."""
-    name = type(event).__name__
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

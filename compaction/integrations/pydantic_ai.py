@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Self, Unpack, cast
+from typing import Any, Final, Self, Unpack
 
 import attrs
 
@@ -33,8 +33,6 @@ __all__ = ["CompactionProcessor", "PydanticAI", "pydantic_ai"]
 _Capability: Any = framework_class("pydantic_ai.capabilities", "AbstractCapability")
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)  # the timestamp of new messages, because no clock is read
-_NOT_SENT: Final = frozenset({"timestamp", "metadata"})
-_QUIET: Final = frozenset({"cache-point"})
 
 
 @attrs.frozen
@@ -81,7 +79,12 @@ class PydanticAI(MessageAdapter):
                 written.append(wire)
             elif after:
                 written.append(_changed_part(wire, after))
-        written += [_new_part(message.raw.kind, part) for part in parts if not isinstance(part.raw, _Place)]
+        made = import_framework("pydantic_ai.messages")
+        for part in [part for part in parts if not isinstance(part.raw, _Place)]:
+            if not isinstance(part, TextPart):
+                raise unwritable(part)
+            is_answer = message.raw.kind == "response"
+            written.append(made.TextPart(part.text) if is_answer else made.UserPromptPart(part.text, timestamp=_EPOCH))
         return self.read(dataclasses.replace(message.raw, parts=written))
 
     def new(self, role: str, text: str) -> Message:
@@ -114,7 +117,7 @@ def _parts_of(raw: Any, position: int) -> Sequence[Any]:
 
 def _part_key(part: Any) -> Any:
     """Return a part as it reads after it was stored as JSON, without the fields that no model receives."""
-    fields: dict[str, Any] = {name: value for name, value in part.__dict__.items() if name not in _NOT_SENT}
+    fields: dict[str, Any] = {name: value for name, value in part.__dict__.items() if name not in ("timestamp", "metadata")}
     content = fields.get("content")
     if content is not None and not isinstance(content, str):
         elements: Sequence[Any] | None = items_of(content)
@@ -168,7 +171,7 @@ def _element(content: Any, here: _Place) -> Part:
         return MediaPart(_MEDIA[kind], raw=here)
     if kind == "binary":
         return MediaPart(media_kind(content.media_type), size_bytes=len(content.data), raw=here)
-    return OtherPart("" if kind in _QUIET else _shown(content), raw=here)
+    return OtherPart("" if kind == "cache-point" else _shown(content), raw=here)
 
 
 def _return_value(value: Any, place: int) -> tuple[str, tuple[MediaPart, ...]]:
@@ -196,7 +199,7 @@ def _changed_part(wire: Any, parts: Sequence[Part]) -> Any:
     if kind in ("text", "thinking", "system-prompt") and isinstance(first, TextPart | ReasoningPart):
         return dataclasses.replace(wire, content=first.text)
     if kind == "user-prompt":
-        content = [_changed_element(wire, part) for part in parts]
+        content = [part.text if isinstance(part, TextPart) else wire.content[part.raw.element] for part in parts]
         return dataclasses.replace(wire, content=content[0] if len(content) == 1 and isinstance(content[0], str) else content)
     if kind in ("tool-return", "retry-prompt") and isinstance(first, ToolResultPart):
         before = items_of(wire.content) or [wire.content]
@@ -205,20 +208,6 @@ def _changed_part(wire: Any, parts: Sequence[Part]) -> Any:
     if kind == "tool-call" and isinstance(first, ToolCallPart):
         return dataclasses.replace(wire, args=first.arguments)
     raise ConfigurationError(f"parts: a {kind} part cannot be changed; pass the part that was read, or drop it")
-
-
-def _changed_element(wire: Any, part: Part) -> Any:
-    if isinstance(part, TextPart):
-        return part.text
-    element = cast("_Place", part.raw).element
-    return wire.content if element is None else wire.content[element]
-
-
-def _new_part(kind: str, part: Part) -> Any:
-    wire = import_framework("pydantic_ai.messages")
-    if not isinstance(part, TextPart):
-        raise unwritable(part)
-    return wire.TextPart(part.text) if kind == "response" else wire.UserPromptPart(part.text, timestamp=_EPOCH)
 
 
 class CompactionProcessor(_Capability):
@@ -238,9 +227,6 @@ class CompactionProcessor(_Capability):
         strategy: The strategy; its trigger decides when it runs.
         store: Where to save the conversations, if anywhere; without it a new process decides again.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
@@ -267,11 +253,14 @@ class CompactionProcessor(_Capability):
 
     async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
         """Compact the messages of a request; the run's history stays whole."""
+        parameters = request_context.model_request_parameters
+        tools = [*parameters.function_tools, *parameters.output_tools]
+        shown = [[tool.name, tool.description or "", tool.parameters_json_schema] for tool in tools]
         joined = import_framework("pydantic_ai.messages").repair_messages  # the framework joins them like this in the next run
         self._turn = await self.conversations.turn(
             joined(request_context.messages, repair_last_response=False),
             model=request_context.model.model_name,
-            overhead_tokens=self._overhead(request_context.model_request_parameters),
+            overhead_tokens=self.conversations.count(*[part.content for part in parameters.instruction_parts or ()], *shown),
             key=ctx.conversation_id,
         )
         request_context.messages = list(self._turn.view)
@@ -293,8 +282,3 @@ class CompactionProcessor(_Capability):
         if self._turn is None or await self._turn.overflowed(error) is None:
             raise error
         raise import_framework("pydantic_ai").RetryModelRequest from error
-
-    def _overhead(self, parameters: Any) -> int:
-        tools = [*parameters.function_tools, *parameters.output_tools]
-        shown = [[tool.name, tool.description or "", tool.parameters_json_schema] for tool in tools]
-        return self.conversations.count(*[part.content for part in parameters.instruction_parts or ()], *shown)

@@ -21,10 +21,7 @@ class Requirement:
     minimum: str
 
     def check(self) -> None:
-        """Check that the framework is installed and new enough.
-
-        Raises:
-            ConfigurationError: If it is missing or too old; names the extra to install.
+        """Raise a `ConfigurationError` that names the extra to install, if the framework is missing or too old.
 
         >>> Requirement("no-such-framework", extra="langchain", minimum="1.4").check()
         Traceback (most recent call last):

@@ -40,9 +40,6 @@ class CompactionConversationManager(_ConversationManager):
     Args:
         strategy: The strategy; its trigger decides when it runs.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
-
-    Raises:
-        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:
@@ -79,14 +76,14 @@ class CompactionConversationManager(_ConversationManager):
 
     async def _turn(self, context: Any) -> FrameworkTurn:
         id = context.agent.agent_id
-        messages = _taking_turns(context.messages)
+        messages, config = _taking_turns(context.messages), fields_of(context.model.get_config()) or {}
         return await self.conversations.turn(
             messages,
             id=None if id == "default" else id,  # the id of each agent that was given none
             saved=self._saved,
-            model=_model(context.model),
+            model=name if isinstance(name := config.get("model_id"), str) else None,
             overhead_tokens=self.conversations.count(context.system_prompt, context.tool_specs),
-            usages=[_kept_usage(message) for message in messages],
+            usages=[_usage(kept) if (kept := _noted(message, "usage")) else None for message in messages],
         )
 
     def get_state(self) -> dict[str, Any]:
@@ -107,10 +104,13 @@ class CompactionConversationManager(_ConversationManager):
             raise e
 
 
+def _noted(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return an object in the metadata of a message; empty if there is none."""
+    return fields_of((fields_of(message.get("metadata")) or {}).get(name)) or {}
+
+
 def _has_pin(message: Mapping[str, Any]) -> bool:
-    """Whether Strands' own ``pin_message`` pinned a message."""
-    custom = fields_of((fields_of(message.get("metadata")) or {}).get("custom"))
-    return custom is not None and custom.get("pinned") is True
+    return _noted(message, "custom").get("pinned") is True
 
 
 @attrs.frozen
@@ -121,12 +121,6 @@ class _Pinned:
 
     def __call__(self, message: Message) -> bool:
         return _has_pin(message.raw) or (self.given is not None and self.given(message))
-
-
-def _kept_usage(message: Mapping[str, Any]) -> Usage | None:
-    """Return the usage that Strands stored with a message, also in its session."""
-    usage = fields_of((fields_of(message.get("metadata")) or {}).get("usage"))
-    return _usage(usage) if usage else None
 
 
 def _taking_turns(messages: Sequence[Any]) -> list[Any]:
@@ -142,11 +136,6 @@ def _taking_turns(messages: Sequence[Any]) -> list[Any]:
         else:
             taken.append(message)
     return taken
-
-
-def _model(model: Any) -> str | None:
-    name = (fields_of(model.get_config()) or {}).get("model_id")
-    return name if isinstance(name, str) else None
 
 
 def _as_length_error(error: Exception) -> Exception:

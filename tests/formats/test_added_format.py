@@ -40,7 +40,6 @@ class Acme(WireFormat):
 
     name = "acme"
     shape = "a message is a mapping with 'who' and 'say'"
-    takes = "pass dictionaries"
     book = RuleBook(
         rules={
             "no-messages": Rule("send at least one message"),

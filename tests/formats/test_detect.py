@@ -12,9 +12,8 @@ from openai.types.responses import ResponseReasoningItem
 
 from compaction import compact_sync, validate
 from compaction.errors import UnknownFormat
-from compaction.formats import FORMATS, MessageFormat, anthropic, detect, gemini, openai_chat, openai_responses
+from compaction.formats import FORMATS, MessageFormat, OpenAIChat, anthropic, detect, gemini, openai_chat, openai_responses
 from compaction.formats.detect import fits, resolve
-from compaction.formats.openai_chat.reading import OpenAIChat
 from compaction.strategies import Pipeline
 
 Raw = dict[str, Any]

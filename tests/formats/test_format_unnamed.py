@@ -16,8 +16,17 @@ from hypothesis import strategies as st
 import compaction
 from compaction import MessageIndex, compact_sync, first, last, repair, validate
 from compaction.errors import StateError, UnknownFormat
-from compaction.formats import FORMATS, MessageFormat, anthropic, detect, gemini, openai_chat, openai_responses, resolve
-from compaction.formats.openai_chat.reading import OpenAIChat
+from compaction.formats import (
+    FORMATS,
+    MessageFormat,
+    OpenAIChat,
+    anthropic,
+    detect,
+    gemini,
+    openai_chat,
+    openai_responses,
+    resolve,
+)
 from compaction.integrations.hermes import CompactionEngine, apply_cache_control, hygiene_due
 from compaction.models import input_limit, prices_of
 from compaction.session import CompactionSession

@@ -33,7 +33,8 @@ from compaction.integrations.agent_framework import (
     as_framework_strategy,
     from_framework_strategy,
 )
-from compaction.integrations.agent_framework.model_calls import RunView, source_of, with_author
+from compaction.integrations.agent_framework.format import source_of, with_author
+from compaction.integrations.agent_framework.provider import RunView
 from compaction.strategies import Clear, Summarization, ToolResult, Truncation
 from compaction.summarizers import SummaryOptions
 from compaction.triggers import tokens_exceed

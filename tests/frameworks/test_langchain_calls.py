@@ -20,11 +20,11 @@ from compaction.integrations.langchain import (
     ChatModelSummarizer,
     CompactionMiddleware,
     RewritingMiddleware,
+    _focus_of_call,
     conversation_id,
     langchain,
     model_name,
 )
-from compaction.integrations.langchain.graph_run import focus_of_call
 from compaction.strategies import Summarization, Truncation
 from compaction.summarizers import CachedSummarizer, SummaryOptions
 from compaction.triggers import tokens_exceed
@@ -187,7 +187,7 @@ def called(*calls: tuple[str, str | None]) -> list[Any]:
 )
 def test_the_focus_of_the_models_call(messages: list[Any], focus: str | None) -> None:
     """The focus is that of the last call of our tool whose result is the newest; without the tool, nothing is looked for."""
-    assert focus_of_call(messages) == focus
+    assert _focus_of_call(messages) == focus
     results: list[CompactionResult] = []
     strategy = Summarization(trigger=tokens_exceed(10_000), keep=last(groups=1))
     middleware = CompactionMiddleware(strategy, counter="chars/4", on_result=results.append)

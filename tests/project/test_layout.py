@@ -41,16 +41,13 @@ PUBLIC_MODULES = (
     *("", "strategies", "triggers", "presets", "models", "summarizers", "stores", "session", "formats", "testing"),
     *("batch", "replay", "integrations"),
 )
-SHARED_BY_FRAMEWORKS = {"__init__", "conversation", "message_adapter", "options", "requirements"}
+SHARED_BY_FRAMEWORKS = {"__init__", "conversation", "message_adapter", "options", "requirements", "summarizers"}
 FRAMEWORKS = [
     *(path for path in sorted(PACKAGE.glob("integrations/*.py")) if path.stem not in SHARED_BY_FRAMEWORKS),
     *sorted(PACKAGE.glob("integrations/*/__init__.py")),
 ]
 PUBLIC_NAMES = 237
 """The number of public names. Changing it is a decision: each public name must be kept from then on."""
-
-# Names that each format's folder defines for the method of the same name; `formats` defines the first two for all formats.
-OF_EVERY_FORMAT = {"repair", "validate", "join_problem", "message_problems"}
 
 LAZY = [path for path in MODULES if path.name == "__init__.py" and "export_lazily(" in path.read_text(encoding="utf-8")]
 EXPORTING = [
@@ -213,7 +210,7 @@ def test_lazy_exports_are_those_that_type_checkers_see(path: Path) -> None:
 def test_every_format_is_exported() -> None:
     """`compaction.formats` exports the shared instance of every registered format under its name.
 
-    Without the export, the name is the format's folder, a module.
+    Without the export, the name is the format's module.
     """
     front = importlib.import_module("compaction.formats")
     names = {format.name.replace("-", "_"): format for format in front.FORMATS}
@@ -253,24 +250,15 @@ def test_a_public_name_means_one_thing() -> None:
 def test_a_name_is_defined_once() -> None:
     """No two modules define a class, a function or a type of the same name, so that a search finds one thing.
 
-    Two exceptions. The names in ``OF_EVERY_FORMAT`` are defined once in each format's folder, as its answer to a method of
-    `MessageFormat`. Constants (names in capitals) may recur, such as each format's ``RULES``, if no other folder imports them.
+    Constants (names in capitals) may recur if no other folder imports them.
     """
     places: dict[str, list[Path]] = {}
     for path in MODULES:
         for name in defined(parsed(path)) - {"__all__"}:
             places.setdefault(name, []).append(path)
-    several = {name: paths for name, paths in places.items() if len(paths) > 1 and not is_of_every_format(name, paths)}
+    several = {name: paths for name, paths in places.items() if len(paths) > 1}
     twice = {name: sorted(map(named, paths)) for name, paths in several.items() if not is_private_constant(name, paths)}
     assert twice == {}, "these names are defined more than once: rename all but one, or make them private"
-
-
-def is_of_every_format(name: str, paths: list[Path]) -> bool:
-    """Return whether the definitions are in formats' folders, one each, or in `formats` itself."""
-    folders = [path.parent for path in paths]
-    formats = PACKAGE / "formats"
-    once_each = len(set(folders)) == len(folders) and all(formats in (folder, folder.parent) for folder in folders)
-    return name in OF_EVERY_FORMAT and once_each
 
 
 def is_private_constant(name: str, paths: list[Path]) -> bool:

@@ -65,11 +65,11 @@ def test_one_history_of_runs() -> None:
     """One module counts runs that failed or did not help, and says how long a strategy pauses."""
     assert definitions("is_paused") == {"index/pauses.py", "strategies/base.py"}
     assert places("record_success") - {"batch/rate_limits.py"} == {"index/pauses.py", "strategies/base.py"}
-    assert places("UselessRuns") == {"index/pauses.py", "session/session.py", "integrations/hermes/pressure.py"}
+    assert places("UselessRuns") == {"index/pauses.py", "session/session.py", "integrations/hermes/engine.py"}
 
 
 def test_one_module_of_cache_breakpoints_and_one_reader_of_members() -> None:
-    assert texts("cache_control") == {"formats/breakpoints.py", "formats/anthropic/rules.py"}
+    assert texts("cache_control") == {"formats/breakpoints.py", "formats/anthropic.py"}
     assert definitions("member") == {"json_data.py"}
 
 

@@ -8,10 +8,10 @@ A whole program is ``examples/agent_framework_shopping.py``.
 
 from __future__ import annotations
 
+from ..summarizers import ChatClientSummarizer
 from .format import AgentFramework, agent_framework
 from .provider import CompactionProvider
 from .strategies import FrameworkStrategy, as_framework_strategy, from_framework_strategy
-from .summarizer import ChatClientSummarizer
 
 __all__ = [
     "AgentFramework",

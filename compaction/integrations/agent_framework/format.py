@@ -52,7 +52,10 @@ class AgentFramework(MessageAdapter):
                 f"a message has a role and contents (got {type(raw).__name__})",
                 "pass agent_framework.Message objects",
             )
-        within = _answered_within(items)
+        called, answered = (
+            {content.call_id for content in items if getattr(content, "type", None) in kinds} for kinds in (_CALLS, _RESULTS)
+        )
+        within = called & answered  # the calls of hosted tools, whose results are in the same message, and must stay there
         parts = tuple([part for content in items for part in _parts(content, within)])
         continues = role != "user" and bool(items) and getattr(items[0], "type", None) in _CONTINUE
         return Message(role, parts, raw, self, getattr(raw, "author_name", None), continues=continues)
@@ -62,16 +65,14 @@ class AgentFramework(MessageAdapter):
 
     def changed(self, message: Message, parts: Sequence[Part]) -> Message:
         contents = [_content(part, message.parts) for part in parts if not (isinstance(part, OtherPart) and part.raw is None)]
-        properties = without_annotations(message.raw.additional_properties)
-        return self.read(altered(message.raw, contents=contents, additional_properties=properties, raw_representation=None))
+        return self.read(unannotated(message.raw, contents=contents, raw_representation=None))
 
     def new(self, role: str, text: str) -> Message:
         return self.read(import_framework("agent_framework").Message(role, [text]))
 
     def to_wire(self, raw: Any) -> Any:
-        data: dict[str, Any] = {"role": raw.role, "contents": [content.to_dict() for content in raw.contents]}
-        if raw.author_name is not None:
-            data["author_name"] = raw.author_name
+        author = {} if raw.author_name is None else {"author_name": raw.author_name}
+        data = {"role": raw.role, "contents": [content.to_dict() for content in raw.contents], **author}
         return json.loads(json.dumps(data, default=str))
 
     def from_wire(self, data: Any) -> Any:
@@ -89,26 +90,32 @@ def altered(thing: Any, **fields: Any) -> Any:
     return made
 
 
-def without_annotations(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return additional properties without what a compaction wrote into them."""
-    return {name: value for name, value in properties.items() if name not in _ANNOTATIONS}
+def source_of(message: Any) -> str | None:
+    """Return the ``source_id`` of the provider that added a message; ``None`` if the run itself added it."""
+    attribution = message.additional_properties.get("_attribution")
+    return attribution.get("source_id") if attribution.__class__ is dict else None
 
 
-def _answered_within(contents: Sequence[Any]) -> frozenset[str]:
-    """Return the ids of calls with results in the same message: a hosted tool's, which must stay together."""
-    calls, results = (
-        {content.call_id for content in contents if getattr(content, "type", None) in kinds} for kinds in (_CALLS, _RESULTS)
-    )
-    return frozenset(calls & results)
+def with_author(message: Any, author: str) -> Any:
+    """Return a message with the author that the framework adds after the run; a later change would break the prompt cache."""
+    if message.author_name is not None or message.role not in ("assistant", "tool"):
+        return message
+    return altered(message, author_name=author)
 
 
-def _parts(content: Any, within: frozenset[str]) -> tuple[Part, ...]:
+def unannotated(message: Any, **fields: Any) -> Any:
+    """Return a copy of a message with other fields, and without what a compaction wrote into its additional properties."""
+    properties = {name: value for name, value in message.additional_properties.items() if name not in _ANNOTATIONS}
+    return altered(message, additional_properties=properties, **fields)
+
+
+def _parts(content: Any, within: set[str]) -> tuple[Part, ...]:
     """Read one content; a result that no text can replace is read as an empty result and a part with its content."""
     part = _part(content, within)
     return (part, OtherPart(_shown(content))) if isinstance(part, ToolResultPart) and content.type in _NO_WORDS else (part,)
 
 
-def _part(content: Any, within: frozenset[str]) -> Part:
+def _part(content: Any, within: set[str]) -> Part:
     """Read one content; an unknown one stays whole as `OtherPart`."""
     kind = getattr(content, "type", None)
     if kind == "text":
@@ -122,7 +129,10 @@ def _part(content: Any, within: frozenset[str]) -> Part:
     if kind in _RESULTS and content.call_id and content.call_id not in within:
         return _result(content)
     if kind in _APPROVALS and getattr(content.function_call, "hosted", False):
-        return _approval(content)
+        if kind == "function_approval_response":  # read as the result of the request, since they must stay together
+            return ToolResultPart(content.id, "", raw=content)
+        asked = content.function_call
+        return ToolCallPart(content.id, asked.name or kind, arguments_text(asked.arguments), raw=content)
     return OtherPart(_shown(content), raw=content)
 
 
@@ -146,26 +156,12 @@ def _call(content: Any) -> Part:
     return ToolCallPart(content.call_id, name, arguments_text(arguments), raw=content)
 
 
-def _approval(content: Any) -> ToolCallPart | ToolResultPart:
-    """Read an approval request of a provider's tool as a call, and its response as the result: they must stay together."""
-    if content.type == "function_approval_response":
-        return ToolResultPart(content.id, "", raw=content)
-    asked = content.function_call
-    return ToolCallPart(content.id, asked.name or content.type, arguments_text(asked.arguments), raw=content)
-
-
 def _result(content: Any) -> ToolResultPart:
     media = tuple([_media(item) for item in content.items or () if item.type in ("data", "uri")])
-    field = _RESULT_FIELDS.get(content.type)
-    return ToolResultPart(content.call_id, "" if field is None else _value_text(getattr(content, field)), media, raw=content)
-
-
-def _value_text(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    if (values := items_of(value)) is not None:
-        return "\n".join([_words(each) for each in values])
-    return json_text(value)
+    value = getattr(content, _RESULT_FIELDS.get(content.type, ""), None)
+    values = items_of(value)
+    text = arguments_text(value) if values is None else "\n".join([_words(each) for each in values])
+    return ToolResultPart(content.call_id, text, media, raw=content)
 
 
 def _words(content: Any) -> str:
@@ -195,13 +191,13 @@ def _content(part: Part, known: Sequence[Part]) -> Any:
 
 
 def _changed_result(part: ToolResultPart) -> Any:
-    items = [media.raw for media in part.media]
-    if part.raw.type in _NO_WORDS:
-        raise ConfigurationError(f"parts: {part.raw.type} cannot be changed; drop it with its call (got {part!r})")
-    if part.raw.type == "function_result":
-        kept = [_new_text(part.text), *items] if items else None
+    kind = part.raw.type
+    if kind in _NO_WORDS:
+        raise ConfigurationError(f"parts: {kind} cannot be changed; drop it with its call (got {part!r})")
+    if kind == "function_result":
+        kept = [_new_text(part.text), *[media.raw for media in part.media]] if part.media else None
         return _altered(part.raw, result=part.text, items=kept)
-    return _altered(part.raw, **{_RESULT_FIELDS[part.raw.type]: [_new_text(part.text)]})
+    return _altered(part.raw, **{_RESULT_FIELDS[kind]: [_new_text(part.text)]})
 
 
 def _altered(content: Any, **fields: Any) -> Any:

@@ -16,8 +16,7 @@ from ...triggers import never
 from ..conversation import FrameworkConversations, FrameworkTurn
 from ..options import CommonOptions, IntegrationOptions
 from ..requirements import import_framework
-from .format import agent_framework, altered, without_annotations
-from .model_calls import with_author
+from .format import agent_framework, altered, unannotated, with_author
 
 _Theirs: TypeAlias = Callable[[list[Any]], Awaitable[bool]]
 
@@ -81,12 +80,13 @@ def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]
     gone = in_source - set(map(id, shown))
 
     def kept_or_flagged(message: Any) -> Any:
-        return _with(message, **{_EXCLUDED: True, "_exclude_reason": "compacted"}) if id(message) in gone else message
+        flags = {**message.additional_properties, _EXCLUDED: True, "_exclude_reason": "compacted"}
+        return altered(message, additional_properties=flags) if id(message) in gone else message
 
     written, rest = list[Any](), iter(messages)
     for shown_message in shown:
         if id(shown_message) not in in_source:
-            written.append(_unannotated(shown_message))
+            written.append(unannotated(shown_message))
             continue
         for message in rest:  # up to the message that the view shows next
             written.append(kept_or_flagged(message))
@@ -95,29 +95,16 @@ def _written(messages: Sequence[Any], source: Sequence[Any], view: Sequence[Any]
     return [*written, *map(kept_or_flagged, rest)]
 
 
-def _with(message: Any, **properties: Any) -> Any:
-    return altered(message, additional_properties={**message.additional_properties, **properties})
-
-
-def _unannotated(message: Any, **fields: Any) -> Any:
-    return altered(message, additional_properties=without_annotations(message.additional_properties), **fields)
-
-
 def _is_same(one: Any, other: Any) -> bool:
     return one is other or bool(agent_framework.key(one) == agent_framework.key(other))
 
 
-def _histories() -> set[str]:
-    """Return the class names of history providers, with which the framework marks the messages they load."""
+def _of_others(messages: Sequence[Any]) -> list[Any]:
+    """Return the messages of providers other than a history's; they may be missing in the next run."""
     kinds: list[type] = [import_framework("agent_framework").HistoryProvider]
     for kind in kinds:
         kinds += kind.__subclasses__()
-    return {kind.__name__ for kind in kinds}
-
-
-def _of_others(messages: Sequence[Any]) -> list[Any]:
-    """Return the messages of providers other than a history's; they may be missing in the next run."""
-    histories, others = _histories(), list[Any]()
+    histories, others = {kind.__name__ for kind in kinds}, list[Any]()  # with these names, it marks the messages they load
     for each in messages:
         noted = each.additional_properties.get("_attribution")
         if noted.__class__ is dict and noted.get("source_type") not in histories:
@@ -167,7 +154,7 @@ class _FromFramework(Strategy):
     def __call__(self, index: MessageIndex) -> Steps:
         yield StepBegan(self, "the framework's strategy decides itself")
         copies = [
-            (group, [_unannotated(each.raw, contents=list(each.raw.contents)) for each in group.messages])
+            (group, [unannotated(each.raw, contents=list(each.raw.contents)) for each in group.messages])
             for group in index.included_groups
         ]
         request = _Awaited(self.theirs, [each for _, group in copies for each in group])
@@ -209,6 +196,5 @@ def from_framework_strategy(theirs: _Theirs) -> Strategy:
 
 
 def _links_to(copies: Sequence[Any], summary_id: str | None) -> bool:
-    """Whether the framework linked a message of a group to a summary."""
     links = [each.additional_properties.get("_group", {}).get("_summarized_by_summary_id") for each in copies]
     return summary_id is not None and summary_id in links

@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-from .engine import CompactionEngine
+from ...formats import apply_cache_control, should_cache
+from .engine import CompactionEngine, hygiene_due, pressure_notice
 from .plugin import PLUGIN, register
 from .plugin import hermes_status as hermes_status
 from .plugin import install_plugin as install_plugin
 from .plugin import uninstall_plugin as uninstall_plugin
-from .pressure import hygiene_due, pressure_notice
-from .prompt_caching import apply_cache_control, should_cache
 from .settings import EngineSettings
 
 __all__ = [

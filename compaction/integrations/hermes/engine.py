@@ -14,8 +14,8 @@ from anyio.from_thread import start_blocking_portal
 from ... import presets
 from ...checks import is_count
 from ...errors import InputError
-from ...formats import MessageFormat, same
-from ...index import GroupKind, MessageIndex
+from ...formats import MessageFormat, apply_cache_control, same, should_cache
+from ...index import GroupKind, MessageIndex, UselessRuns
 from ...result import CompactionResult, space_report
 from ...session import CallLock, CompactionSession
 from ...stores import TOOLS, SQLiteStore, Store, handle_tool_call, tool_schemas
@@ -23,12 +23,13 @@ from ...strategies import Lossless, Offload, Pipeline, Strategy, StrategyLike, T
 from ...summarizers import SummarizerLike
 from ...tokens import TokenCounter
 from ...triggers import tokens_exceed
-from .pressure import Progress, pressure_notice
-from .prompt_caching import apply_cache_control, should_cache
 from .settings import EngineSettings, MainModel
 
 _STORED_CHARS: Final = 200
 """Results with at least so many characters are stored, if there is a store."""
+_NEAR: Final = 0.85  # of the window, or of the threshold; Hermes Agent's figures
+_LEAST_MESSAGES: Final = 4
+_NEW_SHARE: Final = 10  # a tenth of the threshold must be new
 
 _Why: TypeAlias = Literal["requested", "due", "first", "refused"]
 """Why the host calls `compress`. All but ``"due"`` compact whatever the triggers say.
@@ -41,14 +42,62 @@ _Why: TypeAlias = Literal["requested", "due", "first", "refused"]
 
 
 @attrs.define
-class _Reports:
-    """The reports of one model about one conversation, and what followed from them. Holds state."""
+class Progress:
+    """The reports of one model about one conversation, and the success of the last compactions. Holds state.
+
+    A compaction after which the reported tokens are still at the threshold or above it is a strike; one that changed nothing
+    is not. After two strikes in a row the next compaction waits until the request has grown by a tenth of the threshold, or
+    fills the window.
+
+    >>> progress = Progress()
+    >>> for _ in range(2):
+    ...     progress.ran(changed=True)
+    ...     progress.reported(5_000, 4_000)
+    >>> progress.waits(5_100, 4_000, window=8_000), progress.waits(5_500, 4_000, window=8_000)
+    (True, False)
+    """
 
     last_tokens: int = 0  # the newest prompt tokens above 0
     unrecorded_tokens: int = 0  # the prompt tokens of a report that the session has not recorded yet; 0 if there is none
     has_recorded: bool = False  # whether it has recorded one, so that estimates of the host are ignored
-    is_due: bool = False  # whether `should_compress` last returned true
-    progress: Progress = attrs.field(factory=Progress)
+    is_due: bool = False  # whether `CompactionEngine.should_compress` last returned true
+    _useless: UselessRuns = attrs.field(factory=UselessRuns)
+    _awaits_report: bool = False
+    _first_estimate: int | None = None
+
+    def restart(self) -> None:
+        """Forget the success of the last compactions."""
+        self._useless, self._awaits_report = UselessRuns(), False
+
+    def ran(self, *, changed: bool) -> None:
+        """Record that a compaction ended."""
+        self._awaits_report = self._awaits_report or changed
+
+    def reported(self, tokens: int, threshold: int) -> None:
+        """Record the tokens that a provider reported; 0 if it reported none."""
+        self.unrecorded_tokens = tokens
+        if not tokens:
+            return
+        self.last_tokens = tokens
+        if tokens < threshold:
+            self._useless = UselessRuns()
+        elif self._awaits_report:
+            self._useless = self._useless.and_another(0, until_tokens=tokens + threshold // _NEW_SHARE)
+            self._first_estimate = None
+        self._awaits_report = False
+
+    def waits(self, tokens: int, threshold: int, *, window: int) -> bool:
+        """Return whether too little is new in a request since the last strike.
+
+        Reported tokens are compared with reported ones, and a host's estimates with its first estimate since.
+        """
+        if self._useless.until_tokens is None or tokens >= window:
+            return False
+        if tokens == self.last_tokens:
+            return self._useless.is_paused(tokens)
+        if self._first_estimate is None:
+            self._first_estimate = tokens
+        return tokens < self._first_estimate + threshold // _NEW_SHARE
 
 
 class CompactionEngine:
@@ -109,7 +158,11 @@ class CompactionEngine:
         self.threshold_percent = self.settings.threshold  # the host may lower both, for a model or a session
         self.threshold_tokens = int(context_length * self.threshold_percent)
         self.protect_first_n, self.protect_last_n = self.settings.protect_first_n, self.settings.protect_last_n
-        self._given = self.settings.given_strategy() if strategy is None else as_strategy(strategy)
+        self._given: Strategy | None = None if strategy is None else as_strategy(strategy)
+        if self._given is None and self.settings.pipeline is not None:
+            from ...config import load
+
+            self._given = load(self.settings.pipeline)
         self._summarizer, self._counter, self._format, self._clock = summarizer, counter, format, clock
         self._store: Store | None = None if self.settings.store is None else SQLiteStore(self.settings.store)
         self._main: MainModel = MainModel()
@@ -137,7 +190,7 @@ class CompactionEngine:
         """Forget the reported tokens, and what followed from them: they are of another conversation or model."""
         self.last_prompt_tokens = self.last_completion_tokens = self.last_total_tokens = 0
         self.notice = None
-        self._reports = _Reports()
+        self._reports = Progress()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompactionEngine:
         """Return an engine with the same settings and its own conversation; the host makes a copy for each agent."""
@@ -152,7 +205,6 @@ class CompactionEngine:
         return next(iter(_stores_in(self._strategy())), None)
 
     def _strategy(self) -> Strategy:
-        """Return the strategy for the current model and conversation."""
         given = self._given
         strategy: Strategy = self._preset() if given is None else given
         if self._store is not None and not _stores_in(strategy):
@@ -176,25 +228,19 @@ class CompactionEngine:
             InputError: If it is not a mapping, or a figure in it is not a whole number >= 0.
         """
         prompt, completion = _reported(usage, "prompt_tokens"), _reported(usage, "completion_tokens")
-        reports = self._reports
         if prompt:
-            self.notice = pressure_notice(prompt, self.threshold_tokens, reports.last_tokens)
-            reports.last_tokens = prompt
+            self.notice = pressure_notice(prompt, self.threshold_tokens, self._reports.last_tokens)
         self.last_prompt_tokens, self.last_completion_tokens = prompt, completion
         self.last_total_tokens = _reported(usage, "total_tokens") or prompt + completion
         self.awaiting_real_usage_after_compression = False
-        reports.unrecorded_tokens = prompt
-        reports.progress.reported(prompt, self.threshold_tokens)
+        self._reports.reported(prompt, self.threshold_tokens)
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         """Return whether to compact now, at these tokens of the request; by default the last reported ones."""
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
         is_full = self.settings.enabled and tokens >= self.threshold_tokens > 0
-        self._reports.is_due = is_full and not self._waits(tokens)
+        self._reports.is_due = is_full and not self._reports.waits(tokens, self.threshold_tokens, window=self.context_length)
         return self._reports.is_due
-
-    def _waits(self, tokens: int) -> bool:
-        return self._reports.progress.waits(tokens, self.threshold_tokens, window=self.context_length)
 
     def should_compress_preflight(self, messages: list[Any]) -> bool:
         """Return whether a rough estimate, four characters a token, reaches the threshold; O(characters).
@@ -231,10 +277,12 @@ class CompactionEngine:
     ) -> list[Any]:
         """`compress` for a host that awaits."""
         async with self._lock.task:
-            why = self._why(force=force)
+            why: _Why = "requested" if force else "due" if self._reports.is_due else "refused"
+            if why == "refused" and self.last_prompt_tokens == 0:  # it is -1 after a compaction, which Hermes sets
+                why = "first"
             self.last_error, self.last_result, self._reports.is_due = None, None, False
             if why == "requested":
-                self._reports.progress = Progress()
+                self._reports.restart()
             compacted = messages
             try:
                 self.session.follow(messages)
@@ -246,13 +294,6 @@ class CompactionEngine:
                 self.last_error = f"nothing more can be removed: {'; '.join(map(str, space_report(self.session.index)))}"
             self._note_end(changed=compacted is not messages)
             return compacted
-
-    def _why(self, *, force: bool) -> _Why:
-        if force:
-            return "requested"
-        if self._reports.is_due:
-            return "due"
-        return "first" if self.last_prompt_tokens == 0 else "refused"  # also at -1, which Hermes sets after a compaction
 
     def _note_end(self, *, changed: bool) -> None:
         """Set the flags that Hermes reads after a compaction."""
@@ -296,7 +337,7 @@ class CompactionEngine:
         if result.edits:
             self.compression_count += 1
             self.notice = None
-        self._reports.progress.ran(changed=bool(result.edits))
+        self._reports.ran(changed=bool(result.edits))
         return messages if same(messages, result.messages) else list(result.messages)
 
     def _record_report(self, current_tokens: int | None) -> None:
@@ -389,8 +430,58 @@ class CompactionEngine:
             "outcome": None if result is None else result.outcome,
             "error": self.last_error,
             "notice": self.notice,
-            "waiting": self.last_prompt_tokens >= self.threshold_tokens and self._waits(self.last_prompt_tokens),
+            "waiting": self.last_prompt_tokens >= self.threshold_tokens
+            and self._reports.waits(self.last_prompt_tokens, self.threshold_tokens, window=self.context_length),
         }
+
+
+# Hermes Agent once warned the model itself and removed the warning, because the model then gave up on complex tasks early. A
+# notice is therefore for the user: the host shows it, or leaves it out.
+
+
+def pressure_notice(tokens: int, threshold_tokens: int, last_tokens: int = 0) -> str | None:
+    """Return a notice for the user that the next compaction is near, at 85 % of the threshold; ``None`` for nothing new.
+
+    Args:
+        tokens: Tokens reported.
+        threshold_tokens: Tokens at which compaction is due.
+        last_tokens: Tokens reported before. If they were near the threshold too, the user has been told.
+
+    >>> pressure_notice(42_500, 50_000)
+    'Context is 85% to compaction threshold (42,500/50,000 tokens)'
+    >>> pressure_notice(45_000, 50_000, last_tokens=42_500) is None
+    True
+    """
+    near = threshold_tokens * _NEAR
+    if threshold_tokens <= 0 or tokens < near or last_tokens >= near:
+        return None
+    return f"Context is {tokens / threshold_tokens:.0%} to compaction threshold ({tokens:,}/{threshold_tokens:,} tokens)"
+
+
+def hygiene_due(
+    messages: Sequence[Any], window: int, *, reported_tokens: int | None = None, format: MessageFormat | str | None = None
+) -> bool:
+    """Return whether to compact before the agent runs, because the session has outgrown 85 % of its window between turns.
+
+    The limit is above the engine's threshold; at the same share, a compaction would be due on every turn of a long session. Ask
+    only if `EngineSettings.enabled`. Cost: O(1) with reported tokens, otherwise O(characters).
+
+    Args:
+        messages: The whole session; with fewer than four messages, nothing is due.
+        window: The model's context window in tokens, > 0.
+        reported_tokens: Tokens that the provider reported for the last turn; by default one for every four characters.
+        format: The wire format; ``None`` to detect it, see `compaction.formats.resolve`.
+
+    Raises:
+        InputError: If tokens must be estimated and the session is not a list of messages.
+
+    >>> hygiene_due([{"role": "user", "content": "word " * 80}] * 5, window=500)
+    True
+    """
+    tokens = reported_tokens or 0
+    if tokens <= 0:
+        tokens = MessageIndex(messages, counter="chars/4", format=format).tokens
+    return len(messages) >= _LEAST_MESSAGES and tokens >= int(window * _NEAR)
 
 
 def _reported(usage: Mapping[str, Any], name: str) -> int:

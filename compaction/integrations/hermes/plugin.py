@@ -30,8 +30,7 @@ from .settings import EngineSettings
 PLUGIN: Final = "compaction"
 """The name of the plugin and of its engine in ``config.yaml``."""
 
-_TESTED: Final = "0.19"
-"""The versions of Hermes Agent that the plugin is tested with."""
+_TESTED: Final = "0.19"  # the versions of Hermes Agent that the plugin is tested with
 
 _INIT: Final = '''"""The context engine of compaction-toolkit; the package itself holds it."""
 
@@ -49,8 +48,7 @@ description: Keeps conversations inside the context window, valid and, with a st
 def engine_class() -> type[CompactionEngine]:
     """Return the class of the plugin's engine, a subclass of ours and of Hermes' own base class.
 
-    Raises:
-        ConfigurationError: If Hermes Agent cannot be imported, or has no context engines.
+    It raises a `ConfigurationError` if Hermes Agent cannot be imported, or has no context engines.
     """
     try:
         base: Any = importlib.import_module("agent.context_engine").ContextEngine
@@ -67,13 +65,9 @@ def engine_class() -> type[CompactionEngine]:
 
 
 def register(ctx: Any) -> None:
-    """Register the engine; Hermes calls this to load the plugin.
+    """Register the engine in Hermes' plugin context; Hermes calls this to load the plugin.
 
-    Args:
-        ctx: Hermes' plugin context.
-
-    Raises:
-        ConfigurationError: If ``config.yaml`` holds an invalid value; Hermes then reports it and uses its own engine.
+    If ``config.yaml`` holds an invalid value, it raises a `ConfigurationError`; Hermes reports it and uses its own engine.
     """
     make = engine_class()
     config = importlib.import_module("hermes_cli.config").load_config()
@@ -92,8 +86,7 @@ def _plugin_folder(plugins: Path | None) -> Path:
 def install_plugin(path: Path | None = None) -> Path:
     """Write the plugin's folder, replacing that of an earlier release, and return its path.
 
-    Args:
-        path: The folder of plugins: by default that of `hermes_home`. Hermes' own ``plugins/context_engine`` works too.
+    The folder of plugins is by default that of `hermes_home`; Hermes' own ``plugins/context_engine`` works too.
 
     Raises:
         UnwritableFile: If it cannot be written.
@@ -141,10 +134,7 @@ def _check_ours(folder: Path) -> None:
 def hermes_status(path: Path | None = None) -> tuple[bool, list[str]]:
     """Return whether Hermes will use the engine at its next start, and the status as lines; Hermes is not imported.
 
-    A line that reports a problem also says how to solve it.
-
-    Args:
-        path: The folder of plugins, as for `install_plugin`.
+    A line that reports a problem also says how to solve it. The folder of plugins is as for `install_plugin`.
     """
     folder, hermes, config = _plugin_folder(path), _version("hermes-agent"), _config()
     settings = config or {}

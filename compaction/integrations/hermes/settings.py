@@ -14,14 +14,11 @@ import attrs
 from ... import presets
 from ...checks import one_of
 from ...errors import ConfigurationError, SummaryFailed
-from ...formats import fields_of
-from ...strategies import Pipeline, Strategy
+from ...formats import CacheTTL, fields_of
+from ...strategies import Pipeline
 from ...summarizers import OpenAISummarizer, Summarizer, SummarizerLike, as_summarizer
-from .prompt_caching import CacheTTL
 
-_AUTO: Final = "auto"
-_OURS: Final = (_AUTO, "main", "openrouter")  # the providers whose server is known here; Hermes knows all others
-_OPENROUTER: Final = "https://openrouter.ai/api/v1"
+_OURS: Final = ("auto", "main", "openrouter")  # the providers whose server is known here; Hermes knows all others
 _DEFAULTS: Final = {name: each.default for name, each in inspect.signature(presets.hermes).parameters.items()}
 
 _SWITCH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -53,12 +50,7 @@ class HermesProviderModel:
     model: str | None = None  # ``None`` for the provider's default
 
     def generate(self, prompt: str) -> str:
-        """Return the model's answer.
-
-        Raises:
-            SummaryFailed: If this process is not Hermes Agent's, or the answer has no text.
-            Exception: Any error of Hermes' client.
-        """
+        """Return the model's answer; raise `SummaryFailed` if this process is not Hermes Agent's, or the answer has no text."""
         try:
             call: Any = importlib.import_module("agent.auxiliary_client").call_llm
         except (ImportError, AttributeError) as error:
@@ -116,7 +108,7 @@ class EngineSettings:
     protect_first_n: int = _DEFAULTS["protect_first_n"]
     protect_last_n: int = _DEFAULTS["protect_last_n"]
     summary_model: str | None = None
-    summary_provider: str = _AUTO
+    summary_provider: str = "auto"
     summary_base_url: str | None = None
     summary_key_env: str | None = None
     cache_ttl: CacheTTL = attrs.field(default="5m", validator=one_of(*get_args(CacheTTL)))
@@ -134,12 +126,9 @@ class EngineSettings:
         summarizer: SummarizerLike | None = None,
         threshold: float | None = None,
     ) -> Pipeline:
-        """Return the documented compressor with these settings.
+        """Return the documented compressor with these settings; by default its summary is a digest made without a model.
 
-        Args:
-            context_length: The model's window in tokens.
-            summarizer: Writes the summary; by default a digest made without a model.
-            threshold: Share of the window that triggers, in place of the settings'.
+        The threshold is the share of the window that triggers, in place of the settings'.
         """
         return presets.hermes(
             context_length,
@@ -150,14 +139,6 @@ class EngineSettings:
             protect_last_n=self.protect_last_n,
             on_failure="keep" if summarizer is None else "digest",
         )
-
-    def given_strategy(self) -> Strategy | None:
-        """Return the strategy of the pipeline file, if there is one."""
-        if self.pipeline is None:
-            return None
-        from ...config import load
-
-        return load(self.pipeline)
 
     def summarizer(self, main: MainModel) -> Summarizer | None:
         """Return the summarizer that the settings name; ``None`` if they name none.
@@ -182,7 +163,7 @@ class EngineSettings:
             return None
         url, key_env, key = self.summary_base_url, self.summary_key_env, None
         if url is None and self.summary_provider == "openrouter":
-            url, key_env = _OPENROUTER, key_env or "OPENROUTER_API_KEY"
+            url, key_env = "https://openrouter.ai/api/v1", key_env or "OPENROUTER_API_KEY"
         elif url is None and main.base_url:  # without it, the server is another one than the main model's key is for
             url, key = main.base_url, (main.api_key or None) if key_env is None else None
         if key is None and key_env is None and "OPENAI_API_KEY" not in os.environ:
@@ -191,10 +172,7 @@ class EngineSettings:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> EngineSettings:
-        """Read the settings from a host's configuration: the keys in ``docs/hermes-plugin.md``; all others are the host's.
-
-        Args:
-            config: The parsed file.
+        """Read the settings from a host's parsed file: the keys in ``docs/hermes-plugin.md``; all others are the host's.
 
         Raises:
             ConfigurationError: If a value is of the wrong type or out of range; names its key.

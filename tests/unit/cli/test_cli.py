@@ -22,7 +22,7 @@ from compaction import presets
 from compaction.cli.app import app
 from compaction.cli.exit_codes import CommandGroup
 from compaction.files import read_conversations
-from compaction.formats.validity import validate
+from compaction.formats import validate
 from compaction.run import compact_sync
 from tests.support.chats import call, result, tool_turns, turns, user
 from tests.support.programs import PROGRAM, ROOT, ended, started

@@ -312,7 +312,7 @@ async def test_a_conversation_that_another_worker_uses_stays(is_compacting: bool
         async with contextlib.AsyncExitStack() as stack:
             if is_compacting:
                 (pool,) = owner._pools.values()
-                await stack.enter_async_context(pool.call(turn.request.messages, scope=turn.request.scope))
+                await stack.enter_async_context(pool.call(turn.request.parsed.messages, scope=turn.request.scope))
             assert await asking.delete_unused(20.0) == []
         assert [rows_of(path, *TABLES), rows_of(recall, "records")] == before != [[[], [], []], [[]]]
         now[0] = 121.5

@@ -79,7 +79,7 @@ USAGE = b'{"usage":{"prompt_tokens":7,"completion_tokens":1}}'
 @pytest.mark.parametrize("more", [0, 1])
 def test_what_is_too_long_is_skipped(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body or a line of exactly the limit is read, one byte more is not; the next line has the whole limit again."""
-    for name in ("gateway.bodies._LONGEST_ANSWER", "formats.answers._LONGEST_LINE"):
+    for name in ("gateway.bodies._LONGEST_ANSWER", "formats.apis._LONGEST_LINE"):
         monkeypatch.setattr(f"compaction.{name}", 100)
     body, line = UsageReader("application/json", ""), UsageReader(EVENTS, "")
     for piece in (b" " * 40, USAGE.ljust(60 + more)):

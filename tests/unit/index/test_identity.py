@@ -13,8 +13,7 @@ import pytest
 
 from compaction import Drop, Edit, GroupKind, MessageIndex, Replace, Rewrite, Together, nothing, run_sync
 from compaction.errors import InvalidMessage
-from compaction.formats import openai_chat
-from compaction.formats.openai_chat.reading import OpenAIChat
+from compaction.formats import OpenAIChat, openai_chat
 from compaction.index import HostChanges
 from compaction.index.keys import message_key
 from compaction.index.marks import Marks

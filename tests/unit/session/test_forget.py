@@ -16,8 +16,7 @@ import pytest
 
 from compaction import last, presets
 from compaction.errors import ConfigurationError, InputError, StateError, SyncDriverError
-from compaction.formats import MessageFormat, openai_chat
-from compaction.formats.openai_chat.reading import OpenAIChat
+from compaction.formats import MessageFormat, OpenAIChat, openai_chat
 from compaction.session import CompactionSession, Evicted, SessionPool
 from compaction.stores import NotStored, SessionStore, SQLiteStore, Store, StoredRecord
 from compaction.strategies import Lossless, Offload, Strategy, Summarization, Truncation

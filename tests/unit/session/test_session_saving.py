@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from compaction.errors import StateError
-from compaction.formats import MessageFormat
-from compaction.formats.openai_chat.reading import OpenAIChat
+from compaction.formats import MessageFormat, OpenAIChat
 from compaction.index import MessageIndex
 from compaction.session import CompactionSession, SessionPool
 from compaction.stores import SessionStore

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from compaction import GroupKind, compact_sync, kinds
-from compaction.formats.validity import validate
+from compaction.formats import validate
 from compaction.strategies import Clip
 from tests.support.chats import Chat, assistant, call, indexed, result, system, user
 

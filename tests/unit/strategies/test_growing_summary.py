@@ -10,8 +10,7 @@ import pytest
 
 from compaction import CompactionResult, Drop, GroupKind, MessageIndex, Replace, compact_sync, last, presets, run_sync
 from compaction.errors import ConfigurationError
-from compaction.formats import openai_chat
-from compaction.formats.validity import validate
+from compaction.formats import openai_chat, validate
 from compaction.index import RunContext, marked
 from compaction.session import CompactionSession
 from compaction.strategies import GrowingSummary, HeadTail, ToolResult

@@ -12,7 +12,7 @@ import pytest
 from compaction import last, validate
 from compaction.errors import SummaryFailed
 from compaction.integrations.hermes import CompactionEngine, EngineSettings
-from compaction.integrations.hermes.pressure import Progress
+from compaction.integrations.hermes.engine import Progress
 from compaction.strategies import Truncation
 from compaction.testing import agent_session
 from compaction.triggers import tokens_below, tokens_exceed
@@ -193,8 +193,8 @@ class TestRefused:
     def test_waiting(self) -> None:
         made, view = self.sent()
         for _ in range(2):
-            made._reports.progress.ran(changed=True)
-            made._reports.progress.reported(20_000, 16_000)
+            made._reports.ran(changed=True)
+            made._reports.reported(20_000, 16_000)
         assert made.should_compress(20_000) is False
         assert tokens_of(made.compress(view)) <= tokens_of(view) / 2
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from compaction.errors import ConfigurationError, InvalidMessage
-from compaction.formats import MOST_BREAKPOINTS, anthropic
-from compaction.integrations.hermes.prompt_caching import apply_cache_control, should_cache
+from compaction.formats import anthropic
+from compaction.formats.blocks import MOST_BREAKPOINTS
+from compaction.integrations.hermes import apply_cache_control, should_cache
 
 FIVE = {"type": "ephemeral"}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}

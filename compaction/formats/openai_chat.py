@@ -1,22 +1,26 @@
-"""Reading and writing of OpenAI chat completions, the format that every OpenAI-compatible server accepts.
+"""OpenAI chat completions, the format that every OpenAI-compatible server accepts.
 
 The fields are those of ``ChatCompletionMessageParam`` in the API reference: ``developer``, ``system``, ``user``, ``assistant``
 and ``tool`` messages (and the legacy ``function`` role); string or list content; ``tool_calls`` of both kinds, the legacy
 ``function_call``; and the reasoning fields that compatible servers add. Messages, calls and parts may be dictionaries or the
 ``openai`` package's own response objects. Unknown parts are kept as `OtherPart`.
+
+The API answers an invalid list with status 400 and names one fault. Validation finds all faults, offline.
+``docs/rules/openai-chat.md`` shows every rule with an example and its source. Roles need not alternate, and call arguments need
+not be valid JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any, Final
 
 import attrs
 
-from ...errors import ConfigurationError
-from ...json_data import same
-from ...messages import (
+from ..errors import ConfigurationError
+from ..json_data import same
+from ..messages import (
     CallOutline,
     MediaPart,
     Message,
@@ -28,17 +32,209 @@ from ...messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from ..rulebook import WireFormat
-from ..wire import arguments_text, elements_of, fields_of, items_of, json_text, result_part, says_something, string
-from ..writing import changed_result, unwritable, written_content
-from .rules import BOOK, MEDIA_KINDS, REASONING_FIELDS, call_fields, is_empty
+from .pairing import NOT_RECORDED, Fields, Finding, Pairing, Path, Slot, repeated
+from .rulebook import Rule, RuleBook, WireFormat
+from .wire import (
+    arguments_text,
+    changed_result,
+    elements_of,
+    fields_of,
+    items_of,
+    json_text,
+    result_part,
+    says_something,
+    string,
+    type_name,
+    unwritable,
+    written_content,
+)
 
-_RARE_FIELDS: Final = frozenset({*REASONING_FIELDS, "refusal", "audio", "function_call"})
-_PLAIN_FIELDS: Final = frozenset({"role", "content", "name"})
+# ------------------------------------------------------------------------ access to fields
+
+_REASONING_FIELDS: Final = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks")
+_MEDIA_KINDS: Final[Mapping[str, str]] = {
+    "image_url": "image",
+    "image": "image",
+    "input_audio": "audio",
+    "audio_url": "audio",
+    "video_url": "video",
+    "file": "file",
+    "document_url": "file",
+}
+"""Types of parts with media, of the API and of compatible servers, and the kind of media."""
+
+
+def _call_fields(fields: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the field with the body of a call of this kind, and the field of the body with its arguments."""
+    return ("custom", "input") if fields.get("type") == "custom" else ("function", "arguments")
+
+
+def _calls_of(fields: Fields) -> Iterator[Slot]:
+    """Yield the calls of an assistant message; a result of the legacy ``function_call`` names the function."""
+    if fields.get("role") != "assistant":
+        return
+    for position, call in enumerate(items_of(fields.get("tool_calls")) or ()):
+        if (entry := fields_of(call)) is not None:
+            path = ("tool_calls", position)
+            yield Slot(path, string(entry.get("id")), (*path, "id"))
+    if name := string((fields_of(fields.get("function_call")) or {}).get("name")):
+        yield Slot(("function_call",), f"function:{name}", optional=True)
+
+
+def _results_of(fields: Fields) -> Iterator[Slot]:
+    if fields.get("role") == "tool":
+        yield Slot((), string(fields.get("tool_call_id")), ("tool_call_id",))
+    elif fields.get("role") == "function":
+        name = string(fields.get("name"))
+        yield Slot((), name and f"function:{name}", ("name",), rule="function-without-call")
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a field is null, zero, an empty text or list, or an object of such values.
+
+    Some servers write every field of a message; a field that does not apply is then an object of empty strings and zeros.
+    """
+    if value is None:
+        return True
+    fields = fields_of(value)
+    inside = [value] if fields is None else fields.values()
+    return all(each is None or (isinstance(each, str | int | float | list | tuple | Mapping) and not each) for each in inside)
+
+
+# ------------------------------------------------------------------------ one message
+
+_PART_TYPES: Final = {
+    **dict.fromkeys(("user", "tool"), ("text", *_MEDIA_KINDS)),
+    **dict.fromkeys(("system", "developer", "function"), ("text",)),
+    "assistant": ("text", "refusal", "reasoning", "thinking", "redacted_thinking"),
+}
+
+
+def _message_problems(fields: Fields) -> Iterator[Finding]:
+    role = string(fields.get("role"))
+    if not role:
+        yield ("role",), "missing-role", f"a role is a non-empty string (got {type_name(fields.get('role'))})"
+    elif role not in _PART_TYPES:
+        yield ("role",), "unknown-role", f"no such role: {role!r}"
+    else:
+        yield from _content_problems(role, fields, fields.get("content"))
+        if role == "assistant":
+            yield from _call_problems(fields)
+
+
+def _content_problems(role: str, fields: Mapping[str, Any], content: Any) -> Iterator[Finding]:
+    if isinstance(content, str):
+        return
+    if content is None and role == "assistant":
+        if all(_is_empty(fields.get(name)) for name in ("tool_calls", "function_call", "audio", "refusal")):
+            if all(_is_empty(fields.get(name)) for name in _REASONING_FIELDS):
+                yield ("content",), "empty-assistant", "it has neither content nor calls, refusal or audio"
+            else:
+                yield ("content",), "reasoning-only", "it has only reasoning"
+    elif content is None:
+        if role != "function":
+            yield ("content",), "no-content", "it is missing"
+    elif (parts := items_of(content)) is None:
+        yield (("content",), "malformed-content", f"a content is a string or a list (got {type_name(content)})")
+    elif not parts:
+        yield (("content",), "malformed-content", "a list content has at least one part")
+    else:
+        for position, part in enumerate(parts):
+            yield from _part_problems(("content", position), role, part)
+
+
+def _part_problems(where: Path, role: str, part: Any) -> Iterator[Finding]:
+    """Yield the rules that a part of a list content breaks, in a message of a known role."""
+    fields = fields_of(part)
+    kind = None if fields is None else fields.get("type")
+    if fields is None or not isinstance(kind, str):
+        yield (where, "malformed-part", f"a part is an object with a type (got {type_name(part)})")
+    elif kind not in _PART_TYPES[role]:
+        yield (where, "part-not-allowed", f"a {role} message does not accept a part of type {kind!r}")
+    elif kind in ("text", "refusal") and not isinstance(fields.get(kind), str):
+        yield (where, "malformed-part", f"its {kind!r} is not a string (got {type_name(fields.get(kind))})")
+    elif kind in _MEDIA_KINDS and fields.get(kind) is None and fields.get("source") is None:
+        yield (where, "malformed-part", f"its {kind!r} is missing")
+
+
+def _call_problems(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    calls = fields.get("tool_calls")
+    if calls is not None and not (entries := items_of(calls)):
+        text = f"calls are a list (got {type_name(calls)})" if entries is None else "the list of calls is empty"
+        yield (("tool_calls",), "malformed-tool-calls", text)
+    for position, call in enumerate(items_of(calls) or ()):
+        where = ("tool_calls", position)
+        if (entry := fields_of(call)) is None:
+            yield (where, "malformed-tool-calls", f"a call is an object (got {type_name(call)})")
+        else:
+            kind, argument = _call_fields(entry)
+            yield from _body_problems((*where, kind), entry.get(kind), argument)
+    if fields.get("function_call") is not None:
+        yield from _body_problems(("function_call",), fields["function_call"], "arguments")
+    for key, call in repeated((call.key, call) for call in _calls_of(fields)):
+        yield call.id, "duplicate-call-id", f"an earlier call of the same message has the id {key!r}"
+
+
+def _body_problems(where: Path, body: Any, argument: str) -> Iterator[Finding]:
+    fields = fields_of(body)
+    if fields is None:
+        yield (where, "malformed-tool-calls", f"a call's body is an object (got {type_name(body)})")
+        return
+    if not isinstance(name := fields.get("name"), str) or not name:
+        yield ((*where, "name"), "malformed-tool-calls", "the call has no function name")
+    if not isinstance(fields.get(argument), str):
+        text = f"its {argument!r} is not a string (got {type_name(fields.get(argument))})"
+        yield ((*where, argument), "malformed-tool-calls", text)
+
+
+# ------------------------------------------------------------------------ calls and results
+
+
+def _is_result(fields: Fields) -> bool:
+    return fields.get("role") in ("tool", "function")
+
+
+_BOOK: Final = RuleBook(
+    rules={
+        "no-messages": Rule("send at least one message"),
+        "unreadable-message": Rule("pass dictionaries, or the openai package's message objects"),
+        "missing-role": Rule("give it one of developer, system, user, assistant, tool"),
+        "unknown-role": Rule("use one of developer, system, user, assistant, tool"),
+        "no-content": Rule("give it content; an empty string is enough", "blank"),
+        "malformed-content": Rule("make it a string, or a list of at least one part"),
+        "malformed-part": Rule("make it an object with a 'type' and the field named by that type"),
+        "part-not-allowed": Rule("leave the part out, or move it to a user message"),
+        "empty-assistant": Rule("give it content, or leave the message out", "blank"),
+        "reasoning-only": Rule("add an empty content; servers that produce such messages may accept them unchanged", "blank"),
+        "malformed-tool-calls": Rule("make it a list of objects with 'id', 'type' and 'function', or leave the field out"),
+        "call-without-id": Rule("give the call an id, and its result the same id"),
+        "duplicate-call-id": Rule("give each call of one message a different id", "id"),
+        "call-without-result": Rule("add its result directly after the assistant message, or leave the call out", "pair"),
+        "pending-call": Rule("store the list unchanged; add the result before sending it"),
+        "result-without-id": Rule("set 'tool_call_id' to the id of the call it answers"),
+        "result-without-call": Rule("put it directly after the assistant message that makes the call, or leave it out", "pair"),
+        "duplicate-result": Rule("keep one result for each call", "pair"),
+        "function-without-call": Rule(
+            "put it directly after the assistant message with that function_call, or leave it out", "pair"
+        ),
+    },
+    pairing=Pairing(
+        calls=_calls_of,
+        results=_results_of,
+        continues=lambda before, after: _is_result(after),
+        only_results=_is_result,
+        answers=_is_result,
+        stub=lambda call, id: {"role": "tool", "tool_call_id": id, "content": NOT_RECORDED},
+    ),
+    message=_message_problems,
+)
+
+
+# ------------------------------------------------------------------------ the format
+
+_RARE_FIELDS: Final = frozenset({*_REASONING_FIELDS, "refusal", "audio", "function_call"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 _MISSING: Final = object()
-_DETECTED_TYPES: Final = ("text", "image_url", "refusal", "input_audio", "file")
-_BESIDE_CONTENT: Final = frozenset({"tool_calls", "function_call", "refusal"})
 
 
 class OpenAIChat(WireFormat):
@@ -53,20 +249,19 @@ class OpenAIChat(WireFormat):
 
     name = "openai-chat"
     shape = "a chat message is a mapping with 'role' and 'content'"
-    takes = "pass dictionaries, or the openai package's message objects"
     roles = "developer, system, user, assistant, tool"
-    book = BOOK
+    book = _BOOK
 
     def read(self, raw: Any, position: int = 0) -> Message:
+        if (outline := self.outline(raw)) is not None:
+            return self.of_outline(outline, raw)
         fields: Mapping[str, Any] = raw if raw.__class__ is dict else self._fields(raw, position)
-        role, content, name = fields.get("role"), fields.get("content"), fields.get("name")
+        role, content, name = self._role(fields, position), fields.get("content"), fields.get("name")
         if not isinstance(name, str):
             name = None
-        if type(content) is str and type(role) is str and role in _PLAIN_ROLES and _PLAIN_FIELDS.issuperset(fields):
-            return Message(role, (TextPart(content),), raw, self, name)
-        role = self._role(fields, position)
         if role == "tool" or role == "function":
-            return Message(role, _read_result(fields, role), raw, self, name)
+            call_id = f"function:{name or ''}" if role == "function" else string(fields.get("tool_call_id"))
+            return Message(role, (result_part(call_id, _read_content(content)),), raw, self, name)
         return Message(role, tuple(_read_parts(fields)), raw, self, name)
 
     def outline(self, raw: Any) -> Outline | None:
@@ -139,12 +334,11 @@ class OpenAIChat(WireFormat):
             return False
         if fields.get("role") in ("tool", "function"):
             return True
-        if _BESIDE_CONTENT.isdisjoint(fields):
-            return None
-        return True if any(not is_empty(fields.get(name)) for name in _BESIDE_CONTENT) else None
+        beside = ("tool_calls", "function_call", "refusal")
+        return True if any(not _is_empty(fields.get(name)) for name in beside) else None
 
     def recognizes_part(self, fields: Mapping[str, Any]) -> bool:
-        return fields.get("type") in _DETECTED_TYPES
+        return fields.get("type") in ("text", "image_url", "refusal", "input_audio", "file")
 
 
 openai_chat = OpenAIChat()
@@ -171,31 +365,31 @@ class _OfField:
 
 def _read_parts(fields: Mapping[str, Any]) -> list[Part]:
     """Return the parts of any message but a result, reasoning first, calls last."""
-    content, calls = _read_content(fields.get("content")), _read_calls(fields.get("tool_calls"))
+    content, calls = _read_content(fields.get("content")), list[Part]()
+    if (entries := items_of(listed := fields.get("tool_calls"))) is not None:
+        calls += map(_read_call, entries)
+    elif listed is not None:
+        calls.append(OtherPart(json_text(listed), raw=_OfField("tool_calls")))
     if _RARE_FIELDS.isdisjoint(fields):
         return content + calls
     parts: list[Part] = [
         ReasoningPart(_reasoning_text(value), raw=_OfField(field))
-        for field in REASONING_FIELDS
-        if not is_empty(value := fields.get(field))
+        for field in _REASONING_FIELDS
+        if not _is_empty(value := fields.get(field))
     ]
     parts += content
-    if not is_empty(refusal := fields.get("refusal")):
+    if not _is_empty(refusal := fields.get("refusal")):
         parts.append(TextPart(json_text(refusal), raw=_OfField("refusal")))
-    if not is_empty(audio := fields.get("audio")):
+    if not _is_empty(audio := fields.get("audio")):
         parts.append(MediaPart("audio", size_bytes=_data_size(audio), raw=_OfField("audio")))
     parts += calls
-    if not is_empty(legacy := fields.get("function_call")):
-        parts.append(_read_legacy_call(legacy))
+    if not _is_empty(legacy := fields.get("function_call")):
+        raw, body = _OfField("function_call"), fields_of(legacy)
+        if body is None:
+            return [*parts, OtherPart(json_text(legacy), raw=raw)]
+        name = string(body.get("name"))  # its result names the function, so the name is the id
+        parts.append(ToolCallPart(f"function:{name}", name, arguments_text(body.get("arguments")), raw=raw))
     return parts
-
-
-def _read_calls(calls: Any) -> list[Part]:
-    """Return the parts of ``tool_calls``; a value that is not a list becomes an `OtherPart`."""
-    entries = items_of(calls)
-    if entries is not None:
-        return [_read_call(call) for call in entries]
-    return [] if calls is None else [OtherPart(json_text(calls), raw=_OfField("tool_calls"))]
 
 
 def _reasoning_text(value: Any) -> str:
@@ -226,11 +420,11 @@ def _read_part(part: Any) -> Part:
         return TextPart(text, raw=part)
     if kind in ("reasoning", "thinking"):
         return ReasoningPart(_reasoning_text(fields.get("text") or fields.get(kind) or ""), raw=part)
-    if kind in MEDIA_KINDS:
+    if kind in _MEDIA_KINDS:
         payload = fields.get(kind, fields)
         body = fields_of(payload) or {}
         detail, name = string(body.get("detail")), string(body.get("filename"))
-        return MediaPart(MEDIA_KINDS[kind], detail, _data_size(payload), name, raw=part)
+        return MediaPart(_MEDIA_KINDS[kind], detail, _data_size(payload), name, raw=part)
     return OtherPart(json_text(fields), raw=part)
 
 
@@ -249,29 +443,11 @@ def _data_size(payload: Any) -> int:
 def _read_call(call: Any) -> Part:
     """Read one element of ``tool_calls``; a malformed one becomes an `OtherPart`."""
     fields = fields_of(call)
-    kind, argument = call_fields(fields or {})
+    kind, argument = _call_fields(fields or {})
     body = None if fields is None else fields_of(fields.get(kind))
     if fields is None or body is None:
         return OtherPart(json_text(call if fields is None else fields), raw=_OfField("tool_calls[]", call))
     return ToolCallPart(string(fields.get("id")), string(body.get("name")), arguments_text(body.get(argument)), raw=call)
-
-
-def _read_legacy_call(legacy: Any) -> Part:
-    """Read the ``function_call`` field; its result names the function, so the name is the id."""
-    fields = fields_of(legacy)
-    if fields is None:
-        return OtherPart(json_text(legacy), raw=_OfField("function_call"))
-    name = string(fields.get("name"))
-    return ToolCallPart(f"function:{name}", name, arguments_text(fields.get("arguments")), raw=_OfField("function_call"))
-
-
-def _read_result(fields: Mapping[str, Any], role: str) -> tuple[Part, ...]:
-    """Return the one result of a ``tool`` (or legacy ``function``) message."""
-    call_id = f"function:{string(fields.get('name'))}" if role == "function" else string(fields.get("tool_call_id"))
-    content = fields.get("content")
-    if type(content) is str:
-        return (ToolResultPart(call_id, content),)
-    return (result_part(call_id, _read_content(content)),)
 
 
 # ------------------------------------------------------------------------ writing
@@ -293,17 +469,14 @@ def _write_result(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[P
     fields["content"] = changed or ""
 
 
-def _in_content(part: Part) -> bool:
-    """Whether the part is in ``content`` and not in another field."""
-    return not isinstance(part, ToolCallPart | ToolResultPart) and not isinstance(part.raw, _OfField)
-
-
 def _write_content(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
     """Write changed words and media to ``content``, as a string if it was one and still can be."""
-    after = list(filter(_in_content, parts))
-    if same(list(filter(_in_content, old)), after):
-        return
-    fields["content"] = written_content(fields.get("content"), after, _write_part) or ""
+    before, after = (
+        [each for each in listed if not isinstance(each, ToolCallPart | ToolResultPart) and not isinstance(each.raw, _OfField)]
+        for listed in (old, parts)
+    )
+    if not same(before, after):
+        fields["content"] = written_content(fields.get("content"), after, _write_part) or ""
 
 
 def _write_part(part: Part) -> Any:
@@ -336,14 +509,16 @@ def _write_fields(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[P
             fields[field] = now.text
 
 
-def _is_call(part: Part) -> bool:
-    """Whether the part is a call, or in the place of one."""
-    return isinstance(part, ToolCallPart) or (isinstance(part, OtherPart) and isinstance(part.raw, _OfField))
-
-
 def _write_calls(fields: dict[str, Any], old: Sequence[Part], parts: Sequence[Part]) -> None:
-    """Write changed calls; a field without calls is removed."""
-    before, after = list(filter(_is_call, old)), list(filter(_is_call, parts))
+    """Write changed calls, and what stands in the place of one; a field without calls is removed."""
+    before, after = (
+        [
+            each
+            for each in listed
+            if isinstance(each, ToolCallPart) or (isinstance(each, OtherPart) and isinstance(each.raw, _OfField))
+        ]
+        for listed in (old, parts)
+    )
     if before == after:
         return
     legacy = next((part for part in after if part.raw == _OfField("function_call")), None)
@@ -368,6 +543,6 @@ def _write_call(part: Part) -> Any:
     if _read_call(part.raw) == part:
         return part.raw
     fields = fields_of(part.raw) or {"type": "function"}
-    kind, argument = call_fields(fields)
+    kind, argument = _call_fields(fields)
     body = {**(fields_of(fields.get(kind)) or {}), "name": part.name, argument: part.arguments}
     return {**fields, "id": part.id, kind: body}
