@@ -110,7 +110,11 @@ def _is_plain(kind: Any) -> bool:
 
 
 def read_strategy(data: Mapping[str, Any]) -> Any:
-    """Return the strategy that plain data describes; without a name, it is a `Pipeline`."""
+    """Return the strategy that plain data describes; without a name, it is a `Pipeline`.
+
+    Raises:
+        ConfigurationError: If it does not describe one; the message lists every mistake, up to 50, with its place.
+    """
     reader = _Reader()
     strategy = reader.read({USE: "Pipeline", **data}, Strategy, ())
     if reader.mistakes:

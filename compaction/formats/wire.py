@@ -156,7 +156,11 @@ GO_ON: Final = "Go on from there."
 
 
 def arguments_object(text: str) -> dict[str, Any]:
-    """Return a call's arguments as an object; raise a `ConfigurationError` if they are not a JSON object."""
+    """Return a call's arguments as an object; raise a `ConfigurationError` if they are not a JSON object.
+
+    Raises:
+        ConfigurationError: If they are not a JSON object.
+    """
     value = json_object(text)
     if value is None:
         raise ConfigurationError(f"parts: a call's arguments are a JSON object in this format (got {text!r})")
@@ -200,6 +204,9 @@ def changed_result(
     If the content was not a list, and no media are left, the new words become the content. ``write`` returns a text as an
     element; the text in its place is given with new words, and has the raw element. Words that are only blanks are written if
     ``keep_blank`` says so. It raises a `ConfigurationError` if one of the media is not among the elements.
+
+    Raises:
+        ConfigurationError: If one of the media is not among the elements.
     """
     if items_of(content) is None and not after.media:
         return after.text
@@ -221,7 +228,11 @@ def changed_result(
 
 
 def kept_media(result: ToolResultPart, elements: Iterable[Any]) -> list[Any]:
-    """Return the raw media of a changed result; raise a `ConfigurationError` if one is not among the elements."""
+    """Return the raw media of a changed result; raise a `ConfigurationError` if one is not among the elements.
+
+    Raises:
+        ConfigurationError: If one of them is not among the elements.
+    """
     media = [part.raw for part in result.media]
     if not {id(raw) for raw in media} <= {id(element) for element in elements}:
         raise ConfigurationError("parts: a result's media can be kept or dropped, not created; pass those that were read")

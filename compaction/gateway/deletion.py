@@ -64,6 +64,10 @@ class ConversationDeletion:
         """Delete a conversation from all workers and files, and return whether anything of it was there.
 
         It raises `ConversationInUse` if it is compacted right now, and a `StateError` if a file cannot be written.
+
+        Raises:
+            ConversationInUse: If it is compacted right now.
+            StateError: If a file cannot be written.
         """
         found = (await self._in_memories([name]))[name]
         if "in use" in found:
@@ -126,6 +130,9 @@ class ConversationDeletion:
         2. delete them from the memory of all workers, except those that one compacts right now or has used since (``unused``);
         3. delete their decisions from the file, and what left their requests (``delete``);
         4. delete their times from the file.
+
+        Raises:
+            StateError: If a file cannot be written.
         """
         now, uses = self._settings.clock(), self._uses
         before = now - after

@@ -52,6 +52,9 @@ class RequestCompaction(_Middleware):
         strategy: The strategy; its trigger decides when it runs.
         store: Where to save the edits, if anywhere; a new process finds them by the messages.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:

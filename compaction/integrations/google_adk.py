@@ -88,6 +88,9 @@ class CompactionPlugin(_BasePlugin):
         strategy: The strategy; its trigger decides when it runs.
         name: The plugin's name.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, name: str = "compaction", **options: Unpack[CommonOptions]) -> None:

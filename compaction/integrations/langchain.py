@@ -356,6 +356,9 @@ class CompactionMiddleware(_Middleware):
         strategy: The strategy; its trigger decides when it runs.
         compact_tool: Whether the model can call ``compact_conversation(focus="")``, which compacts before its next answer.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     async def _call(self, request: Any, handler: Callable[[Any], Awaitable[Any]], *, sync: bool) -> Any:
@@ -376,6 +379,9 @@ class RewritingMiddleware(_Middleware):
     next call.
 
     The arguments are those of `CompactionMiddleware`.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:

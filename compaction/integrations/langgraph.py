@@ -106,6 +106,9 @@ class SummarizationNode(_Runnable):
         token_counter: A function that counts the tokens of a list of messages, such as LangChain's
             ``count_tokens_approximately``; in place of ``counter``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(

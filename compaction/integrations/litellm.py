@@ -62,6 +62,9 @@ class ProxyCompaction(_CustomLogger):
         strategy: The strategy; its trigger decides when it runs. Its summarizer must not use this proxy with the same callback.
         store: Where to save the edits, if anywhere; a restarted proxy finds them by the messages.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:

@@ -119,6 +119,9 @@ class CompactionFilter:
 
     Attributes:
         skipped: The reason why the last call changed nothing on purpose; ``None`` if there was none.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:
@@ -151,6 +154,9 @@ class CompactingModel(_Model):
 
     Args:
         model: The application's model.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, model: Any) -> None:
@@ -197,6 +203,9 @@ class CompactingModels(_ModelProvider):
 
     Args:
         provider: The application's provider; the framework's own by default.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, provider: Any = None) -> None:

@@ -49,6 +49,9 @@ class OpenTelemetryEvents:
     Args:
         tracer_provider: Where spans go; by default the global provider.
         meter_provider: Where metrics go; by default the global provider.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
     """
 
     def __init__(self, *, tracer_provider: Any = None, meter_provider: Any = None) -> None:

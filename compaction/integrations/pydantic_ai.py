@@ -227,6 +227,9 @@ class CompactionProcessor(_Capability):
         strategy: The strategy; its trigger decides when it runs.
         store: Where to save the conversations, if anywhere; without it a new process decides again.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, *, store: SessionStore | None = None, **options: Unpack[CommonOptions]) -> None:

@@ -23,6 +23,9 @@ class Requirement:
     def check(self) -> None:
         """Raise a `ConfigurationError` that names the extra to install, if the framework is missing or too old.
 
+        Raises:
+            ConfigurationError: If it is missing or too old; names the extra to install.
+
         >>> Requirement("no-such-framework", extra="langchain", minimum="1.4").check()
         Traceback (most recent call last):
         ...

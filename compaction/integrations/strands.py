@@ -40,6 +40,9 @@ class CompactionConversationManager(_ConversationManager):
     Args:
         strategy: The strategy; its trigger decides when it runs.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_event=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     def __init__(self, strategy: StrategyLike, **options: Unpack[CommonOptions]) -> None:

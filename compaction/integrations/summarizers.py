@@ -21,6 +21,9 @@ class ChatClientSummarizer:
         client: Any chat client: ``get_response(messages, options=...)``. A smaller model than the agent's is enough.
         options: Further chat options of the request, such as ``{"temperature": 0}``.
         summary_options: The model's window, and the limits of the summary.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
     """
 
     timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``summary_options``
@@ -61,6 +64,9 @@ class ChatModelSummarizer:
         sync: Whether to call ``invoke``, for graphs that are not awaited; ``None``: only if no event loop is running.
         options: Further arguments of each call; include ``max_tokens`` to limit the reply.
         summary_options: The model's window, and the limits of the summary.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old.
     """
 
     timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``summary_options``

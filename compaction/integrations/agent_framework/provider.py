@@ -47,6 +47,9 @@ class CompactionProvider(_ContextProvider):
             repeated.
         compact_tool: Whether the model gets a tool ``compact_conversation(focus)``.
         options: As for `IntegrationOptions`: ``counter=``, ``window=``, ``on_failure=``, ``on_result=`` and so on.
+
+    Raises:
+        ConfigurationError: If the framework is missing or too old, or an option is out of range.
     """
 
     after_run_once_per_turn = True

@@ -49,6 +49,9 @@ def engine_class() -> type[CompactionEngine]:
     """Return the class of the plugin's engine, a subclass of ours and of Hermes' own base class.
 
     It raises a `ConfigurationError` if Hermes Agent cannot be imported, or has no context engines.
+
+    Raises:
+        ConfigurationError: If Hermes Agent cannot be imported, or has no context engines.
     """
     try:
         base: Any = importlib.import_module("agent.context_engine").ContextEngine
@@ -68,6 +71,9 @@ def register(ctx: Any) -> None:
     """Register the engine in Hermes' plugin context; Hermes calls this to load the plugin.
 
     If ``config.yaml`` holds an invalid value, it raises a `ConfigurationError`; Hermes reports it and uses its own engine.
+
+    Raises:
+        ConfigurationError: If ``config.yaml`` holds an invalid value; Hermes then reports it and uses its own engine.
     """
     make = engine_class()
     config = importlib.import_module("hermes_cli.config").load_config()

@@ -50,7 +50,12 @@ class HermesProviderModel:
     model: str | None = None  # ``None`` for the provider's default
 
     def generate(self, prompt: str) -> str:
-        """Return the model's answer; raise `SummaryFailed` if this process is not Hermes Agent's, or the answer has no text."""
+        """Return the model's answer; raise `SummaryFailed` if this process is not Hermes Agent's, or the answer has no text.
+
+        Raises:
+            SummaryFailed: If this process is not Hermes Agent's, or the answer has no text.
+            Exception: Any error of Hermes' client.
+        """
         try:
             call: Any = importlib.import_module("agent.auxiliary_client").call_llm
         except (ImportError, AttributeError) as error:
