@@ -13,10 +13,9 @@ from compaction.errors import InvalidMessage
 from compaction.formats import bedrock
 from compaction.messages import OtherPart, TextPart
 from compaction.selectors import nothing
-from compaction.session import CompactionSession
 from compaction.strategies import ClearMedia, SlidingWindow, Strategy, Summarization, ToolResult, Truncation
 from compaction.testing import agent_session, check_strategy
-from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from compaction.triggers import tokens_below, tokens_exceed
 from tests.formats.bedrock.examples import ASKED, PNG, POINT, REDACTED, SAID, THOUGHT, Raw, answer, call, result, results, user
 from tests.support.chats import indexed
 from tests.support.wires import Brief
@@ -113,28 +112,11 @@ def test_strict_turns_do_not_keep_a_strategy_from_its_work(strategy: Strategy) -
     check_strategy(strategy, messages=SESSION, format=bedrock)
 
 
-def test_a_note_of_two_messages_is_one_group() -> None:
-    """A note of two messages is one summary group, also when the output is read again, and adds no user turn."""
-    done = compact_sync(SESSION[:12], ToolResult(keep=last(groups=1)), counter="chars/4")
-    for index in (indexed(done.messages, format=bedrock), indexed(done.messages)):
-        notes = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
-        assert {(len(group.messages), group.made_by) for group in notes} == {(2, "ToolResult")}
-        assert index.included.turns == indexed(SESSION[:12], format=bedrock).included.turns
-
-
 def test_the_words_are_the_users_own_elsewhere() -> None:
     """The words that complete a summary are read as an ordinary user message where no summary comes before them."""
     word: dict[str, Any] = user({"text": "Go on from there."})
     index = indexed([word, answer({"text": "Noted."}), word], format=bedrock)
     assert [group.kind for group in index.included_groups] == [GroupKind.USER, GroupKind.ASSISTANT, GroupKind.USER]
-
-
-def test_a_session_over_many_turns() -> None:
-    session = CompactionSession(Summarization(Brief(), trigger=messages_exceed(12), keep=last(groups=4)), counter="chars/4")
-    for end in range(1, len(SESSION), 2):
-        view = session.view_sync(SESSION[:end])
-        assert {problem.rule for problem in bedrock.validate(view)} <= {"pending-call"}
-        assert len(view) <= 14
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import gc
 import os
-import pty
-import random
 import signal
 import subprocess
 import sys
@@ -525,44 +522,6 @@ def test_a_signal_stops_a_slice_that_takes_minutes(number: int, workers: int, tm
     assert run(source, tmp_path / "out.jsonl", slice_bytes=40_000).resumed
     run(source, tmp_path / "once.jsonl", slice_bytes=40_000)
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "once.jsonl").read_bytes()
-
-
-BUSY = """
-import compaction.cli.batch as command
-from compaction.batch.file_batch import compact_files
-from compaction.cli import main
-
-command._GRACE_SECONDS = 0.02
-compact_files.__kwdefaults__["slice_bytes"] = 200_000
-main()
-"""
-
-
-def interrupted(seconds: float, *arguments: str | Path) -> tuple[int, bytes]:
-    """Interrupt a command with a terminal so long after its progress is shown; return its exit code and what it printed."""
-    ours, theirs = pty.openpty()
-    with started(*arguments, program=BUSY, stderr=theirs) as process:
-        os.close(theirs)
-        said = os.read(ours, 10_000)
-        time.sleep(seconds)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers, too
-        with contextlib.suppress(OSError):  # Linux's way to say that the last writer has closed it
-            while more := os.read(ours, 10_000):
-                said += more
-        os.close(ours)
-        return process.wait(WAIT_SECONDS), said
-
-
-def test_an_interrupt_at_any_moment(tmp_path: Path) -> None:
-    """Ctrl-C ends a batch with 130 whatever its workers do; no half-written file is left, and the cursor is shown."""
-    (tmp_path / "in.jsonl").write_bytes(lines() * 100)
-    moments = random.Random(1)
-    for number in range(6):
-        output = tmp_path / f"{number}.jsonl"
-        options = ("-o", output, "--budget", "300", "--counter", "chars/4", "--workers", "3")
-        code, said = interrupted(moments.uniform(0, 0.4), "batch", tmp_path / "in.jsonl", *options)
-        assert (code, said.count(b"\x1b[?25l")) == (130, said.count(b"\x1b[?25h"))
-        assert list(tmp_path.rglob(".compaction-*.part")) == []
 
 
 HALF_STARTED = """

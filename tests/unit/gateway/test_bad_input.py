@@ -6,10 +6,8 @@ import base64
 import gc
 import gzip
 import json
-import sqlite3
 import zlib
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -28,7 +26,6 @@ from tests.support.gateways import (
     body_of,
     chat_reply,
     events,
-    gateway,
     resets,
     served,
     serving,
@@ -205,19 +202,3 @@ def test_half_an_event() -> None:
 
 
 # ------------------------------------------------------------------------ of the gateway's own parts
-
-
-async def test_a_store_that_is_locked(tmp_path: Path) -> None:
-    """If another process locks the store, requests are still answered, and the failure is counted."""
-    path = tmp_path / "gateway.db"
-    async with gateway(chat_reply(), store=path) as (_, client):
-        holder = sqlite3.connect(path)
-        holder.execute("BEGIN EXCLUSIVE")
-        try:
-            reply = await client.post(CHAT, content=LONG)
-        finally:
-            holder.close()
-        health = (await client.get("/healthz")).json()
-    assert reply.status_code == 200
-    assert any("SessionStore" in name for name in health["failures"])
-    assert path.stat().st_mode & 0o777 == 0o600

@@ -8,19 +8,15 @@ import gzip
 import json
 import socket
 import threading
-import tomllib
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
 import httpx
 import pytest
 
-from compaction import config
-from compaction.tokens import length_errors
 from tests.support.chats import user
 from tests.support.gateways import (
     CHAT,
@@ -40,8 +36,6 @@ from tests.support.gateways import (
 from tests.support.limits import WAIT_SECONDS
 from tests.support.rulebook import is_valid
 
-WORDS = tomllib.loads(Path(length_errors.__file__).with_suffix(".toml").read_text("utf-8"))
-SAMPLES = [each for each in WORDS["samples"] if each.get("tokens", 0) < 250_000]
 CLAUDE = [
     {"role": "user" if place % 2 == 0 else "assistant", "content": [{"type": "text", "text": f"part {place} " * 60}]}
     for place in range(31)
@@ -80,17 +74,6 @@ async def test_a_long_request_is_compacted_and_the_rest_keeps_its_bytes() -> Non
     assert sum(two[: len(one)] != one for one, two in pairwise(found.sent)) <= 3
 
 
-@pytest.mark.parametrize("window", [100_000, "auto"])
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["provider"])
-async def test_each_length_error_leads_to_a_shorter_request(sample: dict[str, Any], window: Any) -> None:
-    """A refusal in the words of each provider, with or without figures, is answered by a shorter request, whatever is known."""
-    refusal = answer(sample.get("status") or 400, {"error": {"message": sample["says"]}})
-    found = await served([refusal, chat_reply()], body_of(tool_chat(60)), window=window)
-    assert (found.replies[0].status_code, len(found.got)) == (200, 2)
-    assert len(found.got[1].body) < len(found.got[0].body)
-    assert is_valid("openai-chat", found.sent[1])
-
-
 async def test_everything_else_is_passed_through() -> None:
     data = bytes(range(256)) * 300
     async with gateway(answer(207, b"\x00\xff", x_a="b")) as (upstream, client):
@@ -125,28 +108,6 @@ async def test_count_tokens_is_asked_for_what_would_be_sent(tmp_path: Path) -> N
     sent = [got.json["messages"] for got in upstream.got]
     assert len(sent[0]) < len(CLAUDE)
     assert sent == sent[:1] * 4
-
-
-async def test_count_tokens_calls_no_model(tmp_path: Path) -> None:
-    """With a strategy that may call a model, the count is of a cut request with a summary of the largest size."""
-    (tmp_path / "pipeline.toml").write_text(
-        """
-        [[steps]]
-        use = "Summarization"
-        summarizer = { use = "OpenAISummarizer", model = "m", base_url = "http://127.0.0.1:9/v1", api_key_env = "NO_API_KEY" }
-        trigger = "tokens_exceed(1_500)"
-        keep = "last(messages=3)"
-        """
-    )
-    strategy = config.load(tmp_path / "pipeline.toml")
-    options: dict[str, Any] = {"strategy": lambda window: strategy, "awaits": True, "store": tmp_path / "s.db"}
-    found = await served([answer(200, {"input_tokens": 7})], body_of(CLAUDE), path="/v1/messages/count_tokens", **options)
-    (sent,) = found.sent
-    assert found.replies[0].json() == {"input_tokens": 7}
-    assert sent[-3:] == CLAUDE[-3:]
-    assert "word word" in str(sent[0])
-    assert len(sent) < 6
-    assert (found.status["conversations"], found.counts) == ([], {})
 
 
 def test_no_chunk_waits_for_the_next() -> None:
@@ -188,32 +149,6 @@ async def test_the_proxy_of_the_environment(variable: str, excluded: str, passes
             reply = await client.post(CHAT, content=body_of([user("hi")]))
     assert (reply.status_code, len(proxy.got), len(upstream.got)) == (200, passes, 1 - passes)
     assert all(got.path == f"{upstream.url}{CHAT}" for got in proxy.got)
-
-
-VERTEX = "/v1/projects/p/locations/us/publishers"
-GEMINI = [{"role": "user", "parts": [{"text": "word " * 90}]}, {"role": "model", "parts": [{"text": "ok"}]}] * 40
-TOLD = [{"role": "user", "content": "word " * 90}, {"role": "assistant", "content": "ok"}] * 40
-CONVERSE = [{"role": "user", "content": [{"text": "word " * 90}]}, {"role": "assistant", "content": [{"text": "ok"}]}] * 40
-
-
-@pytest.mark.parametrize(
-    ("path", "key", "messages"),
-    [
-        ("/openai/deployments/gpt/chat/completions?api-version=2025-01-01", "messages", tool_chat(20)),
-        (f"{VERTEX}/google/models/gemini-2.5-pro:generateContent", "contents", GEMINI[:-1]),
-        (f"{VERTEX}/anthropic/models/claude-sonnet-4@20250514:rawPredict", "messages", TOLD[:-1]),
-        ("/model/us.anthropic.claude-v1:0/converse", "messages", CONVERSE[:-1]),
-    ],
-    ids=["azure", "vertex gemini", "vertex claude", "bedrock"],
-)
-async def test_clouds_are_compacted(path: str, key: str, messages: list[Any]) -> None:
-    """The addresses of Azure, Vertex and Bedrock have conversations; only the list of messages changes."""
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream, openai_url=upstream.url) as client:
-            await client.post(path, content=json.dumps({key: messages, "other": 1}))
-    (got,) = upstream.got
-    assert (got.path, got.json["other"]) == (path, 1)
-    assert 0 < len(got.json[key]) < len(messages)
 
 
 def opened(url: str, sent: bytes) -> socket.socket:

@@ -8,7 +8,6 @@ import pickle
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from importlib import import_module, metadata
@@ -330,16 +329,6 @@ async def test_a_person_asks_for_compaction() -> None:
     assert (after.result.outcome, after.index.context.overhead_tokens) == ("unchanged", 0)
 
 
-async def test_a_preset_does_what_a_person_asks_for() -> None:
-    """In a conversation far below its window, `adaptive` compacts on request, and `context_window` says why it does not."""
-    for preset, outcome in ((presets.adaptive(32_000), "compacted"), (presets.context_window(32_000), "unchanged")):
-        conversations = FrameworkConversations(IntegrationOptions(strategy=preset, counter="chars/4"), openai_chat)
-        assert (await conversations.turn(notes(30))).result.outcome == "unchanged"
-        conversations.compact_next()
-        result = (await conversations.turn(notes(30))).result
-        assert (result.outcome, bool(result.notes)) == (outcome, outcome == "unchanged")
-
-
 def test_windows() -> None:
     """A window is a number of tokens from one on, the word auto, or unknown."""
     for window in (1, "auto", None):
@@ -422,15 +411,3 @@ def test_tools_are_counted_again_only_if_they_change() -> None:
     assert len(asked) == 5
     assert conversations.count_messages([{"role": "user", "content": "word " * 80}]) == 104
     assert conversations.count("two words", [{"name": "x"}], None, "") == conversations.count('two words\n[{"name": "x"}]')
-
-
-async def test_a_summarizer_that_failed_is_left_alone_for_a_while() -> None:
-    """A summarizer that failed is not called until its pause is over, by the real clock unless another is given."""
-    for clock, asked in ((time.time, 1), (iter(range(0, 10_000, 400)).__next__, 3), (None, 3)):
-        scripted = Scripted(OSError("the server is down"))
-        strategy = Summarization(scripted, trigger=tokens_exceed(400), keep=last(groups=1))
-        given = {} if clock is time.time else {"clock": clock}
-        conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4", **given), openai_chat)
-        for turn in range(3):
-            assert (await conversations.turn(notes(20 + turn))).view == notes(20 + turn)
-        assert len(scripted.requests) == asked

@@ -192,36 +192,6 @@ class TestCompress:
         assert {len(anyio.run(main)), *results} == {len(engine().compress(CHAT))}
         assert len(results) == 4
 
-    async def test_awaited(self) -> None:
-        assert await engine().compress_async(CHAT) == engine().compress(CHAT)
-
-    async def test_awaited_twice_at_once(self) -> None:
-        """A second concurrent call waits for the first, and both results are valid."""
-        asked = 0
-        first_asks = anyio.Event()
-
-        class Slow:
-            async def summarize(self, request: Any) -> str:
-                nonlocal asked
-                asked += 1
-                first_asks.set()
-                await anyio.sleep(0.05)
-                return "a summary of it"
-
-        made = engine(summarizer=Slow())
-        results: list[list[Any]] = []
-
-        async def compress(upto: int) -> None:
-            results.append(await made.compress_async(CHAT[:upto]))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(compress, 120)
-            await first_asks.wait()
-            tasks.start_soon(compress, 200)
-        assert [validate(each) for each in results] == [[], []]
-        assert asked == made.compression_count == 2
-        assert results[1][-1] is CHAT[-1]
-
 
 class TestFailure:
     """After any failure, the conversation continues unchanged."""

@@ -149,26 +149,6 @@ class TestProgress:
         assert made.should_compress(5_000) is False
 
 
-class TestForced:
-    """A compaction that a person requests, with ``force=True``."""
-
-    def test_within_the_pause(self) -> None:
-        """During the pause of a failed summarizer, automatic runs do not call it; a forced run does, and compacts."""
-        clock = Clock()
-        summarizer = Scripted(SummaryFailed("away"), "## Goal\nFind the time-outs.")
-        made = engine(SMALL, context_length=8_000, summarizer=summarizer, clock=clock)
-        view = made.compress(CHAT[:100])
-        assert "away" in str(made.last_error)
-        clock.now = 10.0
-        longer = [*view, *CHAT[100:]]
-        assert made.should_compress(5_000)
-        made.compress(longer)
-        assert len(summarizer.requests) == 1
-        after = made.compress(longer, force=True)
-        assert (len(summarizer.requests), made.last_error, made.get_status()["outcome"]) == (2, None, "compacted")
-        assert "Find the time-outs." in str(after)
-
-
 class TestRefused:
     """A call of ``compress`` that was not due: the provider refused the request as too long."""
 
@@ -280,15 +260,6 @@ class TestUsage:
         made.compress(view)
         assert [message["role"] for message in view] == ["system", "user"]
         assert made.session.index.context.overhead_tokens == 3_000 - tokens_of(view)
-
-    def test_later_views(self) -> None:
-        """Tokens outside the messages are still known after several compactions."""
-        made, chat = engine(context_length=16_000), calls(60, 40)
-        outside = 2_000
-        for _ in requests(made, chat, lambda view: tokens_of(view) + outside):
-            pass
-        assert made.compression_count > 2
-        assert made.session.index.context.overhead_tokens == outside
 
     def test_another_model(self) -> None:
         """After a switch the old model's report no longer counts, but an estimate; a refusal of the new model is one again."""
