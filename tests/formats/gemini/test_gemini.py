@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from compaction import compact_sync
-from compaction.errors import SummaryFailed
 from compaction.formats import gemini
-from compaction.selectors import last
-from compaction.strategies import Summarization
 from compaction.testing import check_strategy
 from tests.formats.gemini.examples import CALL, USER, call, model, response, user
 from tests.support.chats import indexed
-from tests.support.scripted import Scripted
 from tests.support.wires import STRATEGIES
 
 CALLED = [model(call()), user(response(text="noon " * 200))]
@@ -43,13 +38,3 @@ def test_responses_go_with_the_call_directly_before_them() -> None:
     assert [group.messages[-1].raw for group in groups][1:3] == [calls[0], messages[3]]
     for strategy in STRATEGIES:
         check_strategy(strategy, messages=messages, format=gemini)
-
-
-def test_dropping_without_a_summary_leaves_somebody_to_answer() -> None:
-    """When summarization fails and drops instead, the last user message before a call that is kept is kept too."""
-    asked = [user({"text": f"question {number}"}) for number in range(3)]
-    called = [model(call()), user(response())]
-    strategy = Summarization(Scripted(SummaryFailed("away")), keep=last(groups=2), on_failure="drop")
-    done = compact_sync([*asked[:2], *called, asked[2]], strategy, format=gemini, counter="chars/4")
-    assert done.messages == [asked[1], *called, asked[2]]
-    assert len(done.failures) == 1

@@ -157,37 +157,8 @@ def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: 
     assert quick(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
 
 
-def test_another_key_signs_another_batch(tmp_path: Path) -> None:
-    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
-    quick(source, tmp_path / "out.jsonl", keys=["a key of enough letters"])
-    with pytest.raises(StateError, match="signed was"):
-        quick(source, tmp_path / "out.jsonl", keys=["another key of letters"])
-
-
 def plan(strategy: str = "", **more: Any) -> dict[str, Any]:
     return {"job": {"strategy": strategy, **more}, "slice_bytes": 1, "sources": [], "targets": []}
-
-
-@pytest.mark.parametrize(
-    ("now", "shown"),
-    [
-        ("b" * 78, "'" + "b" * 78 + "'"),
-        ("b" * 79, "'" + "b" * 79 + "..."),
-        ("a" * 60, "'" + "a" * 60 + "'"),
-        ("a" * 90, "..." + "a" * 21 + "'"),
-        ("a" * 70 + "b" * 20, "..." + "a" * 20 + "b" * 20 + "'"),
-        ("a" * 70 + "b" * 90, "..." + "a" * 20 + "b" * 60 + "..."),
-        ("a" * 15 + "b" * 90, "'" + "a" * 15 + "b" * 64 + "..."),
-    ],
-)
-def test_the_difference_between_two_long_values_is_shown(now: str, shown: str, tmp_path: Path) -> None:
-    """The error shows 80 characters of a long value, from shortly before the difference, and at most five differences."""
-    Manifest(tmp_path / "m", tmp_path / "parts", plan("a" * 89), restart=False).close()
-    with pytest.raises(StateError) as caught:
-        Manifest(tmp_path / "m", tmp_path / "parts", plan(now, **dict.fromkeys("vwxyz", 1)), restart=False)
-    assert f" and is now {shown}; v was None and is now 1; w " in str(caught.value)
-    assert "; y was" in str(caught.value)
-    assert "; z was" not in str(caught.value)
 
 
 def test_a_folder_of_parts_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,15 +8,18 @@ import gzip
 import json
 import socket
 import threading
+import tomllib
 import tracemalloc
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
 import httpx
 import pytest
 
+from compaction.tokens import length_errors
 from tests.support.chats import user
 from tests.support.gateways import (
     CHAT,
@@ -35,6 +38,12 @@ from tests.support.gateways import (
 )
 from tests.support.limits import WAIT_SECONDS
 from tests.support.rulebook import is_valid
+
+WORDS = tomllib.loads(Path(length_errors.__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+SAMPLES = [each for each in WORDS["samples"] if each.get("tokens", 0) < 250_000]
+
 
 CLAUDE = [
     {"role": "user" if place % 2 == 0 else "assistant", "content": [{"type": "text", "text": f"part {place} " * 60}]}
@@ -72,6 +81,17 @@ async def test_a_long_request_is_compacted_and_the_rest_keeps_its_bytes() -> Non
     assert last.startswith(b'{\n "model": "m",\n "temperature": 0.1,\n "messages": [\n  {')
     assert json.dumps(messages[-1], indent=1).replace("\n", "\n  ").encode() in last
     assert sum(two[: len(one)] != one for one, two in pairwise(found.sent)) <= 3
+
+
+@pytest.mark.parametrize("window", [100_000, "auto"])
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["provider"])
+async def test_each_length_error_leads_to_a_shorter_request(sample: dict[str, Any], window: Any) -> None:
+    """A refusal in the words of each provider, with or without figures, is answered by a shorter request, whatever is known."""
+    refusal = answer(sample.get("status") or 400, {"error": {"message": sample["says"]}})
+    found = await served([refusal, chat_reply()], body_of(tool_chat(60)), window=window)
+    assert (found.replies[0].status_code, len(found.got)) == (200, 2)
+    assert len(found.got[1].body) < len(found.got[0].body)
+    assert is_valid("openai-chat", found.sent[1])
 
 
 async def test_everything_else_is_passed_through() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 import pytest
 
 from compaction import last
+from compaction.errors import ConfigurationError
 from compaction.formats import openai_chat
 from compaction.integrations import IntegrationOptions
 from compaction.integrations.conversation import FrameworkConversations
 from compaction.run import unawaited
+from compaction.session import SessionPool
 from compaction.stores import SessionStore, SQLiteStore
 from compaction.strategies import Lossless, Summarization
 from compaction.triggers import tokens_exceed
+from tests.support.wires import Shelf
 
 SECRET = "my number is 555-0199"
 STRATEGY = Summarization(trigger=tokens_exceed(400), keep=last(groups=2))
@@ -42,6 +46,24 @@ def make(tmp_path: Path) -> Callable[[], FrameworkConversations]:
         return FrameworkConversations(options, openai_chat, store=SessionStore(tmp_path / "sessions.db"))
 
     return made
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_one_message(make: Callable[[], FrameworkConversations], restarted: bool, tmp_path: Path) -> None:
+    """A message leaves the view, the summaries, the saved state and the stored originals; the host's state is replaced."""
+    conversations, messages = make(), talk("Kim")
+    turn = await conversations.turn(messages, id="kim/1")
+    saved = turn.state()
+    assert SECRET in json.dumps(turn.view)
+    assert SECRET.encode() in files(tmp_path)
+    conversations = make() if restarted else conversations
+    assert await conversations.forget([messages[1]]) == 1
+    assert conversations.last is None
+    assert SECRET.encode() not in files(tmp_path)
+    left = [*messages[:1], *messages[2:]]
+    turn = await conversations.turn(left, id="kim/1", saved=None if restarted else saved)
+    assert SECRET not in json.dumps([turn.view, turn.state(saved)])
+    assert len(turn.view) < len(left)
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -75,3 +97,12 @@ def test_without_await(make: Callable[[], FrameworkConversations], tmp_path: Pat
     unawaited(conversations.turn(talk("Kim"), id="kim", sync=True))
     assert (conversations.delete_sync("kim"), conversations.last) == (1, None)
     assert b"Kim: note" not in files(tmp_path)
+
+
+async def test_a_store_that_cannot_delete() -> None:
+    """Nothing is deleted if a store of the strategy has no method for it."""
+    pool = SessionPool(Lossless(STRATEGY, Shelf()), counter="chars/4")
+    await pool.view(talk("Kim"), id="kim")
+    with pytest.raises(ConfigurationError, match="has no method forget"):
+        await pool.delete("kim")
+    assert len(pool) == 1

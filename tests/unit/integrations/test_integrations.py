@@ -8,6 +8,7 @@ import pickle
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from importlib import import_module, metadata
@@ -120,14 +121,6 @@ async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
     assert conversations.last is unread
 
 
-def test_a_strategy_that_has_to_be_awaited() -> None:
-    """A strategy that must be awaited raises an error in a framework that does not await."""
-    strategy = Summarization(Awaited("The shop is open."), trigger=tokens_exceed(200), keep=last(groups=1))
-    conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
-    with pytest.raises(Exception, match="has to be awaited"):
-        unawaited(conversations.turn(notes(20), sync=True))
-
-
 async def test_saved_and_resumed() -> None:
     options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4")
     turn = await FrameworkConversations(options, openai_chat).turn(notes(30))
@@ -173,18 +166,6 @@ async def test_a_locked_store_is_not_bad_saved_state(tmp_path: Path) -> None:
     assert "locked" in str(failed.error)
     assert failed.policy == "the run continued with the unchanged view"
     assert resumed.view == [*turn.view, *notes(30, 30)]
-
-
-def test_conversations_without_a_name() -> None:
-    """An unnamed conversation gets the session that it continues; an unrelated list gets another session."""
-    conversations = FrameworkConversations(
-        IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4"), openai_chat
-    )
-    first = unawaited(conversations.turn(notes(3), sync=True))
-    assert unawaited(conversations.turn(notes(5), sync=True)).session is first.session
-    other = unawaited(conversations.turn(notes(3, 7), sync=True))
-    assert other.session is not first.session
-    assert unawaited(conversations.turn(notes(4, 7), sync=True)).session is other.session
 
 
 async def test_a_length_error_gives_a_shorter_list_to_send_once_more() -> None:
@@ -411,3 +392,15 @@ def test_tools_are_counted_again_only_if_they_change() -> None:
     assert len(asked) == 5
     assert conversations.count_messages([{"role": "user", "content": "word " * 80}]) == 104
     assert conversations.count("two words", [{"name": "x"}], None, "") == conversations.count('two words\n[{"name": "x"}]')
+
+
+async def test_a_summarizer_that_failed_is_left_alone_for_a_while() -> None:
+    """A summarizer that failed is not called until its pause is over, by the real clock unless another is given."""
+    for clock, asked in ((time.time, 1), (iter(range(0, 10_000, 400)).__next__, 3), (None, 3)):
+        scripted = Scripted(OSError("the server is down"))
+        strategy = Summarization(scripted, trigger=tokens_exceed(400), keep=last(groups=1))
+        given = {} if clock is time.time else {"clock": clock}
+        conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4", **given), openai_chat)
+        for turn in range(3):
+            assert (await conversations.turn(notes(20 + turn))).view == notes(20 + turn)
+        assert len(scripted.requests) == asked
