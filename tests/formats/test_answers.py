@@ -149,7 +149,3 @@ def test_bytes_cut_anywhere(step: int, kind: Any) -> None:
     data = "".join([*lines, *odd, 'data: {"usage": {"output_tokens": 99}}'])
     cut = [data[place : place + step] for place in range(0, len(data), step)]
     assert told(*cut if kind is str else map(str.encode, cut)) == Usage(900, 99)
-
-
-def test_a_stream_without_figures_of_the_request() -> None:
-    assert told() is told({"usage": {}}) is told({"usage": {"prompt_tokens": 0, "completion_tokens": 5}}) is None

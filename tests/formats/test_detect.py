@@ -212,17 +212,3 @@ def test_it_is_named_with_a_remedy(take: Callable[[list[Any]], object], name: st
     assert f"these look like messages of {name}, " in str(caught.value)
     assert remedy in str(caught.value)
     assert isinstance(validate(messages, format="openai-chat"), list)
-
-
-@pytest.mark.parametrize(
-    ("messages", "format"),
-    [
-        ([{**USER, "id": "1", "createdAt": "today", "parts": None}], openai_chat),
-        ([{**USER, "source": "web", "from": "Kim", "value": 7, "blocks": [1], "message": "x"}], openai_chat),
-        ([USER, answer({"type": "hologram"})], openai_chat),
-        ([{"role": "user", "parts": [{"text": "hi", "x_trace": 1}]}], gemini),
-    ],
-    ids=range(4),
-)
-def test_further_fields_are_no_reason(messages: list[Any], format: MessageFormat) -> None:
-    assert resolve(None, messages) is format

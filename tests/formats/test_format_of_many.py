@@ -13,14 +13,13 @@ from typer.testing import CliRunner
 from compaction import compact_sync, last
 from compaction.batch import BatchReport, Job, compact_table, estimate
 from compaction.cli.app import app
-from compaction.errors import InputError, UnknownFormat
+from compaction.errors import InputError
 from compaction.formats import FORMATS, MessageFormat, anthropic, gemini, openai_chat
-from compaction.replay import Recording, replay
-from compaction.replay.recordings import without_unreadable
+from compaction.replay import replay
 from compaction.replay.report import conversation_data
 from compaction.strategies import ToolResult, Truncation
 from compaction.triggers import tokens_exceed
-from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
+from tests.support.chats import Chat, assistant, call, result, tool_turns, turns, user
 from tests.support.conversion import convert
 from tests.support.corpora import errors_of, read_rows, run
 
@@ -63,25 +62,6 @@ def test_what_cannot_be_told_is_a_bad_conversation(tmp_path: Path) -> None:
     assert (entry["line"], entry["error"], entry["reason"]) == (2, "UnknownFormat", MIXED_REASON)
     assert (report.tally.bad, report.tally.conversations) == (1, 3)
     assert estimate([source], STRATEGY).sample.bad == 1
-
-
-def test_a_named_format_is_not_questioned(tmp_path: Path) -> None:
-    """With a named format no detection takes place: only ``strict`` reports messages of another format."""
-    source = stored(tmp_path / "in.jsonl", [MIXED])
-    assert batch(source, format="openai-chat").tally.bad == 0
-    [entry] = errors_of(batch(source, format="openai-chat", strict=True, restart=True))
-    assert entry["error"] == "strict"
-    with pytest.raises(UnknownFormat, match="no such wire format"):
-        Job(strategy=STRATEGY, format="morse")
-
-
-def test_a_batch_is_gone_on_with_under_the_same_format_alone(tmp_path: Path) -> None:
-    jobs = [Job(strategy=STRATEGY, counter="chars/4", format=format) for format in (None, *FORMATS)]
-    assert [job.described()["format"] for job in jobs] == [None, *NAMES]
-    source = stored(tmp_path / "in.jsonl", [SAID])
-    batch(source)
-    with pytest.raises(InputError, match="format"):
-        batch(source, format="openai-chat")
 
 
 def test_tables_are_looked_at_row_by_row() -> None:
@@ -145,28 +125,8 @@ def test_a_session_of_two_formats_is_not_played() -> None:
     assert (len(played.conversations), played.skipped) == (1, (f"2: {MIXED_REASON}",))
 
 
-def test_what_is_named_is_taken() -> None:
-    """A named format applies to all conversations, but a recording's own ``format`` takes precedence."""
-    played = replay([MIXED, Recording(id="b", messages=in_format(gemini), format="gemini")], window=150, format="openai-chat")  # type: ignore[arg-type]
-    assert [each.recording.format for each in played.conversations] == [openai_chat, gemini]
-    assert played.notes == ("1: the log itself breaks no-content, 1 times",)
-    with pytest.raises(UnknownFormat):
-        replay([SAID], window=150, format="morse")
-    with pytest.raises(UnknownFormat):
-        without_unreadable(Recording(id="a", messages=MIXED))
-
-
 def test_processes_and_reports_know_the_format() -> None:
     conversations = [in_format(gemini), in_format(anthropic)]
     played = replay(conversations, window=150, counter="chars/4", jobs=2)
     for each in played.conversations:
         assert conversation_data(played, each)["messages"][-1][2] == "A-170"
-
-
-def test_the_replay_command_names_it(tmp_path: Path) -> None:
-    """``replay`` exits with code 1 for a session of two formats, unless ``--format`` names a format."""
-    source = stored(tmp_path / "in.jsonl", [[system(), *SAID], MIXED])
-    shared = ["replay", str(source), "--window", "200", "--counter", "chars/4", "--jobs", "1"]
-    looked = CliRunner().invoke(app, shared)
-    assert (looked.exit_code, "one list has one format" in " ".join(looked.output.split())) == (1, True)
-    assert CliRunner().invoke(app, [*shared, "--format", "openai-chat"]).exit_code == 0

@@ -37,12 +37,10 @@ from compaction.testing import (
     check_strategy,
     check_trigger,
     conversations,
-    sample_conversations,
 )
 from compaction.triggers import messages_exceed
 from tests.support.chats import Chat, call, indexed, result, system, turns, user
 from tests.support.limits import examples
-from tests.support.rulebook import rules
 from tests.support.wires import any_conversation
 
 ASKED = {"role": "user", "content": "What time is it?"}
@@ -109,11 +107,6 @@ def test_a_name_that_no_format_has() -> None:
             take()
 
 
-def test_a_named_format_is_not_questioned() -> None:
-    assert validate([ITEM], format="openai-responses") == []
-    assert indexed([*OF_ANTHROPIC, call("1")], format="openai-chat").messages()[0] is OF_ANTHROPIC[0]
-
-
 def takes_messages(function: Callable[..., object]) -> bool:
     """Return whether the function has a parameter for one or more conversations."""
     conversations = {"messages", "conversations", "conversation", "dataset", "table", "inputs"}
@@ -143,20 +136,6 @@ def test_every_function_that_takes_messages_takes_a_format() -> None:
 
 
 each_other_format = pytest.mark.parametrize("format", [each for each in FORMATS if each is not openai_chat], ids=repr)
-
-
-@each_other_format
-def test_samples_are_written_in_the_format(format: MessageFormat) -> None:
-    session = agent_session(60, format=format)
-    assert resolve(None, session) is format
-    assert format.validate(session) == []
-    samples = sample_conversations(format)
-    assert [rules(format, each) for each in samples[:7]] == [[]] * 7
-    assert sum(bool(format.validate(each)) for each in samples[-6:]) >= 4
-    check_strategy(Truncation(trigger=messages_exceed(6), keep=last(groups=2)), format=format.name)
-    check_trigger(messages_exceed(6), format=format)
-    [row] = benchmark_strategy(Truncation(keep=last(groups=2)), [60], format=format, repeats=1).rows
-    assert (row.messages, row.edits > 0) == (len(session), True)
 
 
 @each_other_format

@@ -120,22 +120,6 @@ async def test_only_a_length_error_is_compacted(kind: Any) -> None:
         assert len(results) - before == (kind is CompactionMiddleware or isinstance(error, TooLong))
 
 
-@BOTH
-async def test_an_awaited_summarizer_after_a_length_error(kind: Any) -> None:
-    strategy = Summarization(Awaited("Some notes."), trigger=tokens_exceed(10_000), keep=last(groups=1))
-    middleware = kind(strategy, counter="chars/4")
-    sizes: list[int] = []
-
-    async def handler(request: Any) -> Any:
-        sizes.append(len(request.messages))
-        if len(sizes) == 1:
-            raise TooLong("prompt is too long: 740 tokens > 500 maximum")
-        return answer()
-
-    done = await middleware.awrap_model_call(request_of(NOTES), handler)
-    assert (sizes[0], sizes[1] < 8, done.model_response.result) == (8, True, [answer()])
-
-
 async def test_rewriting() -> None:
     """Messages are replaced if anything changes; tokens outside them are remembered, and saved only if they changed."""
     middleware = RewritingMiddleware(SHORTEN, counter="chars/4")

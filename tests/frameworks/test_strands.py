@@ -20,7 +20,6 @@ from strands.types.exceptions import ContextWindowOverflowException
 
 from compaction import last
 from compaction.errors import BudgetUnsatisfiable
-from compaction.formats import bedrock
 from compaction.integrations.strands import CompactionConversationManager
 from compaction.strategies import Summarization, Truncation
 from compaction.triggers import never, tokens_exceed
@@ -78,31 +77,6 @@ def manager_of(strategy: Any = None, **options: Any) -> CompactionConversationMa
 
 async def ask(agent: Agent, *texts: str) -> list[str]:
     return [str(await agent.invoke_async(text)).strip() for text in texts]
-
-
-@pytest.mark.parametrize("words", sorted(WORDS))
-async def test_a_request_that_is_too_long_is_sent_once_more(words: str) -> None:
-    """The run answers as without the error, the repeated request is shorter, and the agent's messages are whole."""
-    model = ScriptedModel(*["ok"] * 7, ContextWindowOverflowException(WORDS[words]), "done", "and on")
-    agent = agent_of(model, manager_of())
-    assert await ask(agent, *NOTES, "more?") == [*["ok"] * 7, "done", "and on"]
-    sizes = [len(request) for request in model.requests]
-    assert sizes[7] == 15
-    assert sizes[8] < 15
-    assert len(sizes) == 10
-    assert all(bedrock.validate(request) == [] for request in model.requests)
-    assert len(agent.messages) == 18
-
-
-async def test_too_long_twice_ends_the_run() -> None:
-    """Strands' own recovery changes nothing and raises the error."""
-    refusals = [ContextWindowOverflowException(WORDS["figures"]) for _ in range(2)]
-    model = ScriptedModel(*["ok"] * 7, *refusals)
-    agent = agent_of(model, manager_of())
-    await ask(agent, *NOTES[:7])
-    with pytest.raises(ContextWindowOverflowException):
-        await ask(agent, NOTES[7])
-    assert len(model.requests) == 9
 
 
 class StopsInMidStream(ScriptedModel):

@@ -1,200 +1,34 @@
-"""The laws on generated conversations: strategies keep laws 1 to 5, 7 and 9, indexes law 8, triggers and selectors law 10.
+"""The laws on generated conversations: indexes keep law 8, triggers and selectors law 10.
 
-Law 6 is in test_failures.py; recorded conversations are in test_laws_corpus.py.
+The laws of strategies are in test_format_laws.py, law 6 in test_failures.py, recorded conversations in test_laws_corpus.py.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
 import attrs
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import Drop, MessageIndex, RunContext, compact, compact_sync, presets
+from compaction import Drop, MessageIndex, RunContext
 from compaction.formats import FORMATS, MessageFormat
 from compaction.index.groups import MessageGroup
 from compaction.selectors import Selector, as_selector, everything, first, last, nothing, pinned, system, tools
-from compaction.strategies import (
-    Clear,
-    ClearMedia,
-    ClearReasoning,
-    Clip,
-    Collapse,
-    Dedupe,
-    DropIrrelevant,
-    GrowingSummary,
-    HeadTail,
-    Pipeline,
-    SelectiveToolCall,
-    SlidingWindow,
-    Strategy,
-    Summarization,
-    SummaryText,
-    TokenBudgetComposed,
-    ToolResult,
-    Truncation,
-)
-from compaction.summarizers import SummaryRequest
-from compaction.testing import check_strategy, check_trigger, conversations, sample_conversations
+from compaction.testing import check_trigger, conversations
 from compaction.triggers import (
     Trigger,
     always,
     as_trigger,
-    bytes_exceed,
-    groups_exceed,
-    has_tool_calls,
-    messages_exceed,
     never,
-    tokens_below,
-    tokens_exceed,
-    turns_exceed,
-    worth_it,
 )
 from tests.support.chats import Chat, indexed
 from tests.support.limits import examples
-from tests.support.options import CALLS, TRIGGER_ATOMS, USERS, combined, settling
+from tests.support.options import CALLS, TRIGGER_ATOMS, USERS, combined
 from tests.support.wires import any_conversation
-
-
-class Terse:
-    """A summarizer that returns only the number of groups."""
-
-    def summarize(self, request: SummaryRequest) -> str:
-        return f"{len(request.groups)} groups."
-
-
-class AwaitedTerse:
-    async def summarize(self, request: SummaryRequest) -> str:
-        return Terse().summarize(request)
-
-
-class Mute:
-    def summarize(self, request: SummaryRequest) -> str:
-        return ""
-
-
-class Judge:
-    """A judge that names the parts with an odd first line."""
-
-    def generate(self, prompt: str) -> str:
-        parts = re.findall(r"^\[\w{8} part (\d+)\]\n(.*)$", prompt, re.MULTILINE)
-        return str([int(number) for number, line in parts if len(line) % 2])
-
-
-BARE = SummaryText(preface="Before:", end="end")
-
-
-def growing(initial: int, added: int, most: int, *summarizer: Any, **options: Any) -> GrowingSummary:
-    return GrowingSummary(*summarizer, initial_tokens=initial, added_tokens=added, max_tokens=most, **options)
-
-
-CONFIGURATIONS: dict[str, Strategy] = {
-    "truncation": Truncation(keep=last(groups=2)),
-    "truncation to a target": Truncation(trigger=tokens_exceed(150), target=tokens_below(100), keep=last(groups=1)),
-    "truncation of messages": Truncation(trigger=messages_exceed(6), keep=first(messages=2) | last(messages=3)),
-    "truncation, users kept": Truncation(trigger=groups_exceed(4), keep=USERS | last(tokens=80)),
-    "truncation, system too": Truncation(trigger=tokens_exceed(20), keep=nothing, drop_system=True),
-    "window of a turn": SlidingWindow(),
-    "window of turns": SlidingWindow(trigger=turns_exceed(2)),
-    "window of two turns": SlidingWindow(keep=last(turns=2)),
-    "window without system": SlidingWindow(keep=last(groups=3), drop_system=True),
-    "window of groups": SlidingWindow(keep=last(groups=3)),
-    "window of tokens": SlidingWindow(trigger=bytes_exceed(300), keep=last(tokens=60) | first(groups=1)),
-    "collapse": ToolResult(keep=last(groups=1)),
-    "collapse at least": ToolResult(Collapse(outcome_chars=20, argument_chars=10), keep=nothing, at_least=120),
-    "collapse to a target": ToolResult(trigger=has_tool_calls & tokens_exceed(200), target=tokens_below(150)),
-    "clear": ToolResult(Clear(min_chars=10), keep=last(groups=1, of=CALLS)),
-    "clear at least": ToolResult(Clear(placeholder="", min_chars=1), keep=nothing, at_least=60),
-    "head and tail": ToolResult(HeadTail(chars=30), keep=nothing),
-    "head and tail at least": ToolResult(HeadTail(chars=1), keep=last(groups=1), at_least=50),
-    "dedupe": ToolResult(Dedupe(), keep=last(groups=1)),
-    "dedupe everything": ToolResult(Dedupe(min_chars=1), keep=nothing, at_least=1),
-    "newest readings": ToolResult(Dedupe(min_chars=1, reads=["look", "read_file", "browser_open", "search"]), keep=nothing),
-    "calls": SelectiveToolCall(),
-    "judged": DropIrrelevant(Judge(), keep=last(groups=1)),
-    "calls to a target": SelectiveToolCall(trigger=tokens_exceed(100), keep=tools("browser_*") | last(groups=2)),
-    "reasoning": ClearReasoning(),
-    "all reasoning": ClearReasoning(trigger=tokens_exceed(60), keep=nothing),
-    "media": ClearMedia(),
-    "all media": ClearMedia(placeholder="", keep=nothing),
-    "digest": Summarization(keep=last(groups=2)),
-    "summary": Summarization(Terse(), text=BARE, trigger=tokens_exceed(150), keep=last(groups=1) | first(groups=1)),
-    "awaited summary": Summarization(AwaitedTerse(), text=BARE, keep=last(turns=1), system_note="Some of it was summarized."),
-    "no summary, dropped": Summarization(Mute(), keep=last(groups=3), on_failure="drop"),
-    "pipeline": ClearReasoning() >> ToolResult(Clear(), keep=last(groups=2)) >> Truncation(trigger=messages_exceed(5)),
-    "nested": Pipeline(ClearMedia(), ToolResult() >> (SelectiveToolCall() >> SlidingWindow()), Truncation(keep=nothing)),
-    "empty pipeline": Pipeline(),
-    "budget": TokenBudgetComposed([ToolResult(keep=nothing), SlidingWindow()], budget=80),
-    "budget to the end": TokenBudgetComposed(
-        [ToolResult(HeadTail(chars=9)), SelectiveToolCall()], budget=120, early_stop=False
-    ),
-    "budget, system too": TokenBudgetComposed([ClearReasoning()], budget=20, drop_system=True),
-    "budget alone": TokenBudgetComposed([], budget=60, keep=last(groups=2)),
-    "token budget": presets.token_budget(120),
-    "hermes": presets.hermes(400, Terse(), protect_last_n=2),
-    "langgraph summary": presets.langgraph_summary(Terse(), max_tokens_before_summary=150, max_summary_tokens=50),
-    "clip": Clip(tokens=40),
-    "clip at once": Clip(tokens=25, trigger=tokens_exceed(100), keep=USERS),
-    "growing summary": growing(60, 30, 100, tokens=150, trigger=tokens_exceed(200)),
-    "growing summary, terse": growing(40, 40, 50, Terse(), tokens=1, text=BARE),
-    "growing summary, awaited": growing(9, 9, 30, AwaitedTerse(), tokens=120, keep_tokens=40),
-    "growing summary, mute": growing(30, 20, 60, Mute(), tokens=100, trigger=turns_exceed(2)),
-    "worth it": Truncation(trigger=worth_it(Truncation(keep=last(groups=2)), calls=20), keep=last(groups=2)),
-    "adaptive": presets.adaptive(300, reserve_output=50),
-    "context window": presets.context_window(300, reserve_output=50, keep_tool_groups=1),
-}
-
-each_configuration = pytest.mark.parametrize("strategy", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
-
-
-@each_configuration
-@examples(10)
-@given(messages=conversations(pending=True))
-def test_laws_hold_on_valid_conversations(strategy: Strategy, messages: Chat) -> None:
-    """A list that a provider accepts is accepted after compaction; and the other laws."""
-    check_strategy(strategy, messages=messages, settles_in=settling(strategy))
-
-
-@each_configuration
-@examples(10)
-@given(messages=conversations(valid=False, pending=True))
-def test_laws_hold_on_broken_conversations(strategy: Strategy, messages: Chat) -> None:
-    """A list that a provider refuses does not become worse; and the other laws."""
-    check_strategy(strategy, messages=messages)
-
-
-@pytest.mark.filterwarnings("ignore:.*this checks little")
-@each_configuration
-def test_laws_hold_on_samples(strategy: Strategy) -> None:
-    check_strategy(strategy, backend="trio", settles_in=settling(strategy))
-
-
-@pytest.mark.parametrize("name", sorted(CONFIGURATIONS.keys() - {"empty pipeline"}))
-async def test_every_configuration_does_something(name: str) -> None:
-    """Every configuration edits at least one sample conversation, so none keeps the laws by doing nothing."""
-    results = [await compact(messages, CONFIGURATIONS[name], counter="chars/4") for messages in sample_conversations()]
-    assert any(result.edits for result in results)
-
-
-@examples(25)
-@given(messages=conversations(pending=True))
-def test_laws_hold_with_pins(messages: Chat) -> None:
-    """A pinned message is never touched, and the laws hold around it."""
-    pipeline = ToolResult(keep=nothing) >> ClearReasoning(keep=nothing) >> Truncation(keep=nothing)
-
-    def pin(message: Any) -> bool:
-        return message.role == "tool" or message.text == "Fine."
-
-    wanted = [group.messages for group in MessageIndex(messages, counter="chars/4", pin=pin).included_groups if group.pinned]
-    left = {id(raw) for raw in compact_sync(messages, pipeline, counter="chars/4", pin=pin).messages}
-    check_strategy(pipeline, messages=messages, pin=pin)
-    assert all(id(message.raw) in left for group in wanted for message in group)
 
 
 def portrait(index: MessageIndex) -> dict[str, Any]:

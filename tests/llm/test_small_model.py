@@ -9,15 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import anyio
 import attrs
 import openai
 import pytest
 
-from compaction import CompactionResult, GroupKind, MessageIndex, last, presets, run, run_sync, validate
+from compaction import CompactionResult, GroupKind, MessageIndex, last, presets, run, validate
 from compaction.index.marks import read_mark
 from compaction.session import CompactionSession
 from compaction.strategies import OnFailure, Summarization
@@ -35,8 +33,6 @@ BUDGET = SummaryBudget(ratio=1.0, floor=1, ceiling=320)
 POINT = '"- " [A-Za-z] [A-Za-z ,.\'-]{20,60} "\\n"'
 HEADINGS = [line for line in default_template().sections.splitlines() if line.startswith("#")]
 SHAPED = {"grammar": "root ::= " + " ".join(f'"{heading}\\n" {POINT}' for heading in HEADINGS)}
-APOLOGY = {"grammar": 'root ::= "I am sorry, I cannot help with that."'}
-ENDLESS = {"ignore_eos": True}
 
 
 @attrs.define
@@ -179,29 +175,6 @@ async def test_the_server_says_it_is_too_long(wire: Wire, transcript: Chat) -> N
     check_nothing_lost(index, source)
 
 
-@pytest.mark.parametrize("on_failure", ["keep", "digest"])
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [(APOLOGY, "answered without the sections"), (ENDLESS, "cut off at the length limit")],
-    ids=["apology", "cut off"],
-)
-async def test_an_answer_that_cannot_be_used(
-    wire: Wire, transcript: Chat, body: dict[str, Any], says: str, on_failure: Literal["keep", "digest"]
-) -> None:
-    """An unusable answer is requested once more; then the run is degraded, reports it, and follows ``on_failure``."""
-    source = beginning(transcript, 2_000)
-    index = MessageIndex(source)
-    async with wire.awaiting() as client:
-        result = await run(index, summarizing(wire.summarizer(client, body), on_failure))
-    wire.note(on_failure, result)
-    assert result.outcome == "degraded"
-    assert [says in str(failed.error) for failed in result.failures] == [True]
-    assert wire.statuses == [200, 200]
-    assert rounds(result.messages) == ([1] if on_failure == "digest" else [])
-    check_usage(wire)
-    check_nothing_lost(index, source)
-
-
 async def test_the_answer_of_a_model_left_to_itself(wire: Wire, transcript: Chat) -> None:
     """With the default prompts the model's answer is either accepted, or reported as a failure and not used."""
     source = beginning(transcript, 2_000)
@@ -212,48 +185,3 @@ async def test_the_answer_of_a_model_left_to_itself(wire: Wire, transcript: Chat
     assert (result.outcome, len(result.failures), rounds(result.messages)) in [("compacted", 0, [1]), ("degraded", 1, [])]
     check_usage(wire)
     check_nothing_lost(index, source)
-
-
-@pytest.mark.parametrize("on_failure", ["keep", "digest"])
-async def test_a_server_that_is_too_slow(wire: Wire, transcript: Chat, on_failure: Literal["keep", "digest"]) -> None:
-    """A request ends after ``timeout`` and is not repeated, and the failure names the seconds."""
-    source = beginning(transcript, 2_000)
-    index = MessageIndex(source)
-    async with wire.awaiting() as client:
-        hasty = wire.summarizer(client, ENDLESS, timeout=0.2, max_retries=1)
-        result = await run(index, summarizing(hasty, on_failure))
-    wire.note(on_failure, result)
-    assert result.outcome == "degraded"
-    assert ["did not answer within 0.2 s" in str(failed.error) for failed in result.failures] == [True]
-    assert (wire.sent, wire.statuses, wire.usages) == (1, [], [])
-    check_nothing_lost(index, source)
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
-async def test_cancelled_while_the_model_writes(wire: Wire, transcript: Chat) -> None:
-    """Cancelling a run leaves the conversation unchanged, and the next run succeeds, on asyncio and trio."""
-    source = beginning(transcript, 2_000)
-    index = MessageIndex(source)
-    async with wire.awaiting() as client:
-        with anyio.move_on_after(0.5) as scope:
-            await run(index, summarizing(wire.summarizer(client, ENDLESS)))
-        assert (scope.cancelled_caught, wire.sent, wire.statuses) == (True, 1, [])
-        assert list(index.messages()) == source
-        result = await run(index, summarizing(wire.summarizer(client, SHAPED, window=WINDOW)))
-    wire.note("after it", result)
-    assert result.outcome == "compacted"
-    check_nothing_lost(index, source)
-
-
-def test_without_a_loop_and_paid_once(wire: Wire, transcript: Chat, tmp_path: Path) -> None:
-    """A sync ``openai.OpenAI`` client works with `run_sync`, and a cached summary needs no further request."""
-    source = beginning(transcript, 2_000)
-    with wire.blocking() as client:
-        strategy = summarizing(CachedSummarizer(wire.summarizer(client, SHAPED, window=WINDOW), tmp_path / "summaries.sqlite"))
-        first = run_sync(MessageIndex(source), strategy)
-        again = run_sync(MessageIndex(source), strategy)
-    wire.note("both", first, again)
-    assert (first.outcome, again.outcome) == ("compacted", "compacted")
-    assert again.messages == first.messages
-    assert wire.sent == 1
-    check_usage(wire)

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.mutant_runs import Verdict
 from benchmarks.mutants import mutants, mutated
-from benchmarks.mutation import EXPLAINED, Figures, figures_of, read_explained, sampled
+from benchmarks.mutation import EXPLAINED, Figures, figures_of, read_explained
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "import sys; from benchmarks.mutation import main; sys.exit(main())"
@@ -52,11 +52,6 @@ def test_conditions_are_decided_both_ways() -> None:
     assert changes("b if a else c") == ["b if a else c -> b if True else c", "b if a else c -> b if False else c"]
 
 
-def test_changes_that_look_alike_are_numbered() -> None:
-    """Equal changes on equal lines are numbered, so that an explanation refers to exactly one of them."""
-    assert changes("a = 1\nb = (1, 1)\na = 1") == ["1 -> 2", "1 -> 2", "1 -> 2 #2", "1 -> 2 #2"]
-
-
 def test_what_never_runs_is_left_alone() -> None:
     """Docstrings, annotations, decorators and imports for type checkers have no mutants."""
     source = '''
@@ -80,12 +75,6 @@ def test_a_mutant_differs_in_one_place() -> None:
         before, after = (ast.unparse(each).splitlines() for each in (ast.parse(source), tree))
         assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
         assert {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)} == {3, 4}
-
-
-def test_a_condition_knows_the_lines_of_its_statement() -> None:
-    """A mutant in a statement over several lines covers all its lines, but not the body of an ``if``."""
-    source = "def f(a):\n    if (\n        a > 1\n        and a < 4\n    ):\n        return 2\n"
-    assert {mutant.lines for mutant in mutants(source) if mutant.line < 6} == {(2, 5)}
 
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -163,17 +152,6 @@ def test_an_explanation_goes_by_the_text_of_the_line() -> None:
     figures = figures_of("m.py", verdicts, {("m.py", "a = 1", "1 -> 2"): "Nobody reads it."}, 3)
     assert figures == Figures(mutants=2, noticed=0, explained=1, modules=1, made=3)
     assert figures.unexplained == 1
-
-
-def test_a_sample_is_drawn_evenly_and_repeats() -> None:
-    made = {Path("a.py"): mutants("a = 1\n" * 90), Path("b.py"): mutants("b = 1\n" * 10)}
-    drawn = sampled(made, 50, seed=1)
-    assert drawn == sampled(made, 50, seed=1) != sampled(made, 50, seed=2)
-    assert sum(map(len, drawn.values())) == 50
-    assert len(drawn[Path("a.py")]) > 30
-    for module, kept in drawn.items():
-        assert kept == [each for each in made[module] if each in kept]
-    assert sampled(made, None, seed=1) == {module: list(every) for module, every in made.items()} == sampled(made, 500, seed=1)
 
 
 def test_explanations_are_of_what_can_be_changed() -> None:

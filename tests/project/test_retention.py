@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
-from benchmarks.retention.__main__ import main
 from benchmarks.retention.generator import found_elsewhere, generate
 from benchmarks.retention.judging import Verdict, judge
 from benchmarks.retention.planted import Conversation, Planted
-from benchmarks.retention.recorded import plant_into_recorded
 from benchmarks.retention.report import measured
 from benchmarks.retention.subjects import SUBJECTS
 from benchmarks.retention.wording import DISTRACTORS, ITEMS, LANGUAGES, Statement
@@ -57,12 +53,6 @@ CHATTER = conversation("chatter", said("I never put raisins into a strudel.", "r
 MAYBE = conversation("hypothetical", said("If the budget were 7000, would it do?", "7000", "budget"))
 
 
-def test_the_same_seed_makes_the_same_conversations() -> None:
-    one, two, other = (list(generate("dev", "en", 2, seed)) for seed in (7, 7, 8))
-    assert one == two
-    assert one != other
-
-
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_conversations_are_whole(language: str) -> None:
     """Generated conversations are valid, contain all kinds of items, and contain each item only where it was planted."""
@@ -94,15 +84,6 @@ def test_each_subject_keeps_to_the_budget(name: str) -> None:
     """Each subject stays within its budget, plus the system and last messages, which no subject may drop."""
     outcomes = measured(list(generate("dev", "zh", 1, 4)), {name: SUBJECTS[name]}, [0.3], counter("chars/4"))
     assert [outcome.room for outcome in outcomes if outcome.room > 1] == []
-
-
-def test_recordings_are_used_where_they_are(corpus_dir: Path) -> None:
-    """Items are planted into recorded conversations without making them invalid, and each is found only there."""
-    made = list(plant_into_recorded("dev", 3, 0, corpus_dir))
-    assert len(made) == 3
-    for each in made:
-        assert found_elsewhere(each) == []
-        assert validate(list(each.messages)) == []
 
 
 KOREAN = conversation("fact", said("언니는 유리공이에요.", "유리공", "언니"))
@@ -156,28 +137,3 @@ def test_verdicts(of: Conversation, sent: list[dict[str, Any]], expected: str) -
     found = verdict(of, sent)
     shown = ("survives", "means", "stale") if found.planted.is_item else ("false",)
     assert [name for name in shown if getattr(found, name)] == expected.split()
-
-
-def test_the_command_prints_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    page = tmp_path / "retention.md"
-    options = "--conversations 1 --recorded 0 --languages en --subjects truncation oracle --counter chars/4 --write"
-    main([*options.split(), str(page)])
-    printed = capsys.readouterr().out
-    assert page.read_text("utf-8") in printed
-    assert "### oracle" in printed
-
-
-def test_a_chat_holds_what_was_said() -> None:
-    """Without calls, the places of what is planted are those of the same messages."""
-    (each,) = generate("dev", "en", 1, 5)
-    chat = each.without_calls()
-    said = {planted.core: [each.messages[place]["content"] for place in planted.places] for planted in each.planted}
-    assert {message["role"] for message in chat.messages} == {"system", "user", "assistant"}
-    assert 10 < len(chat.planted) < len(each.planted)
-    assert all([chat.messages[place]["content"] for place in got.places] == said[got.core] for got in chat.planted)
-
-
-def test_items_do_not_share_their_values() -> None:
-    (each,) = generate("dev", "de", 1, 5)
-    cores = [attrs.evolve(planted, places=()).core for planted in each.planted]
-    assert len(set(cores)) == len(cores)

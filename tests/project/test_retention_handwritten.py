@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.retention.handwritten.__main__ import main
 from benchmarks.retention.handwritten.conversations import FOLDER, Conversation, conversation, names, parsed
 from benchmarks.retention.handwritten.judging import Judge, Present, has, has_source, shown
 from benchmarks.retention.handwritten.scores import Outcome, outcomes
@@ -172,18 +170,3 @@ def test_dropping_the_oldest_messages_loses_items() -> None:
     found = outcome("truncation", 0.2)
     assert sum(score.at_end is False for score in found.scores) > 15
     assert found.sent < 0.5
-
-
-def test_only_what_people_said_has_their_items_except_for_answers() -> None:
-    found = outcome("people", 0.4)
-    assert {score.item.kind for score in found.scores if score.missing} == {"answer"}
-    assert found.over == 0
-
-
-def test_the_command_writes_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    page = tmp_path / "handwritten.md"
-    options = "--only kitchen_numbers --subjects truncation adaptive --windows 0.3 --date 2026-11-29 --losses --write"
-    main([*options.split(), str(page)])
-    printed = capsys.readouterr().out
-    assert page.read_text("utf-8") in printed
-    assert "truncation 30% kitchen_numbers: message 1, task: 'new kitchen' is missing" in printed

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from pathlib import Path
 
 import attrs
 import pytest
 
-from benchmarks.retention.words.__main__ import main
 from benchmarks.retention.words.forms import FOLDER, LANGUAGES, RuleSet, forms, language, written
-from benchmarks.retention.words.inventions import Sources, corpus_digests, inventions
+from benchmarks.retention.words.inventions import Sources, inventions
 from benchmarks.retention.words.judging import Finder
 from benchmarks.retention.words.scores import Outcome, outcomes
 from benchmarks.retention.words.sessions import Case, build, cases
@@ -19,7 +17,6 @@ from benchmarks.retention.words.subjects import SUBJECTS, Subject
 from benchmarks.retention.words.talks import KINDS, rare_sentences, talk
 from compaction import MessageIndex
 from compaction.formats import validate
-from compaction.summarizers.extractive import excerpt
 from compaction.tokens import counter
 
 CHARS = counter("chars/4")
@@ -79,12 +76,6 @@ def test_sending_everything_keeps_everything() -> None:
     assert (found.rules, found.tasks, found.lost, found.cuts.cuts) == (1, 1, 0, 0)
 
 
-@pytest.mark.parametrize("name", SUBJECTS)
-def test_each_subject_is_driven(name: str) -> None:
-    found = outcome_of(name)
-    assert (found.requests > 3, found.over) == (True, 0)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_evidence_is_in_the_conversation(kind: str) -> None:
     """Each sentence that answers a question is in the conversation, and marks are not."""
@@ -126,27 +117,3 @@ SOURCES = Sources(
 def test_inventions(line: str, invented: bool) -> None:
     """A line is an invention if anything but its labels is not in the sources, or two things are joined."""
     assert inventions(line, SOURCES) == ([line] if invented else [])
-
-
-def test_the_label_of_what_a_program_printed_is_no_invention() -> None:
-    """The label that an excerpt writes before what a program perhaps printed is known here."""
-    printed = "[Tool: fetch] The primary region is eu-north-3."
-    chat = [{"role": "user", "content": text} for text in ("Find the region.", printed)]
-    index = MessageIndex(chat, counter=CHARS)
-    messages = [message for group in index.included_groups for message in group.messages]
-    (line,) = [each for each in excerpt(messages, 200, CHARS.count_text).splitlines() if "eu-north-3" in each]
-    assert "perhaps" in line
-    assert inventions(line, Sources([printed])) == []
-
-
-def test_recorded_digests_are_checked_where_they_are(corpus_dir: Path) -> None:
-    found = corpus_digests(corpus_dir, 1, 0, CHARS, files=("whowhen_multiagent",))
-    assert found["whowhen_multiagent"].lines > 0
-
-
-def test_the_command_writes_a_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    page = tmp_path / "words.md"
-    options = "--quick --forms dashes --languages ko --calls 20 --subjects truncation adaptive --date 2026-11-24 --write"
-    main([*options.split(), str(page)])
-    assert page.read_text("utf-8") in capsys.readouterr().out
-    assert "| rare sentences |" in page.read_text("utf-8")

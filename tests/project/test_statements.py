@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 import pytest
 
-from benchmarks.statements.__main__ import main
 from benchmarks.statements.examples import KEPT, RULES, UNSEEN, Example, judging
 from benchmarks.statements.features import features_of, slot_of
 from benchmarks.statements.report import area_under_curve, average_precision
@@ -144,15 +143,3 @@ def test_scores_do_not_depend_on_what_was_judged_before() -> None:
         model.scores("".join(chr(97 + int(digit)) for digit in str(number)))
     assert model.scores(sentence) == first
     assert model.scores("lone surrogate \ud800") == model.scores("lone surrogate \ud800")
-
-
-def test_the_report_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    main([])
-    printed = capsys.readouterr().out
-    assert all(f"| {name} |" in printed for name in (*KINDS, "de", "zh", "all"))
-    assert " taken for " in printed
-
-
-def test_the_kinds_of_a_sentence_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["Please never delete the log files."])
-    assert capsys.readouterr().out.startswith("Please never delete the log files.  (prohibition 0.")

@@ -102,14 +102,6 @@ def test_copying_needs_no_permission(page: Page, many: str, show: Show) -> None:
     assert "CompactionSession(" in page.evaluate("getSelection().toString()")
 
 
-def test_names_of_strategies_are_text(page: Page, many: str, show: Show) -> None:
-    """A strategy's name is never markup, in the chart, the tables and the lines to paste."""
-    show(many)
-    assert page.evaluate("window.broken") is None
-    assert page.locator("main img").count() == 0
-    assert HOSTILE_NAME in page.locator("#figures tbody th").all_inner_texts()
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_labels_are_whole_and_apart(page: Page, many: str, show: Show, width: int) -> None:
     """In the chart of cost against recall no label is cut, or overlaps another label or a point."""

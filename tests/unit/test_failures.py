@@ -17,7 +17,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from compaction import Drop, Message, MessageIndex, Replace, Request, Rewrite, Together, run, run_sync
-from compaction.errors import InvalidMessage, StrategyError
+from compaction.errors import StrategyError
 from compaction.formats import OpenAIChat, openai_chat
 from compaction.selectors import last, nothing
 from compaction.strategies import (
@@ -210,16 +210,6 @@ def test_a_counter_that_fails_within_an_edit_changes_nothing(make: Callable[[Any
     assert place > 0
 
 
-@pytest.mark.parametrize("bad", range(5))
-def test_a_message_that_cannot_be_read_adds_nothing(bad: int) -> None:
-    """If one message of an append cannot be read, `InvalidMessage` names its place and no message is added."""
-    index = indexed()
-    messages: list[Any] = agent_session(4)
-    messages.insert(bad, {"role": 7})
-    with fails(index, InvalidMessage, match=rf"messages\[{len(MIXED) + bad}\]"):
-        index.append(messages)
-
-
 class Picky(OpenAIChat):
     """A format that raises its own exception for some messages."""
 
@@ -392,12 +382,3 @@ async def test_what_is_no_edit_is_an_error(anyio_backend: str, item: Any) -> Non
         run_sync(index, strategy)
     with fails(index, StrategyError, match="strategy yielded"):
         await run(index, strategy)
-
-
-def test_a_strategy_that_cannot_even_start_changes_nothing() -> None:
-    def broken(index: MessageIndex) -> list[Drop]:
-        raise Wrong("at once")
-
-    index = indexed()
-    with fails(index, Wrong, match="at once"):
-        run_sync(index, broken)

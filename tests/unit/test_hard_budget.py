@@ -71,12 +71,6 @@ class TestWhatHoldsTheSpace:
 
 
 class TestOutcome:
-    def test_the_conversation_is_as_it_was(self) -> None:
-        index = indexed(HUGE)
-        with pytest.raises(BudgetUnsatisfiable):
-            run_sync(index, Truncation(trigger=tokens_exceed(500), keep=nothing), hard=True)
-        assert (index.messages(), index.edit_count) == (HUGE, 0)
-
     def test_a_budget_that_is_met_changes_nothing_else(self) -> None:
         chat = turns(40)
         strategy = Truncation(trigger=tokens_exceed(100), target=tokens_below(80), keep=last(groups=2))

@@ -94,21 +94,6 @@ class TestContextWindow:
         """Results collapse only if that frees at least the share ``tool_batch`` of the window."""
         assert self.changed(0.6, tool_batch=tool_batch) == steps
 
-    def test_the_newest_tool_groups_stay_whole(self) -> None:
-        index = indexed(tool_turns(8, words=300))
-        run_sync(index, presets.context_window(4_000, target=0.1, tool_threshold=0.11, threshold=1, tool_batch=0))
-        assert [group.id for group in index.included_groups if group.kind is GroupKind.TOOL_CALL] == [17, 21, 25, 29]
-
-    def test_it_does_not_fire_again_on_the_next_turn(self) -> None:
-        """Each step compacts to a lower target, so that the pipeline changes nothing in the next seven turns."""
-        index = indexed([system("s"), *tool_turns(20)])
-        pipeline = presets.context_window(3_000)
-        changed = []
-        for turn in range(8):
-            changed.append(bool(run_sync(index, pipeline).edits))
-            index.append([user(f"q{turn} " + "word " * 20), assistant("a " * 40)])
-        assert changed == [True] + [False] * 7
-
     def test_overhead_takes_its_share(self) -> None:
         messages = tool_turns(20)
         tokens = indexed(messages).tokens
@@ -116,10 +101,6 @@ class TestContextWindow:
         assert compact_sync(messages, pipeline, counter="chars/4").outcome == "unchanged"
         context = RunContext(overhead_tokens=100)
         assert compact_sync(messages, pipeline, counter="chars/4", context=context).outcome == "compacted"
-
-    def test_what_cannot_be_removed_is_said(self) -> None:
-        done = compact_sync([system("word " * 900), user("q")], presets.context_window(100), counter="chars/4")
-        assert (done.outcome, len(done.messages)) == ("over_target", 2)
 
     @pytest.mark.parametrize("format", ["openai-chat", "openai-responses"])
     def test_every_view_begins_with_the_user(self, format: str) -> None:

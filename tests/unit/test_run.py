@@ -15,11 +15,11 @@ import pytest
 
 from compaction import CompactionResult, Pipeline, Step, kinds, last, nothing
 from compaction.errors import ConfigurationError, SyncDriverError
-from compaction.index import Drop, Edit, GroupKind, MessageIndex, Refusal, Request, RunContext, marked
+from compaction.index import Drop, Edit, GroupKind, MessageIndex, Refusal, Request, RunContext
 from compaction.run import apply_compaction, apply_compaction_sync, compact, compact_sync, run, run_sync, unawaited
 from compaction.strategies import Clear, Failed, SlidingWindow, StepBegan, StepEnded, Steps, Strategy, ToolResult, Truncation
 from compaction.triggers import as_trigger, messages_exceed, never, tokens_below, tokens_exceed, turns_exceed
-from tests.support.chats import Chat, assistant, indexed, shown, system, tool_turns, turns
+from tests.support.chats import assistant, indexed, shown, system, tool_turns, turns
 
 
 @attrs.frozen
@@ -218,13 +218,6 @@ class TestSteps:
         assert first == ("SlidingWindow", repr(window), "turns 4 > 3", *sizes, edits, 1.0, True)
         assert second == ("Truncation", repr(truncation), "messages 6 > 1", sizes[1], sizes[1], (), 1.0, False)
 
-    def test_as_they_end(self) -> None:
-        index = indexed(turns(4))
-        told: list[int] = []
-        strategy = Pipeline(SlidingWindow(trigger=turns_exceed(3)), SlidingWindow(trigger=turns_exceed(2)))
-        run_sync(index, strategy, on_step=lambda step: told.append(index.included.turns))
-        assert told == [3, 2]
-
     def test_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
         failing = Reporting((Failed("Summarization", OSError("no"), "kept as it is"),))
         strategy = Pipeline(SlidingWindow(trigger=turns_exceed(2)), Truncation(trigger=never), failing)
@@ -300,22 +293,6 @@ class TestRequests:
             assert done.edits == (Drop(0, "plan B"),)
 
 
-def test_a_failed_run_leaves_an_index_as_it_was() -> None:
-    """A summary that a strategy did not write is read as a user message for its run, but for no later one if it fails."""
-    summary = marked("The user wants tea.", by="Summarization")
-    index = MessageIndex([{"role": "user", "content": summary}, *turns(2)], counter="chars/4")
-    before = [group.kind for group in index.included_groups]
-
-    def failing(index: MessageIndex) -> Steps:
-        yield Drop(1, "old")
-        fails()
-
-    with pytest.raises(OSError, match="no answer"):
-        run_sync(index, failing)
-    assert (index.marks, [group.kind for group in index.included_groups]) == (None, before)
-    assert before[0] is GroupKind.SUMMARY
-
-
 class TestEntryPoints:
     async def test_four_ways_one_answer(self) -> None:
         messages = [system("s"), *turns(3)]
@@ -325,14 +302,6 @@ class TestEntryPoints:
         assert done.messages == await apply_compaction(messages, strategy, counter="chars/4")
         assert done.messages == apply_compaction_sync(messages, strategy, counter="chars/4")
         assert shown(done.messages) == ["s", "q2", "a2", "q3", "a3"]
-
-    async def test_the_caller_s_list_is_not_touched(self) -> None:
-        messages = tool_turns(3)
-        copy: Chat = [dict(message) for message in messages]
-        for given in (messages, tuple(messages), iter(messages)):
-            done = await compact(given, ToolResult(keep=nothing) >> Truncation(keep=nothing), counter="chars/4")
-            assert done.messages
-        assert messages == copy
 
     def test_options_reach_the_index(self) -> None:
         asked: list[tuple[Any, ...]] = []

@@ -163,11 +163,6 @@ class TestAlgebra:
         assert chosen(last(turns=1) & users) == chosen(users & last(turns=1)) == {11}
         assert chosen(as_selector(groups)) == {0, 12}
 
-    def test_a_lifted_function_shows_its_name(self) -> None:
-        selector = last(groups=1) | users
-        assert repr(selector) == "last(groups=1) | users"
-        assert pickle.loads(pickle.dumps(selector)) == selector
-
     @pytest.mark.parametrize("answer", [["1"], [None], [0.5], "abc", {"a": 1}, None])
     def test_a_function_that_returns_no_groups(self, answer: Any) -> None:
         with pytest.raises(StrategyError, match="return groups, or their ids"):

@@ -11,8 +11,7 @@ import pytest
 
 from compaction import CompactionSession, compact_sync, last, presets
 from compaction.result import CompactionResult
-from compaction.strategies import Clip, Excerpt, GrowingSummary, HeadTail, LastResort, Strategy, StrategyLike, Summarization
-from compaction.summarizers import DigestSummarizer
+from compaction.strategies import Excerpt, GrowingSummary, HeadTail, Strategy, StrategyLike, Summarization
 from compaction.triggers import tokens_exceed
 from tests.support.chats import assistant, call, result, system, tool_turns, user
 from tests.support.conversion import convert
@@ -61,26 +60,6 @@ class TestTheUsersWords:
         """Each summary ends with what the user said, word for word; the task is whole while it fits; a list stays a list."""
         assert RULES.replace("\n\n", "\n") in sent(long_task(), presets.PRESETS[name].make(2_500)).replace("\n\n", "\n")
 
-    def test_excerpt_comes_last(self) -> None:
-        """Each summary ends with what the user said in the messages that it replaces."""
-        for strategy in (growing(), Summarization(keep=last(messages=2))):
-            summary = next(message for message in cut(long_task(), strategy).messages if "[compaction" in message["content"])
-            _, quoted = summary["content"].split("\n\nThe user's messages, word for word:\n")
-            assert quoted.startswith("- Fix the parser.")
-
-    def test_task_share(self) -> None:
-        """The task may take seven tenths of the excerpt, and more if the newest message needs less."""
-        kept = sent([user("Task. " * 400), *[user(f"Wish {n}.") for n in range(5)]], excerpt(200))
-        assert ("[...]" in kept, "Wish 4." in kept) == (True, True)
-        whole = "Task. " * 100
-        assert whole.strip() in sent([user(whole), user("Wish."), user("Go on.")], excerpt(200))
-
-    def test_rules_outlast_other_lines(self) -> None:
-        """The first line, rules, preferences and decisions of a long message stay longest."""
-        talk = "\n".join(f"It was a long day with the boxes on shelf {n}." for n in range(40))
-        kept = sent([user(f"Sort the boxes.\n{talk}\nNever touch shelf nine.\n{talk}"), assistant("Yes.")], Clip(tokens=80))
-        assert ("Sort the boxes." in kept, "Never touch shelf nine." in kept) == (True, True)
-
     def test_calls_and_answers_make_room(self) -> None:
         """Tool results, old calls and old answers make room before what the user said."""
         wishes = [f"Wish {n}: keep the name of box {n}." for n in range(5)]
@@ -88,27 +67,6 @@ class TestTheUsersWords:
         result = cut(messages, presets.adaptive(1_800))
         text = "\n".join(str(message["content"]) for message in result.messages)
         assert (result.after.tokens < result.before.tokens / 2, [wish in text for wish in wishes]) == (True, [True] * 5)
-
-
-class TestTheDigest:
-    def digest(self) -> tuple[str, str]:
-        """The excerpt that a summary ends with, and the digest before it."""
-        model = Scripted(DigestSummarizer().summarize)
-        cut(long_task(), Summarization(model, keep=last(messages=2)))
-        return model.requests[0].said, DigestSummarizer().summarize(model.requests[0])
-
-    def test_repeats_nothing(self) -> None:
-        """The digest repeats nothing that the excerpt quotes."""
-        said, digest = self.digest()
-        rules = RULES.split("\n")[3:]
-        assert [(rule in said, rule[3:] in digest) for rule in rules] == [(True, False)] * 3
-
-    def test_first_message(self) -> None:
-        """The digest has the beginning of the user's first message only if there is no excerpt."""
-        model = Scripted("They talked.")
-        cut(long_task(), Summarization(model, keep=last(messages=2), user_tokens=0))
-        without = DigestSummarizer().summarize(model.requests[0])
-        assert ("Fix the parser." in self.digest()[1], "Fix the parser." in without) == (False, True)
 
 
 class TestShares:
@@ -169,36 +127,12 @@ class TestShares:
         assert session.status().compactions > 3
 
 
-class TestFailures:
-    @pytest.mark.parametrize("answer", [RuntimeError("gone"), "", "and so on " * 2_000])
-    def test_words_without_a_summary(self, answer: Any) -> None:
-        """If a summarizer fails, `GrowingSummary` lists facts without a model, after the user's words."""
-        done = cut(long_task(), growing(summarizer=Scripted(answer)))
-        assert ("1. Never edit tests/golden." in str(done.messages), done.outcome) == (True, "degraded")
-        assert [failure.policy for failure in done.failures] == ["facts were listed without a model"]
-
-
 class TestPastTheWindow:
     @pytest.mark.parametrize("name", ["adaptive", "context_window", "hermes", "token_budget"])
     def test_all_presets_end_with_it(self, name: str) -> None:
         """All presets but `langgraph_summary` end with `LastResort`."""
         strategy = presets.PRESETS[name].make(10_000)
         assert [part.name for part in strategy.parts()].count("LastResort") == 1
-
-    def test_context_window_drops_only_silent_groups(self) -> None:
-        """`context_window` drops the oldest calls and answers above four fifths, and then quotes the user's old messages."""
-        messages = [user(RULES), *[each for n in range(30) for each in (assistant("word " * 60), user(f"Wish {n}."))]]
-        result = cut(messages, presets.context_window(2_000))
-        kept = [message for message in result.messages if message["role"] == "user"]
-        assert (kept, result.outcome) == ([message for message in messages if message["role"] == "user"], "compacted")
-
-
-class TestWhatIsNotKept:
-    def test_old_results(self) -> None:
-        """Old tool results, calls, answers and reasoning are not kept, except for what the summary says about them."""
-        messages = work(RULES, "Go on.", turns=30)
-        kept = [message for message in cut(messages, presets.adaptive(1_000)).messages if message["role"] == "tool"]
-        assert (len(kept) < 5, messages[3] in kept) == (True, False)
 
 
 @pytest.mark.parametrize("format", ["anthropic", "gemini", "bedrock"])
@@ -252,14 +186,6 @@ def invoices(format: str, words: str) -> list[dict[str, Any]]:
     beside = messages[12]["parts" if format == "gemini" else "content"]
     beside.append({"type": "text", "text": words} if format == "anthropic" else {"text": words})
     return messages
-
-
-def test_words_are_not_dropped_where_that_does_not_help() -> None:
-    """If what must stay exceeds the limit alone, nothing is dropped, and a note says why."""
-    messages = [system("Policy. " * 2_000), user("Never offer her a refund."), assistant("OK."), user("Her number?")]
-    result = cut(messages, LastResort(tokens=500))
-    assert (messages[1] in result.messages, result.outcome) == (True, "over_target")
-    assert "system messages must be kept" in result.notes[0]
 
 
 @pytest.mark.parametrize("strategy", [excerpt(120), growing(), Summarization(user_tokens=60, keep=last(messages=1))])

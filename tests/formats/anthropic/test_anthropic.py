@@ -5,24 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from pydantic import BaseModel
 
-from compaction import Drop, GroupKind, Replace, compact_sync, kinds
 from compaction.formats import anthropic
-from compaction.index.marks import marked
 from compaction.messages import TextPart
-from compaction.selectors import first, last
-from compaction.strategies import Lossless, SlidingWindow, Strategy, Summarization, ToolResult, Truncation
-from compaction.testing import check_strategy
-from compaction.triggers import turns_exceed
-from tests.formats.anthropic.examples import FOUND, RESULT, SEARCH, WORDS, answer, call, result, told, user
-from tests.support.chats import indexed
-from tests.support.wires import Brief, Shelf
+from tests.formats.anthropic.examples import FOUND, RESULT, SEARCH, WORDS, answer, result, user
 
 ASKED, SAID = ({"role": role, "content": "word " * 90 + "end"} for role in ("user", "assistant"))
-LOOKED = [answer(call()), user(result(content="word " * 90))]
-NOTE = anthropic.new("user", "It was kind.")
 
 
 def test_an_answer_goes_on_after_a_hosted_tool() -> None:
@@ -78,16 +67,6 @@ def test_preferred_neighbours() -> None:
     assert preferred.isdisjoint(["-a", "aa", "su", "as", "ss"])
 
 
-def test_ten_levels_and_ten_thousand_parts() -> None:
-    """Deep nesting and 10,000 blocks in a message are read and validated without an error."""
-    deep: Any = "x"
-    for _ in range(10):
-        deep = [{"type": "tool_result", "tool_use_id": "a", "content": deep}]
-    assert anthropic.read({"role": "user", "content": deep}).role == "tool"
-    assert len(anthropic.read(user(*[WORDS] * 10_000)).parts) == 10_000
-    assert {problem.rule for problem in anthropic.validate([user(*[WORDS] * 10_000)])} == {"too-many-breakpoints"}
-
-
 def test_results_within_results_are_not_read() -> None:
     """A tool result nested in a tool result is not a block that the API accepts: it is kept, and is not a result."""
     nested: Any = {"type": "text", "text": "x"}
@@ -95,64 +74,3 @@ def test_results_within_results_are_not_read() -> None:
         nested = result(content=[nested])
     assert [part.call_id for part in anthropic.read(user(nested)).tool_results()] == ["a"]
     assert anthropic.repair([user(nested), {"role": "user", "content": "hi"}]).messages == [{"role": "user", "content": "hi"}]
-
-
-def test_an_instruction_that_says_nothing_gets_no_note() -> None:
-    """Summarization adds no note to a system message whose content is not text: that would break another rule."""
-    strategy = Summarization(keep=last(groups=1), system_note="Some of it was summarized.")
-    check_strategy(strategy, messages=[told(5), ASKED, SAID, ASKED, SAID], format=anthropic)
-
-
-@pytest.mark.parametrize(
-    "strategy",
-    [Lossless(SlidingWindow(keep=last(groups=1)), Shelf()), Summarization(Brief(), keep=last(groups=1))],
-    ids=["SlidingWindow", "Summarization of another name"],
-)
-def test_another_strategys_summary_holds_an_instruction_in_its_place(strategy: Strategy) -> None:
-    """If another strategy's summary stays before a system message, the answer to that message is not dropped."""
-    summary = {"role": "user", "content": marked("The user wants to know the time.", by="GrowingSummary")}
-    messages = [summary, told(), SAID, ASKED, SAID, ASKED, *LOOKED, SAID]
-    assert anthropic.validate(messages) == []
-    check_strategy(strategy, messages=messages, format=anthropic)
-
-
-def test_truncation_goes_on_once_an_instruction_is_gone() -> None:
-    """Truncation keeps the answer to a mid-conversation system message only while that message is in the view."""
-    messages = [ASKED, told(), SAID, ASKED, SAID]
-    truncation = Truncation(keep=kinds(GroupKind.USER), drop_system=True)
-    assert compact_sync(messages, truncation, counter="chars/4").messages == [ASKED, ASKED, SAID]
-    check_strategy(truncation, messages=messages, format=anthropic)
-
-
-def test_what_answered_an_instruction_that_is_gone_is_free() -> None:
-    """The answer to an instruction may be replaced by a user message only after the instruction was dropped."""
-    index = indexed([ASKED, told(), SAID, ASKED, SAID], format=anthropic)
-    stands_for_it = Replace([2], [NOTE], "shorter")
-    assert not index.apply(stands_for_it)
-    assert index.apply(Drop([1], "it is no longer wanted", allow_system=True))
-    assert index.apply(stands_for_it)
-    assert anthropic.validate(index.messages()) == []
-
-
-def test_what_comes_to_follow_an_instruction_answers_it() -> None:
-    """After the first answer is dropped, the next group answers the instruction and may only be replaced by an answer."""
-    messages = [ASKED, told(), SAID, ASKED, *LOOKED, SAID, ASKED, SAID]
-    index = indexed(messages, format=anthropic)
-    assert index.apply(Drop([2, 3], "old"))
-    assert not index.apply(Replace([4], [NOTE], "shorter"))
-    pair = [anthropic.new("assistant", "It looked."), anthropic.new("user", "Go on.")]
-    assert index.apply(Replace([4], pair, "shorter"))
-    assert not index.apply(Replace([-1], [NOTE], "shorter still"))
-    assert anthropic.validate(index.messages()) == []
-    first_words = Truncation(target=turns_exceed(2), keep=last(groups=4))
-    check_strategy(first_words >> ToolResult(keep=last(groups=2)), messages=messages, format=anthropic, settles_in=4)
-
-
-def test_what_stood_before_an_instruction_is_summed_up_in_one_run() -> None:
-    """Summarization keeps the user message that must come before an instruction, and a second run changes nothing."""
-    messages = [SAID, {**ASKED}, SAID, {**ASKED}, told(), SAID, ASKED, SAID, ASKED]
-    strategy = Summarization(Brief(), keep=first(messages=1) | last(messages=1))
-    once = compact_sync(messages, strategy, format=anthropic, counter="chars/4").messages
-    assert [message["role"] for message in once] == ["assistant", "user", "system", "assistant", "user", "user"]
-    assert once[1] is messages[3]
-    assert compact_sync(once, strategy, format=anthropic, counter="chars/4").messages == once

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-from compaction import GroupKind, MessageIndex, Rewrite, compact_sync, last
+from compaction import MessageIndex, Rewrite, compact_sync
 from compaction.errors import InvalidMessage
 from compaction.formats import bedrock
 from compaction.messages import OtherPart, TextPart
 from compaction.selectors import nothing
-from compaction.session import CompactionSession
-from compaction.strategies import ClearMedia, SlidingWindow, Strategy, Summarization, ToolResult, Truncation
-from compaction.testing import agent_session, check_strategy
-from compaction.triggers import messages_exceed, tokens_below, tokens_exceed
+from compaction.strategies import ClearMedia
 from tests.formats.bedrock.examples import ASKED, PNG, POINT, REDACTED, SAID, THOUGHT, Raw, answer, call, result, results, user
 from tests.support.chats import indexed
-from tests.support.wires import Brief
 
-SESSION = agent_session(120, format=bedrock)
 DOCUMENT: Raw = {"document": {"name": "plan", "format": "pdf", "source": {"bytes": b"%PDF"}}}
 
 
@@ -92,49 +86,6 @@ def test_a_summary_keeps_the_turns(before: str | None, after: str | None, roles:
 def test_a_note_in_place_of_calls_keeps_the_turns() -> None:
     note, word = bedrock.placeholder("look() -> noon")
     assert (note.role, note.text, word.role, bedrock.completes_summary(word)) == ("assistant", "look() -> noon", "user", True)
-
-
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        ToolResult(keep=last(groups=1)),
-        Truncation(keep=last(groups=3)),
-        SlidingWindow(keep=last(turns=1)),
-        Summarization(Brief(), keep=last(groups=3)),
-        Truncation(trigger=tokens_exceed(3_000), target=tokens_below(2_500)),
-    ],
-    ids=str,
-)
-def test_strict_turns_do_not_keep_a_strategy_from_its_work(strategy: Strategy) -> None:
-    """With strict turns a strategy still halves an agent's session, its output is valid, and no edit is refused."""
-    done = compact_sync(SESSION, strategy, counter="chars/4")
-    assert (bedrock.validate(done.messages), done.refused) == ([], ())
-    assert done.after.tokens < done.before.tokens / 2
-    check_strategy(strategy, messages=SESSION, format=bedrock)
-
-
-def test_a_note_of_two_messages_is_one_group() -> None:
-    """A note of two messages is one summary group, also when the output is read again, and adds no user turn."""
-    done = compact_sync(SESSION[:12], ToolResult(keep=last(groups=1)), counter="chars/4")
-    for index in (indexed(done.messages, format=bedrock), indexed(done.messages)):
-        notes = [group for group in index.included_groups if group.kind is GroupKind.SUMMARY]
-        assert {(len(group.messages), group.made_by) for group in notes} == {(2, "ToolResult")}
-        assert index.included.turns == indexed(SESSION[:12], format=bedrock).included.turns
-
-
-def test_the_words_are_the_users_own_elsewhere() -> None:
-    """The words that complete a summary are read as an ordinary user message where no summary comes before them."""
-    word: dict[str, Any] = user({"text": "Go on from there."})
-    index = indexed([word, answer({"text": "Noted."}), word], format=bedrock)
-    assert [group.kind for group in index.included_groups] == [GroupKind.USER, GroupKind.ASSISTANT, GroupKind.USER]
-
-
-def test_a_session_over_many_turns() -> None:
-    session = CompactionSession(Summarization(Brief(), trigger=messages_exceed(12), keep=last(groups=4)), counter="chars/4")
-    for end in range(1, len(SESSION), 2):
-        view = session.view_sync(SESSION[:end])
-        assert {problem.rule for problem in bedrock.validate(view)} <= {"pending-call"}
-        assert len(view) <= 14
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from types import MappingProxyType
-from typing import Any
 
 import attrs
 import pytest
@@ -22,15 +20,6 @@ from tests.formats.openai_chat import examples as chat
 from tests.formats.openai_chat.examples import ASKED, CALL, OBJECT, WHOLE, WORDS, Raw, asked, assistant, call, user
 
 
-@pytest.mark.parametrize("role", ["developer", "system", "user", "assistant", "critic"])
-def test_a_plain_message(role: str) -> None:
-    raw = {"role": role, "content": "hi", "name": "Ann", "x_trace": 7}
-    for fields in (raw, {"role": role, "content": "hi", "name": "Ann"}):
-        message = openai_chat.read(fields)
-        assert (message.role, message.name, message.text, message.parts) == (role, "Ann", "hi", (TextPart("hi"),))
-        assert message.raw is fields
-
-
 def test_objects() -> None:
     legacy = ChatCompletionMessage(role="assistant", function_call=FunctionCall(name="now", arguments="{}"))
     expected = (ToolCallPart("a", "now", "{}"),)
@@ -41,10 +30,6 @@ def test_objects() -> None:
     assert openai_chat.read(legacy).parts == (ToolCallPart("function:now", "now", "{}"),)
     assert openai_chat.read(chat.Question(content="hi")).parts == (TextPart("hi"),)
     assert openai_chat.read(MappingProxyType(user("hi"))).parts == (TextPart("hi"),)
-
-
-def test_new() -> None:
-    assert openai_chat.new("user", "hi").raw == user("hi")
 
 
 def test_changing_an_object_gives_a_dictionary() -> None:
@@ -116,10 +101,3 @@ def test_a_kind_of_part_can_go(raw: Raw, kind: type[Part]) -> None:
     left = tuple(part for part in message.parts if not isinstance(part, kind) or isinstance(part, ToolResultPart))
     changed = message.evolve(parts=left)
     assert [part for part in changed.parts if part != TextPart("")] == [part for part in left if part != TextPart("")]
-
-
-def test_recorded_messages(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    for name in ("cassettes", "openhands", "tau_airline", "inspect_logs"):
-        for conversation in corpus(name):
-            messages = [openai_chat.read(raw) for raw in conversation["messages"]]
-            assert [message.evolve(parts=message.parts).raw for message in messages] == conversation["messages"]

@@ -252,17 +252,6 @@ def test_bad_conversations_are_put_aside(tmp_path: Path) -> None:
     assert not report.is_well
 
 
-def test_bad_rows_are_put_aside(tmp_path: Path) -> None:
-    """So does a bad row of a table, with all its columns."""
-    texts = ["null", json.dumps(turns(2)), "{br\u00f6ken", None]
-    pq.write_table(pa.table({"n": [0, 1, 2, 3], "messages": texts}), tmp_path / "in.parquet")
-    report = run(tmp_path / "in.parquet", tmp_path / "out.parquet")
-    assert [row["n"] for row in read_rows(tmp_path / "out.parquet", "parquet")] == [1]
-    assert [(entry["line"], json.loads(entry["original"])["n"]) for entry in errors_of(report)] == [(1, 0), (3, 2), (4, 3)]
-    assert errors_of(report)[1]["original"] == '{"n": 2, "messages": "{br\u00f6ken"}'
-    assert "{br\u00f6ken" in Path(str(report.errors)).read_text("utf-8")
-
-
 def test_errors_with_text_that_is_not_unicode(tmp_path: Path) -> None:
     """A file's name or a reason with a lone surrogate is written with escapes."""
 
@@ -561,14 +550,6 @@ def test_a_sample_is_spread(sample: int, taken: int, tmp_path: Path) -> None:
     assert (found.sample.conversations, found.bytes_sampled) == (taken, pytest.approx(taken * len(line)))
     (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(line * 10, 1))
     assert estimate([tmp_path / "in.jsonl.gz"], STRATEGY, sample=sample).sample.conversations == min(sample, 8)
-
-
-def test_of_many_inputs_some_are_sampled(tmp_path: Path) -> None:
-    """An estimate reads twenty of them, evenly spaced."""
-    for number in range(40):
-        (tmp_path / f"{number:02}.jsonl").write_bytes(b"broken\n" if number % 2 else b"[]\n" * 3)
-    found = estimate([tmp_path], STRATEGY, sample=39)
-    assert (found.sample.conversations, found.sample.bad, found.failed) == (40, 0, {})
 
 
 def test_an_estimate_stores_nothing(tmp_path: Path) -> None:

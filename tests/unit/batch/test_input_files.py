@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -151,26 +150,6 @@ def test_the_errors_of_junk_are_bounded(name: str, line: bytes, bound: int, tmp_
     assert [entry["line"] for entry in entries] == list(range(1, last["line"]))
     sizes = [len(json.dumps({key: entry[key] for key in entry if key != "file"})) + 1 for entry in entries]
     assert bound - 2 * sizes[-1] < sum(sizes) <= bound
-
-
-def test_bad_conversations_of_usual_size_are_all_listed(tmp_path: Path) -> None:
-    line = json.dumps({"messages": [{"role": "user", "content": "What is the weather like in Oslo? " * 8}], "n": 1})[:-1]
-    (tmp_path / "in.jsonl").write_text(f"{line}\n" * 2_000)
-    report = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", slice_bytes=1_000_000)
-    assert [entry["original"] for entry in errors_of(report)] == [line] * 2_000
-
-
-@pytest.mark.parametrize("name", ["in.jsonl", "in.jsonl.gz"])
-def test_the_memory_of_empty_lines_is_bounded(tmp_path: Path, name: str) -> None:
-    text = b"\n" * 50_000
-    (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
-    tracemalloc.start()
-    try:
-        run(tmp_path / name, tmp_path / "out.jsonl", slice_bytes=len(text))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 2_400_000  # a list of the lines has 2 MB, the buffers of files 1 MB
 
 
 @pytest.fixture

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import gc
 import os
-import pty
-import random
 import signal
 import subprocess
 import sys
@@ -160,37 +157,8 @@ def test_another_batch_is_refused(options: dict[str, Any], says: str, tmp_path: 
     assert quick(source, tmp_path / "out.jsonl", restart=True, **{**options, "strict": False}).outcome == "finished"
 
 
-def test_another_key_signs_another_batch(tmp_path: Path) -> None:
-    source = store(tmp_path / "in.jsonl", "jsonl", FEW)
-    quick(source, tmp_path / "out.jsonl", keys=["a key of enough letters"])
-    with pytest.raises(StateError, match="signed was"):
-        quick(source, tmp_path / "out.jsonl", keys=["another key of letters"])
-
-
 def plan(strategy: str = "", **more: Any) -> dict[str, Any]:
     return {"job": {"strategy": strategy, **more}, "slice_bytes": 1, "sources": [], "targets": []}
-
-
-@pytest.mark.parametrize(
-    ("now", "shown"),
-    [
-        ("b" * 78, "'" + "b" * 78 + "'"),
-        ("b" * 79, "'" + "b" * 79 + "..."),
-        ("a" * 60, "'" + "a" * 60 + "'"),
-        ("a" * 90, "..." + "a" * 21 + "'"),
-        ("a" * 70 + "b" * 20, "..." + "a" * 20 + "b" * 20 + "'"),
-        ("a" * 70 + "b" * 90, "..." + "a" * 20 + "b" * 60 + "..."),
-        ("a" * 15 + "b" * 90, "'" + "a" * 15 + "b" * 64 + "..."),
-    ],
-)
-def test_the_difference_between_two_long_values_is_shown(now: str, shown: str, tmp_path: Path) -> None:
-    """The error shows 80 characters of a long value, from shortly before the difference, and at most five differences."""
-    Manifest(tmp_path / "m", tmp_path / "parts", plan("a" * 89), restart=False).close()
-    with pytest.raises(StateError) as caught:
-        Manifest(tmp_path / "m", tmp_path / "parts", plan(now, **dict.fromkeys("vwxyz", 1)), restart=False)
-    assert f" and is now {shown}; v was None and is now 1; w " in str(caught.value)
-    assert "; y was" in str(caught.value)
-    assert "; z was" not in str(caught.value)
 
 
 def test_a_folder_of_parts_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -525,44 +493,6 @@ def test_a_signal_stops_a_slice_that_takes_minutes(number: int, workers: int, tm
     assert run(source, tmp_path / "out.jsonl", slice_bytes=40_000).resumed
     run(source, tmp_path / "once.jsonl", slice_bytes=40_000)
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "once.jsonl").read_bytes()
-
-
-BUSY = """
-import compaction.cli.batch as command
-from compaction.batch.file_batch import compact_files
-from compaction.cli import main
-
-command._GRACE_SECONDS = 0.02
-compact_files.__kwdefaults__["slice_bytes"] = 200_000
-main()
-"""
-
-
-def interrupted(seconds: float, *arguments: str | Path) -> tuple[int, bytes]:
-    """Interrupt a command with a terminal so long after its progress is shown; return its exit code and what it printed."""
-    ours, theirs = pty.openpty()
-    with started(*arguments, program=BUSY, stderr=theirs) as process:
-        os.close(theirs)
-        said = os.read(ours, 10_000)
-        time.sleep(seconds)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers, too
-        with contextlib.suppress(OSError):  # Linux's way to say that the last writer has closed it
-            while more := os.read(ours, 10_000):
-                said += more
-        os.close(ours)
-        return process.wait(WAIT_SECONDS), said
-
-
-def test_an_interrupt_at_any_moment(tmp_path: Path) -> None:
-    """Ctrl-C ends a batch with 130 whatever its workers do; no half-written file is left, and the cursor is shown."""
-    (tmp_path / "in.jsonl").write_bytes(lines() * 100)
-    moments = random.Random(1)
-    for number in range(6):
-        output = tmp_path / f"{number}.jsonl"
-        options = ("-o", output, "--budget", "300", "--counter", "chars/4", "--workers", "3")
-        code, said = interrupted(moments.uniform(0, 0.4), "batch", tmp_path / "in.jsonl", *options)
-        assert (code, said.count(b"\x1b[?25l")) == (130, said.count(b"\x1b[?25h"))
-        assert list(tmp_path.rglob(".compaction-*.part")) == []
 
 
 HALF_STARTED = """

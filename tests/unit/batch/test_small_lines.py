@@ -21,7 +21,6 @@ from compaction.errors import InputError, StateError
 from compaction.run import unawaited
 from compaction.strategies import SlidingWindow, TokenBudgetComposed, Truncation
 from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, Memoized, counter, least_bytes_per_token
-from compaction.tokens.base import utf8_bytes
 from compaction.triggers import Trigger, context_exceeds, tokens_exceed
 from tests.support.chats import tool_turns, turns, user
 from tests.support.corpora import BAD, CHATS, errors_of, lines, run
@@ -59,15 +58,6 @@ def left_unchanged(job: Job, row: JsonLine) -> BatchCounts | None:
         return counts
     assert counts == BatchCounts()
     return None
-
-
-@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
-@given(text=st.text(st.characters(exclude_categories=()), max_size=40))
-def test_a_text_has_at_most_so_many_tokens(counter: Any, text: str) -> None:
-    """A token has at least ``bytes_per_token`` bytes, but for the last of a text."""
-    per_token = least_bytes_per_token(counter)
-    assert per_token is not None
-    assert counter.count_text(text) <= -(-utf8_bytes(text) // per_token)
 
 
 @pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)

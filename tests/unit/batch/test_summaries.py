@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -168,12 +167,6 @@ def test_a_strategy_that_awaits_unseen_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(Exception, match="has to be awaited"):
         run(store(tmp_path / "in.jsonl", "jsonl", LONG), tmp_path / "out.jsonl", strategy=hidden)
-
-
-def test_callable_in_a_thread(tmp_path: Path) -> None:
-    """Inside an event loop a batch runs in a thread."""
-    work = partial(run, store(tmp_path / "in.jsonl", "jsonl", LONG), tmp_path / "out.jsonl", strategy=summarizing(Slow()))
-    assert anyio.run(anyio.to_thread.run_sync, work).outcome == "finished"
 
 
 # -------------------------------------------------------------------- the rate limiter

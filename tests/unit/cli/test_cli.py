@@ -118,14 +118,6 @@ def test_the_report_on_one_conversation(chat: Path, tmp_path: Path) -> None:
     assert "replaced: an old tool call" in words
 
 
-def test_the_report_says_how_much_of_the_words_is_quoted(tmp_path: Path) -> None:
-    chat = tmp_path / "chat.json"
-    chat.write_text(json.dumps([user(f"Shelf {n} is for {n} boxes, the red ones.") for n in range(99)]))
-    done = run("compact", chat, "-o", tmp_path / "out.json", "--budget", "600", "--counter", "chars/4")
-    words = " ".join(done.stdout.split())
-    assert re.search(r"GrowingSummary: .*; it quotes about \d+ of [\d,]+ tokens of what the user said", words)
-
-
 def test_the_report_on_several_conversations(chats: Path, tmp_path: Path) -> None:
     """It has their sums, and names -v if one does not fit; -v shows a line for each."""
     options = ("compact", chats, "-o", tmp_path / "out.jsonl", "--budget", "1", "--counter", "chars/4")
@@ -543,19 +535,6 @@ def test_a_window_by_the_models_name(chat: Path) -> None:
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
     assert "gpt-5-huge" in wrong.stderr
     assert "32000 or 32k" in wrong.stderr
-
-
-def test_a_window_by_a_table_of_ones_own(chat: Path, tmp_path: Path) -> None:
-    table = tmp_path / "mine.toml"
-    table.write_text("[us.models]\nours = { context_window = 400, input_limit = 300 }\n")
-    named = ["--window", "ours", "--models", table, "--counter", "chars/4"]
-    done = run("compact", chat, "-o", tmp_path / "out.json", *named, "--json")
-    assert json.loads(done.stdout)["budget"] == 300
-    lines = tmp_path / "in.jsonl"
-    lines.write_text(json.dumps(CHAT) + "\n")
-    assert run("batch", lines, "-o", tmp_path / "out.jsonl", *named).exit_code in (0, 1)
-    done = run("replay", chat, *named, "--json", "--jobs", "1")
-    assert json.loads(done.stdout)["window"] == 300
 
 
 @pytest.mark.parametrize(

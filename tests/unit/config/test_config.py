@@ -503,12 +503,6 @@ class TestThirdParties:
     def test_there_and_back(self, data: dict[str, Any]) -> None:
         assert to_data(from_data(data)) == data
 
-    def test_what_makes_built_in_values(self) -> None:
-        """The result of a registered preset or factory is written with the built-in names."""
-        strategy = from_data({"use": "careful", "limit": 9, "style": "gone"})
-        assert strategy == ToolResult(Clear(placeholder="gone"), trigger=tokens_exceed(9))
-        assert to_data(from_data({"use": "Truncation", "trigger": "tokens_reach(9)"}))["trigger"] == "tokens_exceed(8)"
-
     def test_mistakes(self, acme: Callable[[str], None]) -> None:
         with pytest.raises(ConfigurationError, match="acme_compaction:nothing_there cannot be imported"):
             from_data({"use": "broken"})

@@ -350,14 +350,6 @@ def test_a_new_file_has_the_permissions_that_were_asked_for(tmp_path: Path) -> N
     assert [path.stat().st_mode & 0o777 for path in (new, old)] == [0o600, 0o640]
 
 
-def test_a_million_blank_lines_belong_to_the_conversation_beside_them() -> None:
-    """Each is found at its line. Collecting blank lines one by one took a minute and a half."""
-    blank = b"\n" * 1_000_000
-    line = b'[{"role": "user", "content": "hi"}]'
-    found = list(read_conversations(io.BytesIO(blank + line + blank + line)))
-    assert [each.where for each in found] == ["the input, line 1000001", "the input, line 2000001"]
-
-
 @pytest.mark.parametrize(
     "text",
     ["x" * 101, f"[{HELLO}, " + "x" * 100, "[\n" * 60, f"[{HELLO}]\n" + " " * 101 + "x"],

@@ -37,27 +37,6 @@ from tests.support.gateways import (
 from tests.support.rulebook import is_valid
 
 
-async def test_many_conversations_are_bounded(tmp_path: Path) -> None:
-    """The least recently used conversations leave memory; one that returns is restored from the store with the same bytes."""
-    long = body_of(tool_chat(20, name="first"))
-    async with gateway(chat_reply(), most_conversations=5, store=tmp_path / "s.db") as (upstream, client):
-        await client.post(CHAT, content=long)
-        for number in range(30):
-            await client.post(CHAT, content=body_of(tool_chat(2, name=f"other{number}")))
-        health = (await client.get("/healthz")).json()
-        await client.post(CHAT, content=long)
-    assert health["in_memory"] == 5
-    assert health["conversations"] == 5
-    assert upstream.got[0].body == upstream.got[-1].body != long
-
-
-async def test_memory_is_bounded_in_bytes() -> None:
-    bodies = [body_of(tool_chat(20, name=f"n{number}")) for number in range(10)]
-    found = await served([chat_reply()], *bodies, conversation_bytes=50_000, window=100_000)
-    assert found.status["held_bytes"] <= 50_000
-    assert found.status["held"] < 10
-
-
 @pytest.mark.parametrize(
     "other", [{"model": "another"}, {"tools": [{"name": "look"}]}, {"messages": [user("Give this a title.")]}]
 )
@@ -169,15 +148,6 @@ async def test_the_sessions_that_are_used_stay_in_memory(monkeypatch: pytest.Mon
             conversations.windows.refused(request_of([], model=f"{size}").served, LengthRefusal(window=size), 0)
             await conversations.turn(request_of(tool_chat(1), model=f"{size}"))
             assert (await conversations.turn(request)).session is first.session
-
-
-async def test_a_forgotten_conversation_is_not_left_alone() -> None:
-    async with conversations_of() as conversations:
-        name = (await conversations.turn(request_of(tool_chat(1)))).session.id
-        for other in (name, "other"):
-            conversations.leave_alone(other)
-        assert conversations.forget(name)
-    assert list(conversations.left_alone) == ["other"]
 
 
 async def test_what_a_turn_says() -> None:

@@ -19,7 +19,6 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from compaction import config
 from compaction.tokens import length_errors
 from tests.support.chats import user
 from tests.support.gateways import (
@@ -41,7 +40,11 @@ from tests.support.limits import WAIT_SECONDS
 from tests.support.rulebook import is_valid
 
 WORDS = tomllib.loads(Path(length_errors.__file__).with_suffix(".toml").read_text("utf-8"))
+
+
 SAMPLES = [each for each in WORDS["samples"] if each.get("tokens", 0) < 250_000]
+
+
 CLAUDE = [
     {"role": "user" if place % 2 == 0 else "assistant", "content": [{"type": "text", "text": f"part {place} " * 60}]}
     for place in range(31)
@@ -127,28 +130,6 @@ async def test_count_tokens_is_asked_for_what_would_be_sent(tmp_path: Path) -> N
     assert sent == sent[:1] * 4
 
 
-async def test_count_tokens_calls_no_model(tmp_path: Path) -> None:
-    """With a strategy that may call a model, the count is of a cut request with a summary of the largest size."""
-    (tmp_path / "pipeline.toml").write_text(
-        """
-        [[steps]]
-        use = "Summarization"
-        summarizer = { use = "OpenAISummarizer", model = "m", base_url = "http://127.0.0.1:9/v1", api_key_env = "NO_API_KEY" }
-        trigger = "tokens_exceed(1_500)"
-        keep = "last(messages=3)"
-        """
-    )
-    strategy = config.load(tmp_path / "pipeline.toml")
-    options: dict[str, Any] = {"strategy": lambda window: strategy, "awaits": True, "store": tmp_path / "s.db"}
-    found = await served([answer(200, {"input_tokens": 7})], body_of(CLAUDE), path="/v1/messages/count_tokens", **options)
-    (sent,) = found.sent
-    assert found.replies[0].json() == {"input_tokens": 7}
-    assert sent[-3:] == CLAUDE[-3:]
-    assert "word word" in str(sent[0])
-    assert len(sent) < 6
-    assert (found.status["conversations"], found.counts) == ([], {})
-
-
 def test_no_chunk_waits_for_the_next() -> None:
     received = [threading.Event() for _ in range(4)]
     late: list[bool] = []
@@ -188,32 +169,6 @@ async def test_the_proxy_of_the_environment(variable: str, excluded: str, passes
             reply = await client.post(CHAT, content=body_of([user("hi")]))
     assert (reply.status_code, len(proxy.got), len(upstream.got)) == (200, passes, 1 - passes)
     assert all(got.path == f"{upstream.url}{CHAT}" for got in proxy.got)
-
-
-VERTEX = "/v1/projects/p/locations/us/publishers"
-GEMINI = [{"role": "user", "parts": [{"text": "word " * 90}]}, {"role": "model", "parts": [{"text": "ok"}]}] * 40
-TOLD = [{"role": "user", "content": "word " * 90}, {"role": "assistant", "content": "ok"}] * 40
-CONVERSE = [{"role": "user", "content": [{"text": "word " * 90}]}, {"role": "assistant", "content": [{"text": "ok"}]}] * 40
-
-
-@pytest.mark.parametrize(
-    ("path", "key", "messages"),
-    [
-        ("/openai/deployments/gpt/chat/completions?api-version=2025-01-01", "messages", tool_chat(20)),
-        (f"{VERTEX}/google/models/gemini-2.5-pro:generateContent", "contents", GEMINI[:-1]),
-        (f"{VERTEX}/anthropic/models/claude-sonnet-4@20250514:rawPredict", "messages", TOLD[:-1]),
-        ("/model/us.anthropic.claude-v1:0/converse", "messages", CONVERSE[:-1]),
-    ],
-    ids=["azure", "vertex gemini", "vertex claude", "bedrock"],
-)
-async def test_clouds_are_compacted(path: str, key: str, messages: list[Any]) -> None:
-    """The addresses of Azure, Vertex and Bedrock have conversations; only the list of messages changes."""
-    with ScriptedUpstream(answer(200, {})) as upstream:
-        async with in_process(upstream, openai_url=upstream.url) as client:
-            await client.post(path, content=json.dumps({key: messages, "other": 1}))
-    (got,) = upstream.got
-    assert (got.path, got.json["other"]) == (path, 1)
-    assert 0 < len(got.json[key]) < len(messages)
 
 
 def opened(url: str, sent: bytes) -> socket.socket:

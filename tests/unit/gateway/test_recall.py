@@ -15,7 +15,7 @@ from benchmarks.hosts.script import Asked, Call, Reply, result_text
 from compaction.formats import ANTHROPIC_API, CHAT_API, GEMINI_API, RESPONSES_API
 from compaction.gateway.bodies import read_request
 from compaction.gateway.recall import RECALL_FUNCTIONS, may_offer, next_request, offered, recall_calls
-from compaction.stores import SQLiteStore, StoredRecord, handle_tool_call
+from compaction.stores import SQLiteStore, StoredRecord
 from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
     TOO_LONG,
@@ -152,19 +152,6 @@ async def test_how_often_the_model_is_asked(
     if script[-1] is DONE and status == 200:
         assert found.replies[0].json()["choices"][0]["message"]["content"] == "done"
         assert found.status["conversations"][0]["prompt_tokens"] == 900
-
-
-async def test_the_last_call_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its results would not be sent: the model gets the request without the tools."""
-    run: list[str] = []
-
-    def handle(name: str, *given: Any, **about: Any) -> str:
-        run.append(name)
-        return handle_tool_call(name, *given, **about)
-
-    monkeypatch.setattr("compaction.gateway.recall.handle_tool_call", handle)
-    await served([calls] * 5 + [DONE], body_of(tool_chat(20), tools=AGENT_TOOLS), recall=tmp_path / "recall.db")
-    assert run == ["compaction_grep"] * 4
 
 
 async def test_what_was_recalled_last_is_answered(tmp_path: Path) -> None:

@@ -367,16 +367,6 @@ def test_a_client_that_leaves_in_mid_answer_is_recorded(tmp_path: Path) -> None:
     assert len(json.loads(path.read_text())["messages"]) == len(tool_chat(2))
 
 
-def test_nothing_is_logged_that_nobody_reads(caplog: pytest.LogCaptureFixture) -> None:
-    """Empty fields are left out, and no line is made below the level of the logger."""
-    from compaction.gateway.exchange import log_request
-
-    for level in (logging.INFO, logging.WARNING):
-        caplog.set_level(level, "compaction.gateway")
-        log_request(route="chat", status=200, why="", retried=None, error=(), seconds=0.123456, added=0.0, left_out=0)
-    assert [json.loads(record.message) for record in caplog.records] == [{"route": "chat", "status": 200, "seconds": 0.1235}]
-
-
 async def test_a_stream_that_stops_is_described(caplog: pytest.LogCaptureFixture) -> None:
     """The part that came counts as an answer; the usage that it reported is noted."""
     stops = events(b'data: {"usage": {"prompt_tokens": 300, "completion_tokens": 5}}\n\n', ends=False)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.support.chats import user
-from tests.support.gateways import CHAT, GatewayProcess, Got, Handler, ScriptedUpstream, body_of, chat_reply, tool_chat
-from tests.support.rulebook import is_valid
+from tests.support.gateways import CHAT, GatewayProcess, ScriptedUpstream, body_of, chat_reply, tool_chat
 
 pytestmark = pytest.mark.slow
 MESSAGES = tool_chat(20)
@@ -58,33 +54,3 @@ def test_the_same_bytes_after_a_restart(tmp_path: Path) -> None:
     cuts = [place for place in range(1, len(sizes)) if sizes[place] < sizes[place - 1]]
     assert len(cuts) >= 2
     assert replies(tmp_path / "killed", {cuts[0], cuts[0] + 1, cuts[1] + 1}) == expected
-
-
-def test_the_same_bytes_when_it_dies_during_a_request(tmp_path: Path) -> None:
-    """After the gateway is killed during a request, sending the request again gives the same bytes upstream."""
-    body, more = body_of(MESSAGES), body_of([*MESSAGES, user("go on")])
-
-    def lost(serving: Gateway) -> None:
-        with contextlib.suppress(httpx.HTTPError):
-            serving.client.post(CHAT, content=body)
-
-    def hangs(handler: Handler, got: Got) -> None:
-        handler.server.upstream.closing.wait(20)
-        handler.close_connection = True
-
-    with ScriptedUpstream(hangs, chat_reply()) as upstream:
-        with gateway(upstream, tmp_path) as first:
-            client = threading.Thread(target=lost, args=(first,))
-            client.start()
-            while not upstream.got:
-                time.sleep(0.005)
-            first.kill()
-            client.join()
-        with gateway(upstream, tmp_path) as second:
-            for each in (body, more):
-                assert second.client.post(CHAT, content=each).status_code == 200
-    one, two, three = (got.body for got in upstream.got)
-    assert one == two
-    assert len(json.loads(one)["messages"]) < len(MESSAGES)
-    assert is_valid("openai-chat", json.loads(three)["messages"])
-    assert three.startswith(one.rstrip(b"}").rstrip(b"]"))

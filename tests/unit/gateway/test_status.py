@@ -14,7 +14,6 @@ from compaction import CompactionResult, Drop, Replace, Together, compact_sync
 from compaction.formats import openai_chat
 from compaction.gateway.pages import PAGE_PATHS, prometheus_text
 from compaction.gateway.status import ConversationStatus, GatewaySnapshot, GatewayStatus, merged
-from compaction.gateway.windows import known_prices, known_window
 from compaction.session import CacheBroken, Compacted, Evicted, Overflowed, SaveFailed, StepFailed
 from compaction.strategies import Failed
 from compaction.tokens import Usage
@@ -169,23 +168,6 @@ def test_failures_are_counted_by_their_kind() -> None:
     assert (status.forget("s"), status.forget("s"), snapshot_of(status).conversations) == (True, False, ())
 
 
-def test_a_conversation_may_be_left_alone_for_a_while() -> None:
-    status = status_of(lambda: 0.0)
-    report(status, "s", "t")
-    for alone in (("s", "gone"), ()):
-        assert [each.is_left_alone for each in snapshot_of(status, *alone).conversations] == [False, "s" in alone]
-
-
-def test_nothing_is_counted_before_the_first_request() -> None:
-    """All counts are zero."""
-    status = status_of(lambda: 0.0)
-    assert not any(value for name, value in snapshot_of(status).to_dict().items() if name != "totals")
-    assert set(snapshot_of(status).totals.values()) == {0}
-    empty = GatewaySnapshot(started_at=0.0, at=0.0, conversations=(ConversationStatus(id=""),)).to_dict()
-    assert not any(empty["conversations"][0].values())
-    assert not any(value for name, value in empty.items() if name != "conversations")
-
-
 def test_several_workers_are_shown_as_one() -> None:
     """Counts are added, key by key, and conversations are in one order; a single snapshot is itself."""
     one, other = (
@@ -250,11 +232,6 @@ async def test_the_page_says_what_was_sent_instead(token: str | None) -> None:
     sent = [message["content"] for message in upstream.got[0].json["messages"]]
     assert cut["left"]["messages"] > 0
     assert (cut["summary"] in sent, bool(cut["summary"])) == (token is None, token is None)
-
-
-def test_unknown_models_have_neither_prices_nor_a_window() -> None:
-    assert (known_prices("of-tomorrow"), known_window("of-tomorrow")) == (None, 0)
-    assert known_window("gpt-5.4") > 100_000
 
 
 METRICS = r"""

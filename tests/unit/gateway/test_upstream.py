@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import threading
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from compaction.gateway.upstream import NoAnswer, Upstreams
@@ -24,32 +22,10 @@ from tests.support.gateways import (
     settings_of,
     tool_chat,
 )
-from tests.support.limits import WAIT_SECONDS
 
 
 async def send(upstreams: Upstreams, path: bytes = b"/v1/models", query: bytes = b"") -> Any:
     return await upstreams.send("GET", "openai", (path, query), [], None)
-
-
-async def test_requests_do_not_wait_for_each_other() -> None:
-    """Many are under way at once, each with a connection."""
-    barrier = threading.Barrier(3)
-
-    def together(handler: Handler, got: Got) -> None:
-        barrier.wait(WAIT_SECONDS)
-        answer(200, {})(handler, got)
-
-    with ScriptedUpstream(together) as upstream:
-        async with Upstreams(settings_of(upstream.url)) as upstreams:
-
-            async def sent() -> None:
-                (await send(upstreams)).close()
-
-            async with anyio.create_task_group() as group:
-                for _ in range(3):
-                    group.start_soon(sent)
-    assert not barrier.broken
-    assert {tuple(got.headers) for got in upstream.got} == {("host",)}
 
 
 def chunked(*sizes: int) -> Answer:

@@ -16,7 +16,6 @@ from compaction.gateway import GatewaySettings
 from compaction.gateway.windows import ModelWindows, ServedModel, UnknownWindow, known_window
 from compaction.stores import SessionStore
 from compaction.tokens import LengthRefusal
-from tests.support.clients import AGENTS, Recorder, run
 from tests.support.gateways import (
     CHAT,
     Got,
@@ -24,11 +23,8 @@ from tests.support.gateways import (
     answer,
     body_of,
     chat_reply,
-    client_of,
     in_process,
-    lifespan,
     served,
-    settings_of,
     tool_chat,
 )
 
@@ -48,24 +44,6 @@ def size_of(got: Got) -> int:
 def too_long(window: int, tokens: int) -> Any:
     said = f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
     return answer(400, {"error": {"message": said, "code": "context_length_exceeded"}})
-
-
-async def test_a_known_model_with_a_small_real_window_is_refused_once() -> None:
-    """From then on it is as if that window had been configured: no refusal, and every cut has a summary."""
-    seen: list[tuple[int, int]] = []
-    for window in ("auto", REAL):
-        with Recorder(window=REAL) as model:
-            async with lifespan(settings_of(model.address, window=window, timeout=60.0)) as app, client_of(app) as client:
-                await run(AGENTS["openai-chat"], client, "alpha", turns=20, model=KNOWN)
-                status = (await client.get("/status.json")).json()
-        assert model.ledger.total("invalid") == 0
-        seen.append((model.ledger.total("over"), sum(len(json.dumps(body)) for body in model.bodies)))
-        cuts = [cut for conversation in status["conversations"] for cut in conversation["cuts"]]
-        assert "Replace" in str(cuts)
-        assert "Drop" not in str(cuts)
-    (refused, sent), (never, configured) = seen
-    assert (refused, never) == (1, 0)
-    assert sent <= 1.1 * configured
 
 
 async def test_another_conversation_with_the_model_is_never_refused(tmp_path: Path) -> None:

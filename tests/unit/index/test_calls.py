@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from compaction import MessageIndex, Replace
-from compaction.formats import bedrock
-from compaction.index.marks import marked
 from compaction.messages import Outline
 from tests.support.chats import call, indexed, result, user
 from tests.support.letters import Letters
@@ -106,10 +104,3 @@ def test_an_answer_that_goes_on(format: Letters) -> None:
     messages = [more, RESUMED[2], more, RESUMED[2], said, more, *RESUMED[2:], more, found, more]
     index = MessageIndex(messages, counter="chars/4", format=format)
     assert layout(index) == [[0], [1], [2], [3], [4, 5], [6], [7, 8, 9], [10]]
-
-
-def test_a_summary_of_two_messages_that_comes_first() -> None:
-    after = bedrock.new("user", "and now?")
-    summary = bedrock.summary(marked("so far", by="Tests"), None, after)
-    messages = [*(message.raw for message in summary), after.raw]
-    assert layout(MessageIndex(messages, counter="chars/4", format=bedrock)) == [[0, 1], [2]]

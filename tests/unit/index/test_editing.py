@@ -69,21 +69,6 @@ def test_the_users_words_that_came_with_a_late_result_stay() -> None:
     assert letters_of(index) == "ucavw"
 
 
-def test_a_dropped_message_comes_back_if_an_instruction_hides_what_follows_it() -> None:
-    """The message after leading instructions is the first: the edit that took the one before them is undone."""
-    answer, kind, call = (
-        {"role": "assistant", "content": [{"text": "hello"}]},
-        {"role": "system", "content": [{"text": "now be kind"}]},
-        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "one", "name": "look", "input": {}}}]},
-    )
-    index = MessageIndex([answer, {"role": "user", "content": [{"text": "hi"}]}], counter="chars/4", format=bedrock)
-    drop = Drop((0,))
-    assert index.apply(drop)
-    index.sync([answer, kind, call])
-    assert index.messages() == [answer, kind, call]
-    assert index.undone == (drop,)
-
-
 def test_the_edits_of_the_last_list_only() -> None:
     """A long session with many rewinds keeps no list of all that was ever undone."""
     index = lettered("uaua")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from compaction import Drop, GroupKind, MessageGroup, Rewrite
+from compaction import Drop, MessageGroup, Rewrite
 from compaction.formats import openai_chat
 from compaction.index.columns import Columns
-from compaction.index.groups import collapsed_text, only_reasoning, tools_of
+from compaction.index.groups import collapsed_text, tools_of
 from compaction.index.reading import NewMessages
-from tests.support.chats import Chat, call, indexed, result, thought, user
+from tests.support.chats import Chat, call, indexed, result, user
 
 
 def group_of(messages: Chat, place: int = -1) -> MessageGroup:
@@ -32,25 +28,6 @@ def test_names_of_the_tools_in_a_collapsed_text() -> None:
     lines = ["read(path=a) -> [Tool results]", "grep() -> as in [Tool results]"]
     assert tools_of(collapsed_text(["I say", "[Tool results]", "done() -> x"], lines)) == ("read", "grep")
     assert tools_of(collapsed_text([], lines)) == ("read", "grep")
-
-
-@pytest.mark.parametrize(
-    ("message", "only"),
-    [
-        (thought(), True),
-        ({**thought(), "content": ""}, True),
-        ({**thought(), "content": "so"}, False),
-        ({**thought(), "role": "user"}, False),
-        ({"role": "assistant", "content": None}, False),
-        ({**call("1"), "reasoning": "hm"}, False),
-    ],
-)
-def test_what_counts_as_nothing_but_reasoning(message: dict[str, Any], only: bool) -> None:
-    assert only_reasoning(group_of([message]).messages[0]) is only
-
-
-def test_kinds_are_written_as_they_are_named() -> None:
-    assert [repr(kind) for kind in GroupKind] == [f"GroupKind.{kind.name}" for kind in GroupKind]
 
 
 def test_a_group_as_a_value_is_made_once() -> None:

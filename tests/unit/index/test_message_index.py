@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from compaction import Drop, MessageIndex, Metrics, Rewrite, RunContext, counter
+from compaction import Drop, MessageIndex, Metrics, Rewrite, RunContext
 from compaction.errors import ConfigurationError, InputError, StrategyError
 from compaction.formats import openai_chat
 from compaction.index.edits import Restore
 from compaction.tokens import MessageMeter
-from tests.support.chats import assistant, call, indexed, result, system, thought, tool_turns, turns, user
+from tests.support.chats import assistant, call, indexed, result, system, tool_turns, turns, user
 
 
 class TestSizes:
@@ -37,18 +37,6 @@ class TestSizes:
             gc.collect()
         assert len(gc.get_objects()) - before < len(messages) / 4
         assert index.total.tool_calls == 300
-
-    def test_any_counter_will_do(self) -> None:
-        class Words:
-            name, exact = "words", False
-
-            def count_text(self, text: str) -> int:
-                return len(text.split())
-
-        index = MessageIndex([user("one two three")], counter=Words())
-        assert index.included.tokens == 3 + MessageIndex([user("")], counter=Words()).included.tokens
-        assert index.counter.name == "words"
-        assert indexed([]).counter is counter("chars/4")
 
 
 class TestProjection:
@@ -123,14 +111,6 @@ class TestRollback:
 
 
 class TestPinning:
-    def test_by_predicate(self) -> None:
-        def wanted(message: Any) -> bool:
-            return "keep" in message.text
-
-        index = indexed([user("keep this"), call("1"), result("1", "keep that")], pin=wanted)
-        index.append([user("q"), thought("keep"), user("keep")])
-        assert [group.id for group in index.included_groups if group.pinned] == [0, 1, 5]
-
     def test_all_of_the_groups_or_none(self) -> None:
         index = indexed([user("q"), assistant("a"), user("r")])
         with pytest.raises(InputError, match="group 99: this group does not exist"):
@@ -185,13 +165,6 @@ class TestTrial:
             assert not index.apply(Drop([5, 6]))
         assert (index.messages(), index.edits, index.refused) == before
         assert not index.apply(Drop([5, 6]))
-
-
-def test_groups_are_pinned_and_asked_for_by_themselves_or_by_id() -> None:
-    index = indexed(turns(2))
-    index.pin(index.included_groups[:2])
-    assert [group.pinned for group in index.included_groups] == [True, True, False, False]
-    assert index.group(index.included_groups[0]) == index.group(0)
 
 
 @pytest.mark.parametrize("edit", [Drop, lambda id: Rewrite(id, [])], ids=["drop", "rewrite"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,8 +45,3 @@ def test_the_same_contents_are_one_message() -> None:
 def test_what_is_no_content() -> None:
     with pytest.raises(InvalidMessage, match="contents of an LlmRequest"):
         adk_contents.read("hi")
-
-
-def test_the_format_is_one_object() -> None:
-    assert repr(adk_contents) == "adk_contents"
-    assert pickle.loads(pickle.dumps(adk_contents)) is adk_contents

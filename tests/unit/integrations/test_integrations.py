@@ -121,14 +121,6 @@ async def test_a_failing_strategy_leaves_the_last_good_view() -> None:
     assert conversations.last is unread
 
 
-def test_a_strategy_that_has_to_be_awaited() -> None:
-    """A strategy that must be awaited raises an error in a framework that does not await."""
-    strategy = Summarization(Awaited("The shop is open."), trigger=tokens_exceed(200), keep=last(groups=1))
-    conversations = FrameworkConversations(IntegrationOptions(strategy=strategy, counter="chars/4"), openai_chat)
-    with pytest.raises(Exception, match="has to be awaited"):
-        unawaited(conversations.turn(notes(20), sync=True))
-
-
 async def test_saved_and_resumed() -> None:
     options = IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4")
     turn = await FrameworkConversations(options, openai_chat).turn(notes(30))
@@ -174,18 +166,6 @@ async def test_a_locked_store_is_not_bad_saved_state(tmp_path: Path) -> None:
     assert "locked" in str(failed.error)
     assert failed.policy == "the run continued with the unchanged view"
     assert resumed.view == [*turn.view, *notes(30, 30)]
-
-
-def test_conversations_without_a_name() -> None:
-    """An unnamed conversation gets the session that it continues; an unrelated list gets another session."""
-    conversations = FrameworkConversations(
-        IntegrationOptions(strategy=presets.token_budget(400), counter="chars/4"), openai_chat
-    )
-    first = unawaited(conversations.turn(notes(3), sync=True))
-    assert unawaited(conversations.turn(notes(5), sync=True)).session is first.session
-    other = unawaited(conversations.turn(notes(3, 7), sync=True))
-    assert other.session is not first.session
-    assert unawaited(conversations.turn(notes(4, 7), sync=True)).session is other.session
 
 
 async def test_a_length_error_gives_a_shorter_list_to_send_once_more() -> None:
@@ -328,16 +308,6 @@ async def test_a_person_asks_for_compaction() -> None:
     assert outcomes == ["unchanged", "compacted"]
     after = await conversations.turn(notes(30, 120), key="a")
     assert (after.result.outcome, after.index.context.overhead_tokens) == ("unchanged", 0)
-
-
-async def test_a_preset_does_what_a_person_asks_for() -> None:
-    """In a conversation far below its window, `adaptive` compacts on request, and `context_window` says why it does not."""
-    for preset, outcome in ((presets.adaptive(32_000), "compacted"), (presets.context_window(32_000), "unchanged")):
-        conversations = FrameworkConversations(IntegrationOptions(strategy=preset, counter="chars/4"), openai_chat)
-        assert (await conversations.turn(notes(30))).result.outcome == "unchanged"
-        conversations.compact_next()
-        result = (await conversations.turn(notes(30))).result
-        assert (result.outcome, bool(result.notes)) == (outcome, outcome == "unchanged")
 
 
 def test_windows() -> None:

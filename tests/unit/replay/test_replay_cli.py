@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from compaction.cli.app import app
-from tests.support.chats import assistant, turns
+from tests.support.chats import turns
 from tests.unit.replay.test_result import chat
 
 RECOMMENDED = ("--window", "200", "--strategy", "context_window", "--recommend", "--min-recall", 0)
@@ -77,10 +77,6 @@ def test_recommendation(sessions: Path) -> None:
     assert "Do not compact. None of the 2 conversations exceeds the window" in run(sessions, "--window", "100k", "--recommend")
 
 
-def test_without_prices_there_is_no_money(sessions: Path) -> None:
-    assert "$" not in run(sessions, "--window", "200", "--recommend", "--min-recall", 0, "--model", "gpt-0", code=1)
-
-
 def test_json(sessions: Path) -> None:
     data: dict[str, Any] = json.loads(run(sessions, *RECOMMENDED, "--json"))
     assert (data["window"], data["short"]) == (200, ["b"])
@@ -114,15 +110,6 @@ def test_nothing_to_replay_is_an_error(tmp_path: Path) -> None:
 )
 def test_bad_arguments(sessions: Path, arguments: list[str], words: str) -> None:
     assert words in run(sessions, *(["--window", "200"] if "--window" not in arguments else []), *arguments, code=2)
-
-
-def test_a_note_of_many_sessions_is_shown_once(tmp_path: Path) -> None:
-    """Logs of one kind often have the same problem."""
-    path = tmp_path / "logs.jsonl"
-    path.write_text("".join(json.dumps([assistant(), *turns(1)]) + "\n" for _ in range(3)))
-    out = " ".join(run(path, "--window", "200").split())
-    assert out.count("it starts with an answer") == 1
-    assert "3 sessions, first " in out
 
 
 def test_a_strategy_from_a_file(sessions: Path, tmp_path: Path) -> None:

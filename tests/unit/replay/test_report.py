@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from compaction.cli.app import app
-from compaction.errors import UnwritableFile
 from compaction.replay import Candidate, Recording, replay, report_html, write_report
 from tests.support.chats import Chat, assistant, call, result, turns, user
 
@@ -98,8 +97,3 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert ended.value.code == 0
     assert "hysteresis" in capsys.readouterr().out
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(UnwritableFile, match=re.escape("cannot be written")):
-        write_report(replay([turns(2)], window=100, counter="chars/4"), tmp_path / "nowhere" / "report.html")

@@ -52,16 +52,6 @@ def test_a_message_cut_at_its_end_shares_its_start() -> None:
     assert (step.shared_whole_tokens, step.shared_tokens) == (0, 50)
 
 
-def test_a_message_nested_too_deep_counts_nothing() -> None:
-    """One that a strategy inserted does not end the replay: it is unreadable, like a message of another format."""
-    nested: list[Any] = []
-    for _ in range(100_000):
-        nested = [nested]
-    chat = [user("one"), assistant("two")]
-    chain = requests_of(chat)
-    assert chain.add([*chat, user(nested)]).tokens == tokens_of(chat)  # type: ignore[arg-type]
-
-
 def test_recorded_messages_are_seen_unchanged_or_rebuilt() -> None:
     """The same object, or the same role and text, as frameworks build them; equal messages are told apart by order."""
     chat = [user("order A-170"), assistant("two"), user("order A-170")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -13,7 +12,7 @@ from compaction import last
 from compaction.errors import ConfigurationError, InputError
 from compaction.replay import Candidate, Recording, ReplayResult, recommend, replay
 from compaction.replay.records import Share
-from compaction.replay.scores import BootstrapDraws, Score, macro_average
+from compaction.replay.scores import BootstrapDraws, macro_average
 from compaction.strategies import SlidingWindow
 from tests.support.chats import Chat, assistant, turns, user
 
@@ -88,20 +87,6 @@ def test_differences_are_paired() -> None:
     assert found.excludes_zero
 
 
-def test_scores_add_up() -> None:
-    one = Score(calls=1, tokens=5, peak=5, shares={"usable": Share(1, 2)}, causes={"a": 1})
-    two = Score(calls=2, tokens=4, peak=3, shares={"usable": Share(1, 1)}, causes={"a": 1, "b": 2})
-    total = Score(calls=3, tokens=9, peak=5, shares={"usable": Share(2, 3)}, causes={"a": 2, "b": 2})
-    assert Score.total([one, two]) == total
-    assert Score.total([]) == Score()
-
-
-def test_cost_is_a_share_of_sending_everything() -> None:
-    found = replayed(chat(60))
-    summary, whole = found.summary("hysteresis"), found.summary("none")
-    assert summary.macro["cost"].value == pytest.approx(summary.score.dollars / whole.score.dollars)
-
-
 def test_summaries_are_charged_if_asked() -> None:
     """If charged, summaries cost as if the model had written them; if not, they are only counted."""
     free, charged = (
@@ -112,15 +97,6 @@ def test_summaries_are_charged_if_asked() -> None:
     assert read.summary_dollars == charged.setting.prices.dollars(fresh=read.summary_read, output=read.summary_written)
 
 
-def test_hopeless_requests_disqualify_nobody() -> None:
-    """A baseline is not excluded for requests whose user message alone exceeds the window."""
-    huge = [*chat(20), user("x" * 4_000), assistant("read")]
-    found = replayed(huge)
-    score = found.summary("hysteresis").score
-    assert (score.over, score.hopeless, score.would_fail) == (1, 1, False)
-    assert found.cheapest_baseline == "hysteresis"
-
-
 def test_what_raised_is_noted_and_excluded() -> None:
     def fails(index: Any) -> Any:
         raise ValueError("no")
@@ -129,14 +105,6 @@ def test_what_raised_is_noted_and_excluded() -> None:
     assert found.notes == ("1: fails raised ValueError: no, 22 times, first at message 1",)
     reason = "fails is excluded: 18 of 22 requests exceed the window, and it raised an exception in 1 conversation."
     assert reason in recommend(found).reasons
-
-
-def test_the_result_is_json() -> None:
-    found = replayed(chat(20), chat(1), strategies=[FIRST])
-    data = json.loads(json.dumps(found.to_dict()))
-    assert set(data["candidates"]) == {"none", "truncate", "hysteresis", "first"}
-    assert data["candidates"]["first"]["macro"]["usable"]["value"] == 1.0
-    assert data["short"] == ["2"]
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,6 @@ def test_old_is_what_the_newest_messages_lack() -> None:
     assert [fact.old for fact in last_needs(chat, window=whole, overhead_tokens=1).facts] == [True]
 
 
-def test_a_word_is_rare_in_three_messages() -> None:
-    """A word that four messages use is common and is not needed."""
-    said = [user("the frobnicator"), *filler(5), assistant("frobnicator")]
-    found = [list(last_places([*[said[0]] * times, *said[1:]]).words) for times in (1, 3, 4)]
-    assert found == [["frobnicator"], ["frobnicator"], []]
-
-
 def test_spans_are_copied_from_older_history_only() -> None:
     said = [user("abcdefghijklm"), *filler(5), assistant("abcdefghijklm")]
     assert last_places(said).spans == {"abcdefghijkl": [0, 6], "bcdefghijklm": [0, 6]}
@@ -82,9 +75,3 @@ def test_what_cannot_fit_is_known() -> None:
     sizes = transcript(chat).tokens
     at_first, at_last = transcript(chat, window=sizes[0] + sizes[1] - 1).needs
     assert (at_first.fits, at_last.fits) == (False, True)
-
-
-def test_constraints_are_sentences_of_the_user() -> None:
-    """Sentences of the assistant or a tool are not constraints."""
-    chat = [user("Hi. You must never touch prod.db."), assistant("You should always rest."), result("x", "must not happen")]
-    assert transcript(chat).constraints == [(0, "You must never touch prod.db.")]

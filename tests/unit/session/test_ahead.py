@@ -158,15 +158,6 @@ async def test_the_prepared_summary_covers_what_will_be_due() -> None:
     assert [group.messages[0].raw for group in model.requests[0].groups] == source[5:7]
 
 
-async def test_a_share_that_is_just_large_enough_is_summarized_ahead() -> None:
-    """Two of four messages of the same size are half of the view."""
-    model, source = Gated(), [{"role": role, "content": "shelf " * 130} for role in ("user", "assistant") * 2]
-    async with session(summarizing(model, least_share=0.5)) as talk:
-        await talk.view(source)
-        await settled(lambda: bool(model.requests))
-        assert [len(request.groups) for request in model.requests] == [2]
-
-
 async def test_later_rounds_update_the_summary_ahead_of_time() -> None:
     """The second request contains the first summary, and its answer replaces it."""
     model, source = Gated("First.", "Second."), chat(40)
@@ -408,37 +399,6 @@ async def test_leaving_cancels_what_is_under_way_and_the_session_stays_usable(sh
     assert len(model.requests) == 2
 
 
-async def test_an_owner_that_is_killed_leaves_the_session_usable() -> None:
-    """The surrounding scope is cancelled while a summary is being written."""
-    model, source = Gated(), chat(14)
-    talk = session(summarizing(model))
-    with anyio.CancelScope() as scope:
-        async with talk:
-            await talk.view(source[:9])
-            await model.begins()
-            scope.cancel()
-            await anyio.sleep_forever()
-    assert (scope.cancelled_caught, model.running) == (True, 0)
-    async with talk:
-        assert await talk.view(source[:10]) == source[:10]
-        await model.begins()
-        assert model.running == 1
-    assert model.running == 0
-
-
-@pytest.mark.parametrize("answer", ["", None])
-async def test_no_text_is_a_failure_like_an_empty_text(answer: Any) -> None:
-    """The summarizer is not asked again and again in the background."""
-    model, source = Gated(answer), chat(14)
-    async with session(summarizing(model)) as talk:
-        await prepared(model, talk, source)
-        for count in (10, 14):
-            await talk.view(source[:count])
-            await settled(lambda: not model.running)
-        assert len(talk.status().failures) == 1
-    assert len(model.requests) == 1
-
-
 async def test_an_answer_that_comes_after_all_is_not_used() -> None:
     """A summarizer may ignore that its request was cancelled."""
 
@@ -575,15 +535,6 @@ def test_a_sync_host_passes_a_portal(backend: str) -> None:
     assert model.requests == 2
 
 
-def test_a_closed_session_needs_no_tasks() -> None:
-    model = Scripted("Ahead.")
-    talk = session(summarizing(model))
-    talk.close()
-    messages = chat(2)
-    assert talk.view_sync(messages) == messages
-    assert model.requests == []
-
-
 async def test_tasks_are_cancelled_before_they_begin_and_opened_once() -> None:
     """A task that was cancelled at once does nothing, and a closed object starts none."""
     ran: list[int] = []
@@ -657,16 +608,6 @@ async def test_what_can_never_work_is_refused_at_once() -> None:
         session(summarizing(Gated()), hard=True)
     with pytest.raises(ConfigurationError, match="trigger"):
         session(summarizing(Gated()), ahead=True)
-
-
-async def test_a_pool_owns_the_tasks_of_its_sessions() -> None:
-    model, source = Gated(), chat(16)
-    async with SessionPool(summarizing(model), **AHEAD, window=4_000) as pool:
-        assert await pool.view(source[:9]) == source[:9]
-        await model.begins()
-        await model.finishes()
-        assert shows(await pool.view(source), "Ahead.")
-    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize("how", ["discard", "delete", "evict"])

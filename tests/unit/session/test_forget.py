@@ -90,23 +90,6 @@ def used_elsewhere(path: Path) -> Iterator[None]:
         yield
 
 
-async def test_nothing_is_left_of_it(tmp_path: Path) -> None:
-    store = SessionStore(tmp_path / "sessions.db")
-    session = CompactionSession(storing(tmp_path), store=store, id="kim", **options())
-    chat = chat_of("kim")
-    turns_of(session, chat)
-    assert sorted(traces(tmp_path)) == ["records.db", "sessions.db"]
-    with used_elsewhere(tmp_path):
-        assert await session.forget(telling(chat)) == 1
-        assert traces(tmp_path) == []
-    assert SECRET not in json.dumps(session.index.messages()) + json.dumps(session.to_dict()) + repr(session.__dict__)
-    view = await session.view(without(chat))
-    assert SECRET not in json.dumps(view)
-    assert len(view) < len(chat)
-    again = CompactionSession(storing(tmp_path), store=store, id="kim", **options())
-    assert await again.view(without(chat)) == view
-
-
 def test_what_others_said_is_still_stored(tmp_path: Path) -> None:
     """A store deletes only the record of the message and the notes that refer to it."""
     session = CompactionSession(storing(tmp_path), id="kim", **options())

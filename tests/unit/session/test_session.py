@@ -41,22 +41,6 @@ def session(strategy: Any = None, **options: Any) -> CompactionSession:
     return CompactionSession(cut() if strategy is None else strategy, counter="chars/4", clock=lambda: 0.0, **options)
 
 
-def test_the_prefix_is_stable_on_recorded_sessions(corpus: Callable[[str], list[dict[str, Any]]]) -> None:
-    """From 16k down to 8k, at most 8 of 100 calls change anything but the end of the previous view."""
-    calls = changed = 0
-    for recorded in corpus("coding_long"):
-        source = recorded["messages"]
-        watched = session(Truncation(trigger=tokens_exceed(16_000), target=tokens_below(8_000), keep=last(groups=2)))
-        before: Chat = []
-        for place, message in enumerate(source):
-            if message["role"] == "assistant":
-                view = watched.view_sync(source[:place])
-                calls += 1
-                changed += view[: len(before)] != before
-                before = view
-    assert changed <= 0.08 * calls
-
-
 def test_a_session_knows_whether_it_decided_anything() -> None:
     """Neither at first nor after calls that change nothing; after a compaction, a failure, and in a resumed session."""
     watched = session()

@@ -112,21 +112,6 @@ def test_a_cache_that_forgetting_breaks() -> None:
     assert [event.why for event in told if isinstance(event, CacheBroken)] == ["forget", "the host"]
 
 
-def test_a_veto_keeps_the_view() -> None:
-    allowed = False
-
-    def watch(event: Event) -> None:
-        if isinstance(event, Compacting) and not allowed:
-            raise Veto("not now")
-
-    session = cutting(on_event=watch)
-    assert session.view_sync(talk(14)) == talk(14)
-    assert session.status().compactions == 0
-    assert session.index.edit_count == 0
-    allowed = True
-    assert len(session.view_sync(talk(14))) < 28
-
-
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_result_after_a_veto_describes_the_view_that_is_sent(fails: bool) -> None:
     """A failed summarizer is mentioned, and makes the outcome ``degraded``; no other note says why nothing changed."""

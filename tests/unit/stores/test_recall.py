@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import attrs
 import pytest
 
 from compaction.errors import InputError, StateError
@@ -85,15 +84,6 @@ def test_a_long_line_is_cut_around_the_word(store: SQLiteStore, line: str, shown
     [result] = compaction_grep(store, "s", query, context=0)["results"]
     assert result["lines"][-1] == f"2: {shown}"
     assert result["score"] == round(store.search("s", query, limit=1).hits[0].score, 3)
-
-
-def test_a_match_across_lines_shows_the_first_line(store: SQLiteStore) -> None:
-    """If quoted words are on two lines, the first of them is shown; of many matching lines, three are shown."""
-    store.put("s", [note("green\ntea"), note("\n".join(["milk"] * 9))])
-    [result] = compaction_grep(store, "s", '"green tea"', context=0)["results"]
-    assert result["lines"] == ["1: green"]
-    [result] = compaction_grep(store, "s", "milk", context=0)["results"]
-    assert result["lines"] == ["1: milk", "2: milk", "3: milk"]
 
 
 def test_grep_is_bounded(store: SQLiteStore) -> None:
@@ -241,14 +231,6 @@ def test_another_sessions_id_is_answered_like_an_unknown_one(
     assert "is not stored in session 's'" in unknown["error"]
     with pytest.raises(NotStored):
         compaction_expand(store, "s", other.id)
-
-
-def test_a_message_without_text_is_given_as_json(store: SQLiteStore) -> None:
-    silent = attrs.evolve(note("x"), text="")
-    whole = StoredRecord.of_summary([silent.id], salt="s")
-    store.put("s", [silent, whole])
-    assert compaction_expand(store, "s", silent.id)["content"] == silent.data
-    assert compaction_expand(store, "s", whole.id)["content"] == f"[{silent.id} user]\n"
 
 
 def test_expand_follows_placeholders(store: SQLiteStore) -> None:

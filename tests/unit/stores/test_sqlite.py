@@ -180,14 +180,6 @@ def test_names_of_sessions_and_ids_are_values(store: SQLiteStore) -> None:
             store.get(session, ["' OR 1=1 --"])
 
 
-@pytest.mark.parametrize(("one", "other"), [("a\0b", "a b"), ("a\0b", "a\0c"), ("a\ud800b", "a?b"), ("a\ud800", "a\udfff")])
-def test_two_names_are_two_sessions(store: SQLiteStore, one: str, other: str) -> None:
-    store.put(one, [note("tea")])
-    assert store.range(other, 1, 9) == []
-    store.put(other, [note("milk")])
-    assert [[record.text for record in store.range(name, 1, 9)] for name in (one, other)] == [["tea"], ["milk"]]
-
-
 @pytest.mark.slow
 def test_the_newest_20000_matches_are_ranked(store: SQLiteStore) -> None:
     store.put("s", [note("tea tea tea, the oldest"), *(note(f"tea {n}") for n in range(RANKED - 1))])

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from compaction import Rewrite, compact_sync, nothing, validate
+from compaction import compact_sync, nothing, validate
 from compaction.strategies import ClearMedia
-from compaction.triggers import tokens_exceed
-from tests.support.chats import Chat, assistant, call, edits_of, indexed, user
+from tests.support.chats import Chat, assistant, call, indexed, user
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
 AUDIO = {"type": "input_audio", "input_audio": {"data": "QUJD" * 100, "format": "wav"}}
@@ -62,19 +61,6 @@ def test_the_last_turn_stays_by_default() -> None:
     assert left[0] == showing(words("[image removed]"))
     assert left[2] is messages[2]
     assert cleared(messages, keep=nothing)[2] == showing(words("this?"), words("[image removed]"))
-
-
-def test_the_target_is_asked_before_each_group() -> None:
-    index = indexed([message for n in range(4) for message in (showing(words(f"q{n}"), IMAGE), assistant(f"a{n}"))])
-    strategy = ClearMedia(trigger=tokens_exceed(index.tokens - 1))
-    assert [edit.group for edit in edits_of(strategy, index) if isinstance(edit, Rewrite)] == [0]
-
-
-def test_tokens_fall_by_what_the_picture_cost() -> None:
-    index = indexed([showing(IMAGE), assistant("a"), user("b")])
-    before = index.tokens
-    list(edits_of(ClearMedia(), index))
-    assert before - index.tokens == 765 - len("[image removed]") // 4 - 1
 
 
 def test_a_note_longer_than_what_it_replaces_is_not_written() -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import multiprocessing
-import os
 import re
-import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from compaction import Drop, MessageIndex, Pipeline, RunContext, compact, compact_sync, last, nothing, run_sync, validate
+from compaction import Drop, MessageIndex, compact, compact_sync, last, nothing, run_sync, validate
 from compaction.errors import NoProgress, StateError, SyncDriverError
 from compaction.session import CompactionSession
-from compaction.stores import SessionStore, SQLiteStore, StoredRecord, handle_tool_call
+from compaction.stores import SQLiteStore, StoredRecord, handle_tool_call
 from compaction.strategies import (
     ClearReasoning,
     LastResort,
@@ -32,10 +28,9 @@ from compaction.strategies import (
     ToolResult,
     Truncation,
 )
-from compaction.testing import agent_session, check_strategy, conversations
+from compaction.testing import check_strategy, conversations
 from compaction.triggers import tokens_below, tokens_exceed
 from tests.support.chats import Chat, assistant, call, result, system, tool_turns, turns, user
-from tests.support.limits import WAIT_SECONDS
 
 
 @pytest.fixture
@@ -140,14 +135,6 @@ def test_results_leave_oldest_first_in_steps_that_double_until_the_target_holds(
     done = compact_sync(chat, Offload(store, trigger=tokens_exceed(100), target=tokens_below(enough)), counter="chars/4")
     assert done.outcome == "compacted"
     assert [edit.group for edit in done.edits] == [1, 5, 9, 13, 17, 21, 25]
-
-
-def test_the_reason_and_the_time_are_stored(store: SQLiteStore) -> None:
-    chat = [user(), call("c1"), result("c1", "x" * 5_000), *turns(2)]
-    compact_sync(chat, Offload(store), counter="chars/4", context=RunContext(now=1_234.5))
-    [record] = store.range("default", 1, 9)
-    assert (record.by, record.reason, record.at) == ("Offload", "a large tool result", 1_234.5)
-    assert record.tokens == MessageIndex(chat[2:3], counter="chars/4").tokens
 
 
 @pytest.mark.parametrize("min_chars", [1, 190, 251])
@@ -327,13 +314,6 @@ def test_a_strategy_that_insists_is_stopped() -> None:
         compact_sync(turns(3), Lossless(insisting, held))
 
 
-def test_two_strategies_may_ask_for_the_same() -> None:
-    held = Held()
-    held.error = StateError("locked")
-    done = compact_sync(turns(3), Lossless(Pipeline(SlidingWindow(), SlidingWindow()), held))
-    assert (done.edits, done.outcome) == ((), "degraded")
-
-
 def test_a_message_that_is_no_json_stays_and_the_run_is_degraded(store: SQLiteStore) -> None:
     chat = [user(), call("c1"), {**result("c1", "x" * 5_000), "extra": {1, 2}}, *turns(2)]
     done = compact_sync(chat, Offload(store), counter="chars/4")
@@ -354,50 +334,3 @@ async def test_an_async_store_works_with_the_async_driver() -> None:
 
 
 # ------------------------------------------------------------------------ killed processes
-
-
-def agent(folder: Path, deadly: int, when: str) -> None:
-    """Take all turns of a conversation, keep nothing but the last view, and be killed at a call of the store."""
-    calls = itertools.count(1)
-
-    class Deadly(SQLiteStore):
-        def put(self, session: str, records: Sequence[StoredRecord]) -> None:
-            number = next(calls)
-            for moment in ("before", "after"):
-                if (number, moment) == (deadly, when):
-                    os.kill(os.getpid(), signal.SIGKILL)
-                if moment == "before":
-                    super().put(session, records)
-
-    store = Deadly(folder / "store.db")
-    summary = Summarization(trigger=tokens_exceed(900), keep=last(groups=3))
-    pipeline = Offload(store, trigger=tokens_exceed(900)) >> Lossless(summary, store)
-    session = CompactionSession(pipeline, counter="chars/4", store=SessionStore(folder / "sessions.db"))
-    saved, source = folder / "view.json", agent_session(120)
-    state = json.loads(saved.read_text()) if saved.exists() else {"said": 0, "view": []}
-    while state["said"] < len(source):
-        view = session.view_sync([*state["view"], *source[state["said"] : state["said"] + 4]])
-        state = {"said": state["said"] + 4, "view": view}
-        (folder / "next.json").write_text(json.dumps(state))
-        (folder / "next.json").replace(saved)
-
-
-def all_there(folder: Path) -> int:
-    """Check that every message is in the last saved view or in the store, and return the number of messages."""
-    state = json.loads((folder / "view.json").read_text())
-    said = lines(agent_session(120)[: state["said"]])
-    assert said <= lines(state["view"]) | stored(SQLiteStore(folder / "store.db"))
-    return int(state["said"])
-
-
-def test_killed_between_storing_and_dropping(tmp_path: Path) -> None:
-    """If a process is killed directly before or after a call of the store, a new process continues and no message is lost."""
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload([__name__])
-    for deadly, when, code in ((1, "before", -9), (1, "after", -9), (5, "before", -9), (2, "after", -9), (0, "never", 0)):
-        process = processes.Process(target=agent, args=(tmp_path, deadly, when), daemon=True)
-        process.start()
-        process.join(WAIT_SECONDS)
-        assert process.exitcode == code
-        said = all_there(tmp_path)
-    assert said == 120

@@ -22,10 +22,9 @@ from compaction.strategies import (
     TokenBudgetComposed,
     ToolResult,
     Truncation,
-    as_strategy,
 )
 from compaction.triggers import always, as_trigger, messages_exceed, never, tokens_exceed, turns_exceed
-from tests.support.chats import assistant, edits_of, indexed, shown, system, tool_turns, turns
+from tests.support.chats import assistant, edits_of, indexed, system, tool_turns, turns
 
 
 def drop_first(index: MessageIndex) -> Iterator[Edit]:
@@ -41,11 +40,6 @@ class TestOrder:
         edits = list(edits_of(pipeline, index))
         assert [type(edit).__name__ for edit in edits] == ["Rewrite"] * 4
         assert index.included.messages == index.total.messages
-
-    def test_an_empty_pipeline_does_nothing(self) -> None:
-        messages = turns(2)
-        assert compact_sync(messages, Pipeline(), counter="chars/4").messages == messages
-        assert list(Pipeline()(indexed(messages))) == []
 
 
 class TestTrigger:
@@ -184,13 +178,6 @@ class TestFunctions:
         assert Pipeline(drop_first, trigger=full).target == never
         assert Pipeline().default_target == never
 
-    def test_it_is_lifted(self) -> None:
-        done = compact_sync(turns(2), drop_first, counter="chars/4")
-        assert (shown(done.messages), done.edits) == (["a1", "q2", "a2"], (Drop(0, "first"),))
-        assert as_strategy(drop_first).name == "drop_first"
-        truncation = Truncation()
-        assert as_strategy(truncation) is truncation
-
     def test_nothing_is_not_a_list_of_edits(self) -> None:
         async def later(index: MessageIndex) -> Any:
             yield Drop(0)
@@ -198,14 +185,3 @@ class TestFunctions:
         for wrong in (lambda index: None, later):
             with pytest.raises(StrategyError, match="a strategy must yield edits, or return a list of them"):
                 compact_sync(turns(2), wrong, counter="chars/4")  # type: ignore[arg-type]
-
-    def test_a_subclass_of_one_s_own(self) -> None:
-        class DropLast(Truncation):
-            def edits(self, index: MessageIndex) -> Steps:
-                for group in reversed(self.candidates(index)):
-                    if self.target(index):
-                        return
-                    yield Drop(group, "from the end")
-
-        done = compact_sync(turns(3), DropLast(trigger=messages_exceed(4), keep=nothing), counter="chars/4")
-        assert shown(done.messages) == ["q1", "a1", "q3", "a3"]

@@ -12,7 +12,7 @@ from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.formats import MessageFormat, openai_chat, openai_responses
 from compaction.index import GroupKind, MessageIndex
 from compaction.index.marks import Marks, marked, read_mark
-from compaction.strategies import SlidingWindow, Summarization, SummaryText, ToolResult
+from compaction.strategies import Summarization, SummaryText, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, never, tokens_exceed
 from tests.support.chats import Chat, assistant, call, indexed, result, said, system, user
@@ -232,13 +232,6 @@ def test_what_follows_the_summary_of_another_strategy_may_go() -> None:
     assert [message.raw for group in scripted.requests[0].groups for message in group.messages] == [asked, chat[3]]
 
 
-def test_places_of_originals_are_ranges() -> None:
-    chat = turns(5)
-    frame = SummaryText(preface="In place of {originals}.")
-    outcome = summarized(chat, Summarization(Scripted("Some."), keep=kinds(GroupKind.USER) | last(messages=2), text=frame))
-    assert "messages 1, 3, 5, 7." in str(outcome.messages)
-
-
 # ---------------------------------------------------------------- when it requests a summary
 
 
@@ -336,12 +329,6 @@ def test_what_the_format_needs_is_not_dropped_either() -> None:
     outcome = summarized(chat, strategy, format="anthropic")
     assert (outcome.messages, outcome.refused) == (chat, ())
     assert "0 groups were dropped" in outcome.failures[0].policy
-
-
-def test_a_failure_is_told_although_a_later_step_drops_what_could_not_be_summarized() -> None:
-    strategy = Summarization(Scripted(RuntimeError("boom")), keep=last(messages=2))
-    outcome = compact_sync(turns(5), strategy >> SlidingWindow(keep=last(turns=1)), counter="chars/4")
-    assert (strategy.on_failure, outcome.outcome, outcome.after.turns) == ("keep", "degraded", 1)
 
 
 def test_the_question_of_an_answer_that_stays_is_quoted() -> None:

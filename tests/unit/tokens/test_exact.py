@@ -145,16 +145,6 @@ def test_exact_counters_pickle_by_name(fresh_process: None, with_vocabulary: Pat
         assert pickle.loads(pickled) == original
 
 
-def test_auto_prefers_toktok(fresh_process: None, without_vocabulary: Path) -> None:
-    chosen = counter("auto")
-    assert (chosen.name, chosen.exact, chosen.count_text("tokenization is hard")) == ("o200k_base", True, 4)
-
-
-def test_auto_takes_tiktoken_from_disk(without_toktok: None, with_vocabulary: Path) -> None:
-    chosen = counter("auto")
-    assert (chosen.name, chosen.exact, chosen.count_text("tokenization is hard")) == ("o200k_base", True, 4)
-
-
 def test_auto_estimates_with_one_warning(without_toktok: None, without_vocabulary: Path) -> None:
     """Without both, ``"auto"`` estimates, warns once in a process, and does not use the network."""
     with pytest.warns(EstimateWarning, match="estimate") as told:

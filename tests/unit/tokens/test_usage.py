@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -76,11 +75,6 @@ def test_every_provider_in_one_shape(reported: dict[str, Any], usage: Usage, for
     assert Usage.read(form(reported)) == usage
 
 
-def test_the_openai_clients_object() -> None:
-    completion_usage = pytest.importorskip("openai.types").CompletionUsage
-    assert Usage.read(completion_usage(prompt_tokens=7, completion_tokens=2, total_tokens=9)) == Usage(7, 2)
-
-
 @pytest.mark.parametrize("reported", [None, {}, [], "1200", 1_200, {"usage": OPENAI_CHAT}, {"prompt_tokens": None}])
 def test_what_is_no_usage_is_refused(reported: Any) -> None:
     with pytest.raises(InputError, match=r"none of 'prompt_tokens', 'input_tokens', .* not the response"):
@@ -98,8 +92,3 @@ def test_a_figure_that_is_none_is_refused(field: str, value: Any) -> None:
 def test_usage_checks_its_figures(value: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"'cached_tokens' must be a whole number >= 0"):
         Usage(1, 1, cached_tokens=value)
-
-
-def test_values() -> None:
-    assert Usage.read(REASONED) is REASONED
-    assert pickle.loads(pickle.dumps(REASONED)) == REASONED == eval(repr(REASONED))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -159,17 +158,6 @@ class TestCompress:
             assert made.compress(short, force=force) is short
             assert (made.compression_count, made.last_error, made.get_status()["outcome"]) == (0, None, "unchanged")
 
-    def test_focus(self) -> None:
-        """The topic of a compaction is passed to the summarizer."""
-        summarizer = Scripted("a summary of it")
-        made = engine(summarizer=summarizer)
-        for due in (False, True):
-            assert not due or made.should_compress(5_000)
-            made.on_session_reset()
-            made.should_compress(5_000 if due else 0)
-            made.compress(CHAT, focus_topic="the port")
-        assert [request.focus for request in summarizer.requests] == ["the port"] * 2
-
     def test_current_tokens(self) -> None:
         """A pipeline's triggers include the reported tokens outside the messages."""
         pipeline = Truncation(trigger=tokens_exceed(50_000), target=tokens_below(45_000), keep=last(groups=2))
@@ -191,36 +179,6 @@ class TestCompress:
             thread.join()
         assert {len(anyio.run(main)), *results} == {len(engine().compress(CHAT))}
         assert len(results) == 4
-
-    async def test_awaited(self) -> None:
-        assert await engine().compress_async(CHAT) == engine().compress(CHAT)
-
-    async def test_awaited_twice_at_once(self) -> None:
-        """A second concurrent call waits for the first, and both results are valid."""
-        asked = 0
-        first_asks = anyio.Event()
-
-        class Slow:
-            async def summarize(self, request: Any) -> str:
-                nonlocal asked
-                asked += 1
-                first_asks.set()
-                await anyio.sleep(0.05)
-                return "a summary of it"
-
-        made = engine(summarizer=Slow())
-        results: list[list[Any]] = []
-
-        async def compress(upto: int) -> None:
-            results.append(await made.compress_async(CHAT[:upto]))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(compress, 120)
-            await first_asks.wait()
-            tasks.start_soon(compress, 200)
-        assert [validate(each) for each in results] == [[], []]
-        assert asked == made.compression_count == 2
-        assert results[1][-1] is CHAT[-1]
 
 
 class TestFailure:
@@ -401,19 +359,6 @@ class TestLossless:
         assert made.store == own
         assert engine(EngineSettings(store=tmp_path / "store.db"), strategy=Truncation()).store is not None
         assert json.loads(made.handle_tool_call("compaction_describe", {}))["messages"] > 100
-
-    def test_restarts(self, tmp_path: Path) -> None:
-        """After several restarts, every message except the system message is found through the last view's ids."""
-        view: list[Any] = []
-        for start in range(0, 200, 40):
-            made = engine(EngineSettings(protect_last_n=4, store=tmp_path / "store.db"))
-            made.on_session_start("kim")
-            view = json.loads(json.dumps(made.compress([*view, *CHAT[start : start + 40]])))
-        named = [self.ids(view), *re.findall(r'compaction_expand\(id=\\?"(\w+)', json.dumps(view))]
-        found = {*map(json.dumps, view), *(line for id in named for line in self.expanded(made, id))}
-        assert [place for place, message in enumerate(CHAT) if json.dumps(message, ensure_ascii=False) not in found] == [0]
-        hits = json.loads(made.handle_tool_call("compaction_grep", {"query": "fix bugs"}))["results"]
-        assert [hit["role"] for hit in hits] == ["system"]
 
     def test_no_store(self, tmp_path: Path) -> None:
         """An engine without a store offers no tools, and one with a store no others."""

@@ -128,14 +128,6 @@ class TestProgress:
         progress.reported(6_200, 4_000)
         assert [*estimated, progress.waits(6_600, 4_000, window=8_000)] == [True, True, False, True]
 
-    def test_one_strike(self) -> None:
-        """A report before the first compaction does not count; a single useless compaction does not make the engine wait."""
-        progress = Progress()
-        progress.reported(5_000, 4_000)
-        progress.ran(changed=True)
-        progress.reported(5_000, 4_000)
-        assert progress.waits(5_000, 4_000, window=8_000) is False
-
     def test_no_op_and_no_report_are_no_strike(self) -> None:
         """A run that changed nothing does not count as useless; a response without usage changes no count."""
         made = engine(SMALL, context_length=8_000)
@@ -147,26 +139,6 @@ class TestProgress:
         made = self.stuck()
         made.update_from_response({})
         assert made.should_compress(5_000) is False
-
-
-class TestForced:
-    """A compaction that a person requests, with ``force=True``."""
-
-    def test_within_the_pause(self) -> None:
-        """During the pause of a failed summarizer, automatic runs do not call it; a forced run does, and compacts."""
-        clock = Clock()
-        summarizer = Scripted(SummaryFailed("away"), "## Goal\nFind the time-outs.")
-        made = engine(SMALL, context_length=8_000, summarizer=summarizer, clock=clock)
-        view = made.compress(CHAT[:100])
-        assert "away" in str(made.last_error)
-        clock.now = 10.0
-        longer = [*view, *CHAT[100:]]
-        assert made.should_compress(5_000)
-        made.compress(longer)
-        assert len(summarizer.requests) == 1
-        after = made.compress(longer, force=True)
-        assert (len(summarizer.requests), made.last_error, made.get_status()["outcome"]) == (2, None, "compacted")
-        assert "Find the time-outs." in str(after)
 
 
 class TestRefused:
@@ -190,14 +162,6 @@ class TestRefused:
             assert validate(view) == []
             made.last_prompt_tokens = -1  # Hermes' mark for usage that was not reported yet
 
-    def test_waiting(self) -> None:
-        made, view = self.sent()
-        for _ in range(2):
-            made._reports.ran(changed=True)
-            made._reports.reported(20_000, 16_000)
-        assert made.should_compress(20_000) is False
-        assert tokens_of(made.compress(view)) <= tokens_of(view) / 2
-
     def test_first_call(self) -> None:
         """If usage was never reported, ``compress`` follows its settings and does not halve the conversation."""
         made = engine(EngineSettings(protect_last_n=40), context_length=64_000)
@@ -214,17 +178,6 @@ class TestRefused:
         longer = [*out, *view[1:]]
         assert made.compress(longer) is longer  # the last resort was for once
         assert engine(strategy=pipeline).compress(view) is view
-
-    def test_what_stays(self) -> None:
-        """The last resort keeps the newest message; a digest stands for all others, the first one included."""
-        made = engine(strategy=Truncation(trigger=tokens_exceed(50_000)))
-        notes: Chat = [
-            {"role": "assistant" if place % 2 else "user", "content": f"Note {place}: " + "word " * 400} for place in range(11)
-        ]
-        made.update_from_response({"prompt_tokens": 5_000})
-        digest, newest = made.compress(notes)
-        assert newest is notes[-1]
-        assert "Note 0" in digest["content"]
 
     def test_much_beside_the_messages(self) -> None:
         """If tools alone take more than the threshold, a quarter of the messages' tokens may stay, and nothing is lost."""
@@ -273,23 +226,6 @@ class TestRefused:
 class TestUsage:
     """The session counts tokens with the provider's reports."""
 
-    def test_before_an_answer(self) -> None:
-        """A report of a request that has no answer yet is of this list."""
-        made, view = engine(), CHAT[:2]
-        made.update_from_response({"prompt_tokens": 3_000})
-        made.compress(view)
-        assert [message["role"] for message in view] == ["system", "user"]
-        assert made.session.index.context.overhead_tokens == 3_000 - tokens_of(view)
-
-    def test_later_views(self) -> None:
-        """Tokens outside the messages are still known after several compactions."""
-        made, chat = engine(context_length=16_000), calls(60, 40)
-        outside = 2_000
-        for _ in requests(made, chat, lambda view: tokens_of(view) + outside):
-            pass
-        assert made.compression_count > 2
-        assert made.session.index.context.overhead_tokens == outside
-
     def test_another_model(self) -> None:
         """After a switch the old model's report no longer counts, but an estimate; a refusal of the new model is one again."""
         made, view = engine(), calls(30, 20)
@@ -304,12 +240,3 @@ class TestUsage:
         made.update_model("m", 32_000)
         made.update_from_response({"prompt_tokens": 9_000})
         assert tokens_of(made.compress(view)) <= before / 2
-
-    def test_report_over_estimate(self) -> None:
-        made, view = engine(), calls(30, 20)
-        made.update_from_response({"prompt_tokens": tokens_of(view[:-1]) + 100})
-        made.should_compress(40_000)
-        made.compress(view, current_tokens=31_000)
-        assert made.session.index.context.overhead_tokens == 100
-        made.compress([*view, CHAT[1]], current_tokens=31_000)
-        assert made.session.index.context.overhead_tokens == 100

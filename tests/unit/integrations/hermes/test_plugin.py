@@ -75,15 +75,6 @@ def test_what_is_not_ours_stays(kind: str, home: Path, tmp_path: Path) -> None:
     assert run("install").exit_code == 2
 
 
-@pytest.mark.parametrize("release", ["1.2", None])
-def test_what_is_written(release: str | None, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The manifest names the plugin and the release; an empty folder is used as it is."""
-    monkeypatch.setattr(plugin, "version", lambda name: release)
-    (home / "plugins" / "compaction").mkdir(parents=True)
-    written = (install_plugin() / "plugin.yaml").read_text()
-    assert written.startswith(f"name: compaction\nversion: {release or 0}\n")
-
-
 def test_a_folder_that_cannot_be_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = install_plugin()
 
@@ -93,12 +84,6 @@ def test_a_folder_that_cannot_be_removed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("shutil.rmtree", denied)
     with pytest.raises(UnwritableFile, match=rf"{folder}.*denied.*make it writable"):
         uninstall_plugin()
-
-
-def test_hermes_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value in (None, ""):
-        monkeypatch.delenv("HERMES_HOME") if value is None else monkeypatch.setenv("HERMES_HOME", value)
-        assert plugin.hermes_home() == Path("~/.hermes").expanduser()
 
 
 @pytest.mark.parametrize("installed", [False, True])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,11 +9,9 @@ import pytest
 from compaction import MessageIndex, Pipeline, compact_sync, first, last, presets, validate
 from compaction.errors import ConfigurationError, SummaryFailed
 from compaction.selectors import fitting
-from compaction.session import CompactionSession
 from compaction.strategies import Clear, LastResort, Summarization, ToolResult
 from compaction.summarizers import SummaryBudget
 from compaction.triggers import always, tokens_exceed
-from tests.support.hosts import RESULT_TOKENS, cache_use, calls_with
 from tests.support.scripted import Scripted
 
 Chat = list[dict[str, Any]]
@@ -151,13 +148,6 @@ def test_phase_one_clears_old_results_of_more_than_200_characters_and_no_others(
     assert after[37]["content"] == PLACEHOLDER
 
 
-def test_the_summarizer_is_shown_the_results_phase_one_left() -> None:
-    scripted = Scripted("S")
-    compact_sync(worked_example(), presets.hermes(20_000, scripted, protect_last_n=5, trigger=always), counter="chars/4")
-    (request,) = scripted.requests
-    assert PLACEHOLDER in [message.text for group in request.groups for message in group.messages]
-
-
 def test_fewer_tail_messages_by_budget_fall_back_to_the_count() -> None:
     """A tail budget of a few tokens still keeps ``protect_last_n`` messages, in whole groups."""
     pipeline = presets.hermes(4_000, Scripted("S"), target_ratio=0.10, protect_last_n=6, trigger=always)
@@ -237,39 +227,6 @@ def test_the_documented_loss_happens_only_when_asked_for() -> None:
     )
     assert len(dropped.messages) < 45
     assert "dropped" in dropped.failures[0].policy
-
-
-def test_an_empty_round_makes_no_call() -> None:
-    scripted = Scripted("S")
-    pipeline = presets.hermes(20_000, scripted, protect_last_n=5, trigger=always)
-    once = compact_sync(worked_example(), pipeline, counter="chars/4").messages
-    again = compact_sync(once, pipeline, counter="chars/4")
-    assert (again.outcome, len(scripted.requests)) == ("unchanged", 1)
-
-
-@pytest.mark.parametrize("window", [16_000, 32_000, 64_000, 200_000])
-@pytest.mark.parametrize("tokens", RESULT_TOKENS.values(), ids=RESULT_TOKENS)
-def test_a_cut_frees_enough_that_the_next_is_far(window: int, tokens: Callable[[int], int]) -> None:
-    """Calls in a session cut the view at most once for every fifth of the threshold, and few of the cuts request a summary."""
-    chat, summarizer = calls_with(tokens), Scripted("## Goal\nFind the fault.")
-    session = CompactionSession(presets.hermes(window, summarizer), counter="chars/4", window=window)
-    cuts, uncached = cache_use(session.view_sync(chat[:end]) for end, each in enumerate(chat) if each["role"] == "assistant")
-    total = session.index.total.tokens
-    assert cuts <= max(0, total - window // 2) / (0.2 * window // 2) + 1
-    assert uncached <= total + 0.4 * window // 2 * cuts
-    assert len(summarizer.requests) <= max(1, 0.1 * cuts)
-
-
-@pytest.mark.parametrize("summarizer", [Scripted("S"), Scripted(SummaryFailed("down"))])
-def test_no_request_exceeds_the_window(summarizer: Scripted) -> None:
-    """Messages that are too long, and groups that a failed summary left in the view, are cut or dropped as the last resort."""
-    chat: Chat = [
-        {"role": "system", "content": "s"},
-        *({"role": "user" if place % 2 == 0 else "assistant", "content": "word " * 800} for place in range(11)),
-    ]
-    result = compact_sync(chat, presets.hermes(1_500, summarizer), counter="chars/4")
-    assert result.after.tokens <= 1_500
-    assert validate(result.messages) == []
 
 
 def test_langgraph_summary_is_the_blogs_rule_made_safe() -> None:
