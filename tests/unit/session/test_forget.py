@@ -359,8 +359,8 @@ def test_a_copy_of_a_forks_parent(tmp_path: Path) -> None:
 
 def test_a_stored_summary_that_quotes_a_message_outside_it_is_deleted(tmp_path: Path) -> None:
     """A summary may quote a message that is still in the view; forgetting that message deletes the summary's records, too."""
-    strategy = Lossless(presets.adaptive(4_000), SQLiteStore(tmp_path / "records.db"), session="k")
-    session = CompactionSession(strategy, window=4_000, **options(counter="o200k_base"))
+    strategy = Lossless(presets.adaptive(2_000), SQLiteStore(tmp_path / "records.db"), session="k")
+    session = CompactionSession(strategy, window=2_000, **options(counter="o200k_base"))
     lives = "Mrs Yildirim lives at 5 Rose Lane and has the customer number KD-778812, IBAN DE89370400440532013000."
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA" * 1_000}}
     chat = [user("Check all invoices, please.")]
