@@ -26,7 +26,8 @@ from ..errors import ConfigurationError, InputError, UnreadableFile
 from ..files import FileConversation, read_conversations, replace_list
 from ..installation import install_line
 
-BUFFER_BYTES: Final = 1_048_576  # the size of the pieces in which files are read
+BUFFER_BYTES: Final = 1_048_576
+"""The size of the pieces in which files are read."""
 _MESSAGES: Final = "messages"
 _FIELD: Final = b'"messages"'
 
