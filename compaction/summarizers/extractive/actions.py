@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Final, cast
 
 import attrs
@@ -72,6 +73,7 @@ _FAILURE: Final = re.compile(  # a line that names an error
     ),
     re.MULTILINE,
 )
+_LOGGED: Final = re.compile(r"^[^\n=]{0,60}\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b[: \]](?! ?[=(,)])[^\n]*", re.MULTILINE)
 _NO_FAILURE: Final = re.compile(  # it says that there was none: '"error": null', "0 error(s)", "no job was aborted"
     r"(?i)\"(?:errors?|failed|failures?)\"[ \t]*:[ \t]*(?:null|false|0\b|\"\"|\[[ \t]*\]|\{[ \t]*\})"
     r"|\b(?:errors?|failed|failures?|aborted|killed)[ \t]*[:=][ \t]*(?:0|none)[ \t]*(?=$|[,;|)\]}])"  # "failed: 0"
@@ -234,6 +236,15 @@ def errors_within(text: str) -> str:
     return one_line(" | ".join(dict.fromkeys([line for line in named if not _IDLE.search(line)])), _ERROR_CHARS)
 
 
+def logged_errors(text: str) -> list[str]:
+    r"""Return the first lines of a log that report an error; code has none. O(characters).
+
+    >>> logged_errors("12:11 handled\n12:12 ERROR: port 5433 is closed\nlevel = ERROR\n")
+    ['12:12 ERROR: port 5433 is closed']
+    """
+    return [one_line(found[0].strip(), _ROW_CHARS) for found in islice(_LOGGED.finditer(text), _MOST_FOUND)]
+
+
 def outcome_of(result: ToolResultPart, changes: bool) -> str:
     """Return a result in a few words."""
     text = result.text.strip()
@@ -247,10 +258,10 @@ def outcome_of(result: ToolResultPart, changes: bool) -> str:
     return one_line(text, _OUTCOME_CHARS)
 
 
-def unwrapped(result: ToolResultPart) -> ToolResultPart:
+def without_envelope(result: ToolResultPart) -> ToolResultPart:
     r"""Return a result without what the agent's program put before it; as a failure, if that says so.
 
-    >>> unwrapped(ToolResultPart("c1", "Wall time: 0.1 seconds\nProcess exited with code 2\nOutput:\nno disk"))
+    >>> without_envelope(ToolResultPart("c1", "Wall time: 0.1 seconds\nProcess exited with code 2\nOutput:\nno disk"))
     ToolResultPart(call_id='c1', text='no disk', media=(), failed=True)
     """
     envelope = _ENVELOPE.match(result.text)

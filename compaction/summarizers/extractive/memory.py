@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from ...messages import Message, ToolResultPart
-from .actions import Action, RowSearch, error_in, outcome_of
+from .actions import Action, RowSearch, error_in, logged_errors, outcome_of
 from .facts import FactSource, FactTable
 from .lines import SPEAKER
 from .page import FoundIn
@@ -54,7 +54,9 @@ class ConversationMemory:
         self.actions: dict[str, Action] = {}  # the last action of each call, by the call, in the order last made
         self.plans: dict[str, Action] = {}  # the latest call of each tool that takes the list of the agent's tasks
         self.files: dict[str, bool] = {}  # files that calls named, in the order last used, with whether one changed them
-        self.rows: dict[str, tuple[int, str]] = {}  # rows of results that the user asked for, with message and tool
+        self.rows: dict[
+            str, tuple[int, str]
+        ] = {}  # rows that the user asked for, and errors in what was read, with message and tool
         self.last_words = ""  # the assistant's last text
         self.unread = 0  # texts so long that only both ends were read
         self.worked = 0  # messages that hold calls or results
@@ -172,12 +174,14 @@ class ConversationMemory:
             self.files[path] = self.files.pop(path, False) or call.changes
 
     def _finish(self, result: ToolResultPart) -> None:
-        """Note the outcome of a call, and the rows of its result that the user asked for."""
+        """Note the outcome of a call, and the rows of its result that the user asked for or that report an error."""
         action = self._open.pop(result.call_id, None)
         tool = "Result" if action is None else action.tool
         if action is not None:
             is_certain = bool(result.failed)
             error = error_in(result.text, certain=is_certain) if is_certain or not action.reads else None
+            if action.reads and error is None:
+                self.rows.update(dict.fromkeys(logged_errors(result.text), (self.messages, tool)))
             outcome = error or outcome_of(result, action.changes)
             self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)
             for said in denial_statements(result.text, tool):

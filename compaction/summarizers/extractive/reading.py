@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
-from .actions import Action, action_of, argument_values, result_text, unwrapped
+from .actions import Action, action_of, argument_values, result_text, without_envelope
 from .facts import FactSource, facts_in, is_telling
 from .kinds import Statement
 from .passages import Passage, passages
@@ -104,7 +104,7 @@ def _exchanges(
             _add(facts, filter(_is_short, values), FactSource.ASSISTANT)
         elif isinstance(part, ToolResultPart):
             result = redact(both_ends(part.text))
-            results.append(unwrapped(part if result is part.text else attrs.evolve(part, text=result)))
+            results.append(without_envelope(part if result is part.text else attrs.evolve(part, text=result)))
             found = facts_in(result_text(results[-1].text))
             found_by.update(dict.fromkeys(found, part.call_id))
             _add(facts, found, FactSource.RESULT)
