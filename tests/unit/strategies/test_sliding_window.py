@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compaction import Drop, GroupKind, compact_sync, kinds, last, nothing, run_sync
+from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.index.marks import Marks, marked
 from compaction.strategies import Clip, SlidingWindow, ToolResult, Truncation
 from compaction.testing import check_strategy
@@ -25,6 +25,15 @@ class TestTurns:
         assert edits == [Drop([1, 2, 4], REASON), Drop([5, 6, 8], REASON)]
         assert shown(index.messages()) == ["s", *shown(tool_turns(4, words=1)[8:])]
         assert index.included.turns == 2
+
+    def test_without_trigger_what_is_kept_is_left(self) -> None:
+        assert left(SlidingWindow(), [system("s"), *turns(3)]) == ["s", "q3", "a3"]
+        assert left(SlidingWindow(keep=last(turns=2)), [system("s"), *turns(3)]) == ["s", "q2", "a2", "q3", "a3"]
+
+    def test_a_window_of_groups(self) -> None:
+        assert left(SlidingWindow(keep=last(groups=3)), tool_turns(3, words=1)) == ["q3", "c3", "r3 word", "a3"]
+        assert left(SlidingWindow(keep=last(groups=3)), turns(4)) == ["q3", "a3", "q4", "a4"]
+        assert left(SlidingWindow(keep=first(messages=1) | last(groups=2)), turns(4)) == ["q1", "q4", "a4"]
 
     def test_what_comes_before_the_first_turn_is_a_turn(self) -> None:
         messages = [assistant("hello"), assistant("there"), *turns(2)]
@@ -51,6 +60,11 @@ class TestWhatStays:
         index = indexed([*tool_turns(2), user("q")])
         run_sync(index, ToolResult(keep=nothing))
         assert list(edits_of(SlidingWindow(), index)) == [Drop([0, -1, 3], REASON), Drop([4, -2, 7], REASON)]
+
+    def test_answers_of_two_turns_are_two_steps(self) -> None:
+        index = indexed(turns(3))
+        index.pin([2])
+        assert list(edits_of(SlidingWindow(), index)) == [Drop([0, 1], REASON), Drop([3], REASON)]
 
     def test_a_kept_group_within_an_old_turn(self) -> None:
         """Only the answer of the turn is dropped, because its question starts the view."""

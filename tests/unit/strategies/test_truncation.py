@@ -9,6 +9,7 @@ import pytest
 
 from compaction import Drop, GroupKind, compact_sync, first, kinds, last, nothing, run_sync
 from compaction.index import Drops
+from compaction.index.marks import Marks, marked
 from compaction.strategies import StepBegan, StepEnded, Strategy, Summarization, SummaryText, ToolResult, Truncation
 from compaction.triggers import always, groups_exceed, messages_exceed, never, tokens_below, tokens_exceed
 from tests.support.chats import assistant, call, edits_of, indexed, result, shown, system, tool_turns, turns, user
@@ -125,8 +126,19 @@ class TestWhatStays:
             assert [group.is_collapsed for group in each.included_groups] == [False, False, False, True, False, False]
             assert shown(each.messages())[:2] == ["q3", "a3"]
 
+    def test_a_collapsed_tool_call_is_no_summary(self) -> None:
+        index = indexed([user(marked("so far", by="X")), *tool_turns(2), user("q")], marks=Marks())
+        run_sync(index, ToolResult(keep=nothing))
+        done = run_sync(index, Truncation(keep=nothing))
+        assert [edit.groups for edit in done.edits if isinstance(edit, Drop)] == [(1,), (-1,), (4,), (5,), (-2,), (8,), (0,)]
+        assert done.refused == ()
+
 
 class TestSystem:
+    def test_system_groups_stay_unless_told_otherwise(self) -> None:
+        done = compact_sync([system("s " * 99), user("q")], Truncation(trigger=tokens_exceed(9)), counter="chars/4")
+        assert (len(done.messages), done.outcome) == (2, "over_target")
+
     def test_they_go_oldest_first_once_nothing_else_is_left(self) -> None:
         messages = [system("s " * 99), system("keep"), system("t " * 99), system("u"), *turns(2)]
         strategy = Truncation(trigger=tokens_exceed(30), keep=nothing, drop_system=True)

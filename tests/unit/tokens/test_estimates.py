@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from compaction.tokens import ByteClassEstimate, BytesPerToken, CharsPerToken, TokenCounter
 
 COUNTERS = [CharsPerToken(), BytesPerToken(), ByteClassEstimate()]
-RATIOS = COUNTERS[:2]
 TEXTS = st.text(st.one_of(st.characters(), st.integers(0xD800, 0xDFFF).map(chr)))
 
 every_counter = pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
