@@ -42,8 +42,7 @@ intervals. `adaptive` minus a baseline is computed before rounding.
 
 - `none`, `truncate` and `hysteresis` are baselines. Strategies of this package are bold; `recipe` is
   `benchmarks/peers/recipe.py`. The other packages are configured as they document, in `benchmarks/peers`.
-- All use the same token counter, and the same digest instead of a model's summary. So the tables show what each keeps, when it
-  cuts and how that affects the cache, not how well a model writes.
+- All use the same token counter, and the same digest instead of a model's summary.
 - The sessions are coding agents, customer service chained into long sessions, and logs of several agents. One session of more
   than 1,000 messages is left out, because some packages take too long for it.
 - `adaptive` was tuned on these sessions, so other sessions may give other figures.

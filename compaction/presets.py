@@ -143,11 +143,11 @@ def adaptive(
     """Return a pipeline that keeps a conversation inside a window at low cost, and keeps what the agent will need.
 
     The middle of a long answer or result (see ``largest``) is cut out when it arrives, before it is part of a cached
-    prefix. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces
+    prefix; that of a result only if the request has half of the input budget. If the request exceeds ``threshold``, the oldest groups are removed down to ``target``, and a summary replaces
     them, to which later parts are added. Each part has exact facts and past calls, chosen from the whole conversation, and
     ends with what the user said in these groups, word for word. All parts together may quote the user in 0.32 of the input
-    budget; what exceeds 0.12 does not count against ``target``. Unless a ``summarizer`` is given, all tool results except
-    the newest group's are shortened first, so that more calls stay verbatim. Between these cuts, requests only grow at
+    budget; what exceeds 0.12 does not count against ``target``. Unless a ``summarizer`` is given, the oldest tool
+    results are shortened first, so that more calls stay verbatim. Between these cuts, requests only grow at
     their end. From nine tenths of the threshold on, it cuts early if that saves more than the broken prompt cache costs. As
     a last resort, above 0.97 of the input budget, `LastResort` runs. ``docs/explanation/adaptive.md`` has the measurements.
 
@@ -165,7 +165,8 @@ def adaptive(
         target: Share down to which they are removed, at least 0.2 and below ``threshold``.
         largest: Share that one answer may have, above 0 and below ``target``; longer ones are cut at once. Other messages:
 
-            - A tool call with its results may have 0.5 times this share; it is cut at once, too.
+            - A tool call with its results may have 0.5 times this share; it is cut at once, too, if it is the newest one and the
+              request has half of the input budget. Lines that name an error stay.
             - An example of work before the task (see `demonstrations`) may have 0.5 times this share; it is cut in the first
               call or with the next large cut, and stays in the view until the last resort.
             - Other user messages except the last one may have 1.5 times this share; they are cut with the next large cut.
@@ -200,8 +201,9 @@ def adaptive(
     call_tokens, answer_tokens, user_tokens = part(0.5 * largest), part(largest), part(1.5 * largest)
     before_task = demonstrations() & first(messages=_OPENING)
     examples = Clip(tokens=call_tokens, keep=~before_task)
-    calls = Clip(tokens=call_tokens, keep=~kinds(GroupKind.TOOL_CALL) | spoken())
-    answers = Clip(tokens=answer_tokens, keep=kinds(GroupKind.USER) | spoken())
+    newest = ~last(groups=1, of=kinds(GroupKind.TOOL_CALL))
+    calls = Clip(tokens=call_tokens, trigger=tokens_exceed(part(0.5)), target=never, keep=newest | spoken())
+    answers = Clip(tokens=answer_tokens, keep=kinds(GroupKind.USER, GroupKind.TOOL_CALL) | spoken())
     earlier_words = Clip(tokens=user_tokens, keep=last(groups=1, of=kinds(GroupKind.USER)))
 
     cut = strategies.GrowingSummary(
@@ -218,7 +220,7 @@ def adaptive(
         keep=before_task,
     )
     chars = max(_LEAST_CHARS, part(0.005))
-    results = ToolResult(HeadTail(chars=chars, values=chars // 4), keep=last(groups=1))
+    results = ToolResult(HeadTail(chars=chars, values=chars // 4), keep=last(groups=1), target=~tokens_exceed(part(target)))
     shorten = [results] if summarizer is None else []  # a model is to read whole results
     rehearsal = Truncation(target=~tokens_exceed(part(target)), keep=last(groups=1))
     early = tokens_exceed(part(early_from)) & worth_it(rehearsal, cached=cached, ttl_seconds=cache_seconds)

@@ -35,8 +35,7 @@ Made by `python -m benchmarks.retention --set {set} --budget {budgets}{options}`
 Items of {kinds} kinds, {each} of each, and distractors of {distractors} kinds are planted at random places into each of
 {generated} generated conversations in {languages} and {recorded} recorded ones, of {least:,} to {most:,} tokens.
 They are said in everyday words, mostly in the middle of longer messages. Each subject brings a conversation down to the budget
-with one call, and what is sent then is searched for them. No wording of one set is in the other;
-`benchmarks/retention/wordings` has the rules of judging.
+with one call. `benchmarks/retention/wordings` has the rules of judging.
 
 - *survives*: the item's key words are found, in %; of a value that changed, its last value.
 - *meaning*: of the items that survive, the share that can be understood: a value has its key, a rule its object, a decision its
@@ -46,10 +45,9 @@ with one call, and what is sent then is searched for them. No wording of one set
   *false values*: hypothetical values that it presents without their condition.
 - *room used*: tokens sent, in % of the budget; *over*: the share of requests over it.
 
-The oracle knows what was planted. It shows what the budget allows, and that the figures can be reached. `digest` and `facts`
-are one-shot summaries of all but the newest messages, which have two fifths of the budget; `digest` fills the share of its room
-that it fills by default, `digest, full` all of it. `user messages` is a plain rule: the newest of what the user said, and
-nothing else.
+The oracle knows what was planted, and shows what the budget allows. `digest` and `facts` are one-shot summaries of all but the
+newest messages, which have two fifths of the budget; `digest, full` fills all of its room. `user messages` sends the newest of
+what the user said, and nothing else.
 """
 
 CHATS: Final = """
@@ -62,9 +60,8 @@ The same conversations without calls and results (`--chats`), with a budget of {
 PEERS: Final = """
 ## Other packages
 
-The same conversations with a budget of {budget:.0%}. All count a token for four characters here, because some of these packages
-cannot count otherwise. Packages that ask a model for a summary get our digest in its place, so only what they ask for differs;
-it may have half of the budget. `truncation` is our rule that drops the oldest groups.
+The same conversations with a budget of {budget:.0%}. All count a token for four characters. Packages that ask a model for a
+summary get our digest in its place; it may have half of the budget. `truncation` is our rule that drops the oldest groups.
 
 {table}
 """

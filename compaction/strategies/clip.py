@@ -103,5 +103,6 @@ def _cut_part(part: Part, share: float, count: Callable[[str], int] | None) -> P
         cut = summarizers.extractive.shortened(part.text, int(count(part.text) * share), count)
         if not cut and len(part.text) <= summarizers.extractive.LONGEST_SENTENCE:
             return part  # without its middle, a sentence may say the opposite
-    cut = cut or cut_middle(part.text, max(_MIN_CHARS, int(len(part.text) * share)))
+    is_result = isinstance(part, ToolResultPart)
+    cut = cut or cut_middle(part.text, max(_MIN_CHARS, int(len(part.text) * share)), errors=is_result)
     return part if cut is part.text else attrs.evolve(part, text=cut)

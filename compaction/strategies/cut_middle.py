@@ -10,14 +10,18 @@ from .. import summarizers
 
 _NOTE: Final = "\n[... {:,} characters cut{} ...]\n"
 _VALUES: Final = "; values in them: "
+_ERRORS: Final = "; errors in them: "
+_ANY_NOTE: Final = re.compile(rf"\[\.\.\. ([0-9,]{{1,15}}) characters cut(?:(?:{_VALUES}|{_ERRORS})([^\n]*))? \.\.\.\]")
 _NOTE_WITH_VALUES: Final = re.compile(rf"\n\[\.\.\. [0-9,]{{1,15}} characters cut{_VALUES}[^\n]* \.\.\.\]\n")
 _NOTE_CHARS: Final = 47  # about as many as the note has without values
 _WORTH_CUTTING: Final = 0.8
 _LINE_SLACK: Final = 200
 
 
-def cut_middle(text: str, chars: int, *, values: int = 0) -> str:
+def cut_middle(text: str, chars: int, *, values: int = 0, errors: bool = False) -> str:
     """Return a text without its middle, and with a note of how much was cut; see `HeadTail`.
+
+    With ``errors``, the note quotes the lines of the middle that name an error. What an earlier cut removed counts as cut.
 
     The text is returned unchanged if it is only slightly longer than ``chars``, if it was cut to this size before, or if the
     values in the note would leave it less than a fifth shorter.
@@ -28,8 +32,13 @@ def cut_middle(text: str, chars: int, *, values: int = 0) -> str:
     head_end = _line_end(text, chars * 2 // 3, -slack)
     tail_start = _line_end(text, len(text) - chars // 3, slack)
     head, middle, tail = text[:head_end], text[head_end:tail_start], text[tail_start:]
+    removed = len(middle) + sum(int(note[1].replace(",", "")) for note in _ANY_NOTE.finditer(middle))
+    middle = _ANY_NOTE.sub(r"\2", middle)
     found = _values_only_in(middle, (head, tail), values) if values else []
-    cut = head + _NOTE.format(len(middle), f"{_VALUES}{summarizers.extractive.listed(found)}" if found else "") + tail
+    more = f"{_VALUES}{summarizers.extractive.listed(found)}" if found else ""
+    if errors and (told := summarizers.extractive.errors_within(middle)):
+        more = f"{_ERRORS}{told}"
+    cut = head + _NOTE.format(removed, more) + tail
     return text if found and len(cut) > _WORTH_CUTTING * len(text) else cut
 
 

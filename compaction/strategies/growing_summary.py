@@ -152,12 +152,14 @@ class GrowingSummary(SummaryStrategy):
             return None
         shown = index.included_groups
         after = shown[[group.id for group in shown].index(new[-1].id) + 1 :]
+        shortened = _next_sources(index, [group for group in after if group.id not in gone])
         request = SummaryRequest(
             summarizer=self.summarizer,
             groups=new,
             previous=self.earlier([group for group in planner.earlier if group.id in gone]),
             originals=own_words(index, planner.earlier),
-            sources=own_words(index, new) + _next_sources(index, [group for group in after if group.id not in gone]),
+            sources=own_words(index, new) + shortened,
+            shortened=len(shortened),
             kept=tuple([group for group in shown if group.id not in gone]),
             budget=max(1, plan.answer_tokens),
             counter=index.counter,

@@ -100,6 +100,7 @@ class SummaryRequest(Request):
             process still has them. `DigestSummarizer` reads them; a model gets only ``previous``.
         sources: The messages of ``groups`` before other strategies shortened them, then those of the groups in ``kept`` that
             were shortened; if it is empty, read ``groups``.
+        shortened: How many of the last of ``sources`` belong to groups in ``kept``.
         kept: The groups that stay in the view together with the summary.
         said: What the user said in the replaced messages, word for word, see `compaction.summarizers.extractive.excerpt`. The
             strategy puts it behind the answer, so the answer need not repeat it.
@@ -122,6 +123,7 @@ class SummaryRequest(Request):
     previous: str | None = None
     originals: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
     sources: tuple[Message, ...] = attrs.field(default=(), eq=False, repr=False)
+    shortened: int = attrs.field(default=0, eq=False, repr=False)
     kept: tuple[MessageGroup, ...] = attrs.field(default=(), eq=False, repr=False)
     said: str = attrs.field(default="", eq=False, repr=False)
     focus: str | None = None

@@ -237,6 +237,25 @@ def test_token_budget_fills_its_budget_with_the_newest_messages() -> None:
     assert 0.95 * budget < done.after.tokens <= budget
 
 
+class TestResultsInAdaptive:
+    """How far `adaptive` shortens results."""
+
+    def test_a_new_result_stays_whole_while_half_of_the_window_is_free(self) -> None:
+        session = CompactionSession(presets.adaptive(8_000), counter="chars/4")
+        chat = [user("Read it."), call("1"), result("1", "a line of it\n" * 1_000)]
+        assert session.view_sync(chat) == chat
+        chat += [call("2"), result("2", "a line of it\n" * 1_000)]
+        first_result, second = (session.view_sync(chat)[place] for place in (2, 4))
+        assert (first_result == chat[2], "characters cut" in second["content"]) == (True, True)
+
+    def test_results_are_shortened_only_until_the_target_is_met(self) -> None:
+        chat = [user("Read it."), *(each for n in range(40) for each in (call(f"{n}"), result(f"{n}", f"line {n}\n" * 120)))]
+        done = compact_sync(chat, presets.adaptive(int(indexed(chat).tokens / 0.96)), counter="chars/4")
+        whole = [str(message["content"]) in map(str, (each["content"] for each in chat)) for message in done.messages]
+        results = [is_whole for message, is_whole in zip(done.messages, whole, strict=True) if message["role"] == "tool"]
+        assert (results == sorted(results), 0 < sum(results) < 40) == (True, True)
+
+
 class TestSeveral:
     """Presets and a user's long messages; and the end of a cut."""
 

@@ -30,11 +30,9 @@ HEAD: Final = """\
 Made by `python -m benchmarks.retention.handwritten{options}`{date}. Tokens are counted with `{counter}`.
 
 {conversations} conversations in {languages} languages were written by hand, without sight of the code that is measured: coding
-with corrections, trips of several people, a patient's history, contracts, lessons, customer service, fiction, cooking,
-purchases, research in files, dictation without punctuation, tables, pasted mails, answers by number, rules that are revoked.
-They are small text files in `benchmarks/retention/handwritten/conversations`; `conversations.py` describes their format. Long
-answers and results of tools are filled up when a file is read. A conversation has {least} to {most} messages and {small:,} to
-{large:,} tokens.
+with corrections, trips of several people, contracts, lessons, customer service, fiction, dictation, tables, pasted mails, rules
+that are revoked. They are small text files in `benchmarks/retention/handwritten/conversations`; `conversations.py` describes
+their format. A conversation has {least} to {most} messages and {small:,} to {large:,} tokens.
 
 {items:,} items are marked, each with the words that count. A session gets the conversation message by message, in a window of
 {windows} of the conversation's tokens. There is a request before each answer of the assistant, and one at the end. An item must
@@ -42,23 +40,21 @@ be in each request from its message on, until it is revoked, replaced or done.
 
 - *in every request*: items that are in all requests that must have them, in % rounded down. *at the end*: the same of the last
   request. *all kept*: conversations that keep every item in every request.
-- *revoked*: items that were revoked or replaced, and that the last request has without what revoked or replaced them.
-- *of others*: words of others, such as orders in a pasted mail, that the last request has in a text that was rewritten, where
-  the {near} characters before them neither name their source nor say that they were pasted or printed. They can be mistaken for
-  the user's own.
+- *revoked*: items that the last request has without what revoked or replaced them.
+- *of others*: words of others, such as orders in a pasted mail, that can be mistaken for the user's own: the {near} characters
+  before them neither name their source nor say that they were pasted or printed.
 - *sent*: tokens of all requests, in % of what the whole conversation would have taken. *over*: requests over the window.
   *ms*: CPU time of a request.
 
-`token_budget` is not made for sessions; it compacts the whole list at four requests of each. `truncation` drops the oldest
-groups. `people` sends the system message and only what people said, newest first while it fits: no agent could work with it,
-but it shows how much room these words take. The lines with items would take {needed} % of the smaller window.
+`token_budget` compacts the whole list at four requests of each. `truncation` drops the oldest groups. `people` sends only the
+system message and what people said, newest first, to show how much room these words take. The lines with items would take
+{needed} % of the smaller window.
 """
 HOW: Final = """\
 ## How words are found
 
-A mark has alternatives of words. An item is there if one line of a message has all words of an alternative. Capitals,
-quotation marks, white space and separators of thousands do not count; a number must be the whole number. Other words with the
-same meaning do not count, so an item may be lost here although a model would understand it.
+An item is there if one line of a message has all its words, or all words of an alternative. Capitals, quotation marks, white
+space and separators of thousands do not count. Other words with the same meaning do not count either.
 
 An answer, such as "the second one", is there only if words of what it answers are at most {lines} lines away, or in the
 {before} messages before it. An answer of up to {short} characters counts only where a line begins with it. Where it matters who

@@ -36,19 +36,17 @@ Made by `python -m benchmarks.retention.words{options}`{date}, seed {seed}. Toke
 
 In each of {sessions:,} sessions a person gives a task and six ground rules, in one of {forms} forms and {languages} languages,
 in the first, second or tenth message, half of them between paragraphs about other things. An agent then makes {calls} tool
-calls, in most sessions with more tasks and with messages such as "fine, next" in between. All conversations exceed their
-window. The wordings are in `benchmarks/retention/words`; they were written without sight of the code that is measured, and are
-frozen.
+calls, in most sessions with more tasks in between. All conversations exceed their window. The wordings in
+`benchmarks/retention/words` were written without sight of the code that is measured, and are frozen.
 
 - *rules*, *tasks*: the share that is whole in a request, in % rounded down: of each session the request with the fewest, and
   then, *at the end*, its last request. *all kept*: sessions that keep every rule and task in every request.
-- *cuts*: runs that removed groups; *without*: those without a summary; *refused*: those of them in which a summary was refused,
-  or its writer failed.
+- *cuts*: runs that removed groups; *without*: those without a summary; *refused*: those whose summary was refused or failed.
 - *lost*: messages of the user that were neither sent nor replaced by a summary that was sent.
 - *over*: requests over the window; *ms*: CPU time of a request.
 
-`gateway` is what `compaction serve` forwards by default. `token_budget` is not made for sessions; it compacts the whole list at
-four requests of each. `truncation` drops the oldest groups.
+`gateway` is what `compaction serve` forwards by default. `token_budget` compacts the whole list at four requests of each.
+`truncation` drops the oldest groups.
 """
 QUICK: Final = ("dashes", "tags", "paragraph", "agents_md", "after_trace", "middle")
 
@@ -58,8 +56,8 @@ TALKS: Final = """\
 
 {talks} conversations of each kind, of about {tokens:,} tokens, generated from the texts in `talks/`, are brought down to
 {share:.0%} of their tokens. Each has questions and the sentences that answer them. In %: sentences that are sent word for word,
-and in brackets those of which all longer words and numbers are in one message. `rare sentences` is a plain rule: the sentences
-with the most rare words for their length, in order, and the last message.
+and in brackets those of which all longer words and numbers are in one message. `rare sentences` sends the sentences with the
+most rare words for their length, and the last message.
 """
 INVENTIONS: Final = """\
 ## What digests invent

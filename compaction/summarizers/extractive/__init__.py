@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING
 from ...lazy import export_lazily
 
 if TYPE_CHECKING:
+    from .actions import errors_within as errors_within
     from .digest import DigestSummarizer, FactSummarizer
     from .digest import answer_offline as answer_offline
     from .digest import excerpt_options as excerpt_options
@@ -65,6 +66,7 @@ __all__ = ["DigestSummarizer", "FactSummarizer"]
 export_lazily(
     __name__,
     {
+        "actions": "errors_within",
         "digest": "DigestSummarizer FactSummarizer answer_offline excerpt_options",
         "facts": "facts_in",
         "page": "listed",

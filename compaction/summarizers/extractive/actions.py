@@ -23,6 +23,21 @@ _ERROR_CHARS: Final = 240
 _VALUE_CHARS: Final = 80
 _SCANNED: Final = 8_000
 _MOST_VALUES: Final = 200
+_VALUE_OF_OUTCOME: Final = 40  # characters; longer ones say less of an outcome
+_ASIDE: Final = frozenset(  # what coding agents hand over beside a command; with other words the call is the same
+    {"description", "explanation", "justification", "timeout", "timeout_ms", "max_output_tokens", "yield_time_ms", "workdir"}
+)
+_READING: Final = re.compile(  # the name of a tool that reads, or a command that does
+    r"(?:^|[ .])(?:get|read|list|ls|search|find|view|fetch|look ?up|check|query|show|open|grep|glob|browse)(?=[ .]|$)|"
+    r"^\w+\((?:view\b|(?:cd [^;&|]{1,80}&& ?)?(?:cat|head|tail|less|nl|rg|grep|find|ls|sed -n|git (?:diff|log|show|status))\b)",
+    re.IGNORECASE,
+)
+_RUNNING: Final = re.compile(r"(?:exec|run|bash|shell|terminal|i?python|code|computer|think|ask|finish|submit)", re.IGNORECASE)
+_ENVELOPE: Final = re.compile(  # what coding agents put before a result: "Wall time: 0.1 seconds", "Process exited with code 0"
+    r"\A(?:[A-Z][\w ]{2,30}(?:: | with code )[^\n]{0,60}\n){1,8}Output:\n"
+    r"(?:Warning: [^\n]{0,200}\n(?:Total [^\n]{0,60}\n)?\n?)?"
+)
+_EXIT_CODE: Final = re.compile(r"(?:exited with code|exit code:) (-?\d+)", re.IGNORECASE)
 _ROW_CHARS: Final = 200
 _MOST_ROWS: Final = 400
 _MOST_FOUND: Final = 2  # rows that hold the most of what a request names; more of them say that it names none
@@ -36,6 +51,7 @@ _CHANGING: Final = re.compile(  # the name or the command of a call that changes
 _PATH: Final = re.compile(  # "src/app.py", "a.py", "~/logs/", "/etc"
     r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}|(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]+/?"
 )
+_PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (\S{1,160})$", re.MULTILINE)
 _FAILURE: Final = re.compile(  # a line that names an error
     "|".join(
         [
@@ -45,7 +61,7 @@ _FAILURE: Final = re.compile(  # a line that names an error
                 r"|Traceback \(most recent|오류|에러|실패|错误|錯誤|失败|失敗|异常|異常|エラー|FEHLER\b|Fehler\b)"
             ),
             r"\b(?:error|failed|fehlgeschlagen)\b[^\n]{0,60}:",  # "main.c:3: error in line 3:"
-            r"\bcommand not found\b|\bNo such file\b|\bPermission denied\b",
+            r"\bcommand not found\b|\bNo such file\b|\bPermission denied\b|\bFAILED\b|^not ok \d",
             r"\b(?:aborted|abgebrochen|killed|segmentation fault|timed out|undefined (?:reference|symbol))\b",
             r"(?<!\d was )(?<!\d were )\brefused\b",  # not "1 was refused by the client"
             r"중단|정지|中止|停止|(?:Error|Fehler|오류|错误) [1-9]\d*$",  # "make: *** Error 2"
@@ -81,8 +97,9 @@ class Action:
     call: str  # the call, as ``name(value, value)``
     changes: bool = False  # whether it changes something, judged by its name and command
     paths: tuple[str, ...] = ()  # the files that it names
+    reads: bool = False  # whether it reads something, so that an error in its result need not be its own
     plan: tuple[str, ...] | None = None  # the tasks in it, see `plan_in`
-    place: int = 0  # the number of its message
+    place: float = 0  # the number of its message, and a part for its place there
     outcome: str | None = None  # its result in a few words; ``None`` without a result
     failed: bool = False  # whether the result reports an error; ``outcome`` is then the error's message
 
@@ -99,26 +116,58 @@ class Action:
 def action_of(call: ToolCallPart, values: list[str], redact: Callable[[str], str]) -> Action:
     """Return a call with these values as an action without an outcome."""
     shown = one_line(", ".join(one_line(value, _VALUE_CHARS) for value in values), _CALL_CHARS)
-    changes = _CHANGING.search(f"{call.name.replace('_', ' ')} {shown}") is not None
+    name = call.name.replace("_", " ").replace("-", " ")
+    reads = _READING.search(name) is not None or _READING.match(f"tool({shown}") is not None
+    is_telling = " " in name and not reads and _RUNNING.match(name) is None  # "place order", not "run" or "execute bash"
+    changes = is_telling or _CHANGING.search(name if reads else f"{name} {shown}") is not None
     # files and folders: values that are a path, and words of a command's first line
     words = (word.strip("\"'`,;:()[]{}") for value in values for word in value[:400].partition("\n")[0].split()[:40])
     paths = [word for word in words if "://" not in word and len(word) <= 160 and _PATH.fullmatch(word)]
-    return Action(call.id, call.name, f"{call.name}({shown})", changes, tuple(paths), plan_in(call.arguments, redact))
+    paths += [path for value in values for path in _PATCHED.findall(value)]
+    return Action(call.id, call.name, f"{call.name}({shown})", changes, tuple(paths), reads, plan_in(call.arguments, redact))
 
 
 def argument_values(arguments: str) -> list[str]:
     """Return the values of a call's arguments, flattened; the whole text if it is not JSON.
 
+    Without what stands beside a command: with another description, the call is the same.
+
     >>> argument_values('{"city": "Oslo", "days": [1, 2], "units": {"of": "C"}}')
     ['Oslo', '1', '2', 'C']
+    >>> argument_values('{"command": "make", "description": "Build it again", "timeout": 60000}')
+    ['make']
     """
+    given = _loaded(arguments)
+    if isinstance(given, dict) and not {"command", "cmd"}.isdisjoint(cast("dict[str, Any]", given)):
+        given = {name: value for name, value in cast("dict[str, Any]", given).items() if name not in _ASIDE}
+    return _flattened(given, _MOST_VALUES)
+
+
+def result_text(text: str) -> str:
+    r"""Return the text of a result; of JSON, also within JSON, the values. O(characters).
+
+    >>> result_text('[{"type": "text", "text": "{\\"id\\": \\"PAY-446\\", \\"note\\": \\"a\\\\nb\\"}"}]')
+    'text\nPAY-446\na\nb'
+    """
+    return text if text.lstrip()[:1] not in ("{", "[") else "\n".join(_flattened(_loaded(text), None))
+
+
+def _loaded(text: str) -> Any:
+    """Return what a text of JSON says; any other text itself."""
     try:
-        left: list[Any] = [json.loads(arguments)]
+        return json.loads(text)
     except (ValueError, RecursionError):
-        left = [arguments]
-    found: list[str] = []
-    while left and len(found) < _MOST_VALUES:
+        return text
+
+
+def _flattened(given: Any, most: int | None) -> list[str]:
+    """Return the values in lists and objects, at most so many; with ``None`` all, and those of JSON within texts."""
+    left, found = [given], list[str]()
+    while left and (most is None or len(found) < most):
         value = left.pop()
+        if most is None and isinstance(value, str) and value is not given and value.lstrip()[:1] in ("{", "["):
+            inner = _loaded(value)
+            value = inner if isinstance(inner, dict | list) else value
         if isinstance(value, dict | list):
             left.extend(reversed([*cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)]))
         elif value is not None and value != "":
@@ -179,16 +228,37 @@ def error_in(text: str, *, certain: bool = False) -> str | None:
     return one_line(" | ".join(dict.fromkeys(telling or shown)), _ERROR_CHARS)
 
 
+def errors_within(text: str) -> str:
+    """Return the lines of a text that name an error, in one line; empty if there is none. O(characters)."""
+    named = [line.strip() for line in text.split("\n") if _FAILURE.search(line) and _FAILURE.search(_NO_FAILURE.sub("", line))]
+    return one_line(" | ".join(dict.fromkeys([line for line in named if not _IDLE.search(line)])), _ERROR_CHARS)
+
+
 def outcome_of(result: ToolResultPart, changes: bool) -> str:
     """Return a result in a few words."""
     text = result.text.strip()
     if not text:
         return " ".join(f"[{media.kind}]" for media in result.media)
     if len(text) > _OUTCOME_CHARS:
-        if text[0] in "[{" or not changes:
+        if not changes:
             return "ok"
-        text = text.partition("\n")[0]
+        values = argument_values(text) if text[0] in "[{" else [text.partition("\n")[0]]
+        text = " ".join([each for each in values if len(values) == 1 or len(each) <= _VALUE_OF_OUTCOME]) or "ok"
     return one_line(text, _OUTCOME_CHARS)
+
+
+def unwrapped(result: ToolResultPart) -> ToolResultPart:
+    r"""Return a result without what the agent's program put before it; as a failure, if that says so.
+
+    >>> unwrapped(ToolResultPart("c1", "Wall time: 0.1 seconds\nProcess exited with code 2\nOutput:\nno disk"))
+    ToolResultPart(call_id='c1', text='no disk', media=(), failed=True)
+    """
+    envelope = _ENVELOPE.match(result.text)
+    if envelope is None:
+        return result
+    code = _EXIT_CODE.search(envelope[0])
+    failed = result.failed if code is None else result.failed or code[1] != "0"
+    return attrs.evolve(result, text=result.text[envelope.end() :], failed=failed)
 
 
 class RowSearch:

@@ -36,6 +36,7 @@ class _Shares:
     findings: float = 0.06  # sentences in which the assistant tells a value
     foreign: float = 0.3  # lines of an earlier summary that another summarizer wrote
     failed: float = 0.2  # failed calls, and rows of results that the user asked for
+    changes: float = 0.1  # calls that changed something, and the files that they changed
     calls: float = 0.04  # other calls, and files
     facts: float = 0.15  # reserved for facts, of what may be filled in the round, when left-over room is distributed
 
@@ -109,7 +110,7 @@ class DigestSummarizer:
         writer.fill(writer.found, limit)
         writer.fill(writer.statements(Kind.TASK), limit)
         writer.fill(writer.statements(Kind.REMARK), filled)
-        writer.fill(writer.calls, filled)
+        writer.fill([*writer.changes, *writer.calls], filled)
         writer.fill(writer.last_words(), filled)
         writer.count_left_out()
         return page.text()
@@ -186,6 +187,7 @@ def _add_lines(writer: SummaryWriter, shares: _Shares, filled: float, *, foreign
     writer.fill(writer.plans(), writer.more(shares.plan))
     if not writer.talk:  # in which they are chosen as all other sentences are
         writer.fill(writer.findings(), max(writer.page.used + _LEAST_FINDINGS, writer.more(shares.findings)))
+    writer.fill(writer.changes, min(filled, writer.more(shares.changes)))
     writer.fill(writer.found, writer.more(shares.failed))
     writer.fill(writer.calls, min(filled, writer.more(shares.calls)))
     writer.add_talk(filled)

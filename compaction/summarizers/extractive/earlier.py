@@ -10,7 +10,7 @@ from .actions import is_open
 from .facts import FactKind, facts_in
 from .lines import SPEAKER
 from .memory import ConversationMemory
-from .page import CHANGED, FIRST, NO_ROOM, READ, UNREAD, SearchedText
+from .page import CHANGED, FIRST, FROM, NO_ROOM, READ, UNREAD, FoundIn, SearchedText
 from .sections import Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM
@@ -18,7 +18,7 @@ from .talk import APART, Utterance
 
 _KINDS: Final = "|".join(kind.value for kind in FactKind)
 # Lines that the digest itself writes beside statements.
-_LIST: Final = re.compile(rf"^(?:- )?(?:{_KINDS}): (.*)", re.MULTILINE)
+_LIST: Final = re.compile(rf"^(?:- )?(?:{_KINDS}|{FROM}(\S.*?\))): (.*)", re.MULTILINE)
 _COUNTED: Final = re.compile(rf"\(\d+ (?:{NO_ROOM}|{UNREAD})\)")
 _CUT: Final = re.compile(r"…$| \.\.\.$")
 _NOTE: Final = re.compile(r" \((?:was .+ until |now .+, since |earlier, )?message \d+\)$")  # " (was 8080 until message 2)"
@@ -45,7 +45,12 @@ class EarlierSummary:
 
     def facts(self) -> list[str]:
         """Return the facts in its lists."""
-        return [*facts_in("\n".join(_LIST.findall(self.text)))]
+        return [*facts_in("\n".join([facts for _, facts in _LIST.findall(self.text)]))]
+
+    def sources(self) -> dict[str, FoundIn]:
+        """Return the calls that its lists name, each with the place of its list."""
+        lists = enumerate(_LIST.findall(self.text), -len(self.text))
+        return {fact: FoundIn(call, place) for place, (call, facts) in lists if call for fact in facts_in(facts)}
 
     def foreign_lines(self) -> dict[Section, list[str]]:
         """Return its lines that the memory and the talk do not have in some form."""

@@ -111,7 +111,7 @@ def is_telling(value: str) -> bool:
 
 
 def _keep(token: str, found: dict[str, None]) -> None:
-    if token[-1:] == CUT:
+    if CUT in token:
         return
     token = token.rstrip(_EDGES).lstrip(_LEADING)
     if 1 < len(token) <= _LONGEST and _TELLING.search(token) and _UNTELLING.fullmatch(token) is None:

@@ -15,11 +15,13 @@ from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, outcome_of
 from .facts import FactSource, FactTable
 from .lines import SPEAKER
+from .page import FoundIn
 from .reading import Reading, Redact, read_facts, read_message
 from .statement_table import MOST, StatementTable
 from .statements import QUOTED, denial_statements
 
 _MOST_READINGS: Final = 2_048
+_MOST_SOURCES: Final = 16_000  # twice as many as the facts that are kept
 _LATEST: Final = 64  # messages whose readings are kept, and before which a memory is kept, too
 _MOST_CONVERSATIONS: Final = 8  # by their first message
 _MOST_OF_ROUNDS: Final = 8  # memories of a conversation; a copy costs about as much as three messages
@@ -46,6 +48,7 @@ class ConversationMemory:
 
     def __init__(self) -> None:
         self.facts = FactTable()  # the facts, and where each was seen
+        self.sources: dict[str, FoundIn] = {}  # the call whose result had a fact last
         self.statements = StatementTable()  # the statements that hold
         self.requests: list[str] = []  # the user's first message and the latest one
         self.actions: dict[str, Action] = {}  # the last action of each call, by the call, in the order last made
@@ -108,8 +111,13 @@ class ConversationMemory:
         for statement in reading.statements:
             self.statements.say(statement)
         self.statements.prune()
-        for call in reading.calls:
-            self._begin(call)
+        for at, call in enumerate(reading.calls):
+            self._begin(attrs.evolve(call, place=self.messages + at / len(reading.calls)))
+        for at, (fact, id) in enumerate(reading.found_by.items()):
+            if action := self._open.get(id):
+                self.sources[fact] = FoundIn(action.call, self.messages + at / len(reading.found_by))
+        if len(self.sources) > _MOST_SOURCES:
+            self.sources = dict([*self.sources.items()][_MOST_SOURCES // 2 :])
         for result in reading.results:
             self._finish(result)
         replaced, values = self.statements.replaced, self.statements.replaced_values
@@ -152,7 +160,6 @@ class ConversationMemory:
 
     def _begin(self, call: Action) -> None:
         """Note a call, which has no outcome yet, and its files; or the plan in it."""
-        call = attrs.evolve(call, place=self.messages)
         takes_plans = call.tool in self.plans
         if call.plan or (takes_plans and call.plan is not None):
             self.plans[call.tool] = call
@@ -169,7 +176,8 @@ class ConversationMemory:
         action = self._open.pop(result.call_id, None)
         tool = "Result" if action is None else action.tool
         if action is not None:
-            error = error_in(result.text, certain=bool(result.failed))
+            is_certain = bool(result.failed)
+            error = error_in(result.text, certain=is_certain) if is_certain or not action.reads else None
             outcome = error or outcome_of(result, action.changes)
             self.actions[action.call] = attrs.evolve(action, outcome=outcome, failed=error is not None)
             for said in denial_statements(result.text, tool):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 import attrs
 
 from ...errors import SummaryFailed
 from .facts import FactKind, fact_kind
 from .sections import Section, write_sections
-from .sentences import WORD, chars_within, clipped
+from .sentences import WORD, chars_within, clipped, one_line
 
 _MOST_FACT_MISSES: Final = 20
+_BESIDE: Final = 2  # more facts of the same result that are added with one
+_SOURCE_CHARS: Final = 48
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _TAG: Final = re.compile(r"<[\w:.-]+>")
@@ -27,6 +29,7 @@ READ: Final = "Read"
 FIRST: Final = "First"
 NO_ROOM: Final = "more had no room"
 UNREAD: Final = "texts were so long that only both ends were read"
+FROM: Final = "From "
 _LABELS: Final = (CHANGED, READ, *(kind.value for kind in FactKind))
 
 
@@ -54,6 +57,22 @@ class Item:
     def shown(self) -> str:
         """The line with who said it."""
         return f"{self.by}: {self.text}" if self.by else self.text
+
+
+class FoundIn(NamedTuple):
+    """The call whose result has a fact, and the place of the fact among all results: the number of its message, and a part."""
+
+    call: str
+    place: float
+
+    @property
+    def label(self) -> str:
+        """The words before a list of facts.
+
+        >>> FoundIn("get_order(#W12)", 3.0).label, FoundIn("search(" + "flights to Oslo " * 9 + ")", 3.0).label
+        ('From get_order(#W12)', 'From search(flights to Oslo flights to Oslo ...)')
+        """
+        return FROM + (self.call if len(self.call) <= _SOURCE_CHARS else f"{one_line(self.call, _SOURCE_CHARS - 1)})")
 
 
 class SearchedText:
@@ -138,12 +157,14 @@ class SummaryPage:
         tokens = self.tokens(f" {listed([text])}" if label else f"- {item.shown}\n")
         if under and under not in self._lines and (item.section, under) not in self._begun:
             tokens += self.tokens(f"- {under}\n")
+        if label.startswith(FROM) and (item.section, label) not in self._begun:
+            tokens += self.tokens(f"- {label}:\n")
         if self.used + tokens > min(upto, self.limit):
             if self._refused is None and not label:
                 self._refused = item
             return False
         self.used += tokens
-        self._begun.add((item.section, under))
+        self._begun.add((item.section, label or under))
         self._items.append(item if item.place is not None else attrs.evolve(item, place=len(self._items)))
         self._lines.add(text)
         self._own.add(text)
@@ -155,20 +176,26 @@ class SummaryPage:
             return True
         return text in self._own and ("\n" not in text or any(text in each.text for each in self._items))
 
-    def add_facts(self, facts: Iterable[str], *, upto: float, held: bool = False) -> None:
+    def add_facts(self, facts: Sequence[str], sources: Mapping[str, FoundIn], *, upto: float, held: bool = False) -> None:
         """Add the facts that have room and stand nowhere else; those most likely to be needed must come first.
+
+        Facts of one result stand together behind its call, in their order there: alone, "2366" says nothing.
 
         With ``held``, they are those of an earlier page, and are added even if a message shows them now: it may leave later.
         """
         shown = [self._own] if held else [self._own, self._visible]
         stand = [each.finder() for each in shown]  # now: a fact added below does not hide later ones
         most, misses = min(upto, self.limit), 0
-        for fact in facts:
+        for fact in _with_those_beside(facts, sources):
             if most - self.used < 2 or misses > _MOST_FACT_MISSES:
                 return
             words = WORD.findall(fact)
             if fact not in self._lines and not any(stands(fact, words) for stands in stand):
-                misses = 0 if self.add(Item(Section.CONTEXT, fact, label=fact_kind(fact).value), upto=most) else misses + 1
+                source = sources.get(fact)
+                item = Item(Section.CONTEXT, fact, label=fact_kind(fact).value)
+                if source and fact not in source.label:
+                    item = attrs.evolve(item, label=source.label, place=source.place)
+                misses = 0 if self.add(item, upto=most) else misses + 1
 
     def shortened(self, text: str, tokens: float) -> str:
         """Return the text, or its beginning in about that many tokens."""
@@ -209,10 +236,24 @@ class SummaryPage:
         for (section, _), (head, *below) in blocks.items():
             closing = [f"</{head[1:]}"] if below and _TAG.fullmatch(head) else []
             sections.setdefault(section, []).append("\n".join([head, *below, *closing]))
-        for label in _LABELS:
+        for label in (*dict.fromkeys([label for _, label in lists if label.startswith(FROM)]), *_LABELS):
             for section in (Section.FILES, Section.CONTEXT):
                 if values := lists.get((section, label)):
                     sections.setdefault(section, []).append(f"{label}: {listed(values)}")
         if self.left_out:
             sections.setdefault(Section.CONSTRAINTS, []).append(f"({self.left_out} {NO_ROOM})")
         return sections
+
+
+def _with_those_beside(facts: Sequence[str], sources: Mapping[str, FoundIn]) -> Iterable[str]:
+    """Return the facts, with a few more of the same result behind the first one of each."""
+    of_call: dict[str, list[str]] = {}
+    for fact in facts:
+        if fact in sources:
+            of_call.setdefault(sources[fact].call, []).append(fact)
+    found: dict[str, None] = {}
+    for fact in facts:
+        found[fact] = None
+        if fact in sources:
+            found.update(dict.fromkeys(of_call.pop(sources[fact].call, [])[: _BESIDE + 1]))
+    return found

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from ...messages import Message, TextPart, ToolCallPart, ToolResultPart
-from .actions import Action, action_of, argument_values
+from .actions import Action, action_of, argument_values, result_text, unwrapped
 from .facts import FactSource, facts_in, is_telling
 from .kinds import Statement
 from .passages import Passage, passages
@@ -41,6 +41,7 @@ class Reading:
     facts: dict[str, int]
     calls: tuple[Action, ...]
     results: tuple[ToolResultPart, ...]
+    found_by: dict[str, str]  # the id of the call whose result has a fact, for the facts of results
     unread: int = 0  # how many of its texts were so long that only both ends were read
     shows_work: bool = False  # whether it is a user message that `shows_work`
 
@@ -52,14 +53,14 @@ def read_message(message: Message, redact: Redact = str) -> Reading:
     text = redact(both_ends(text))
     source = _source(message, text)
     facts = dict.fromkeys(facts_in(text), source.value)
-    calls, results = _exchanges(message, facts, redact)
+    calls, results, found_by = _exchanges(message, facts, redact)
     spoken = [*passages(text)] if source is FactSource.USER or message.is_system else []
     is_assistant = source is FactSource.ASSISTANT
     statements = tuple(assistant_statements(text) if is_assistant else user_statements(spoken, of_system=message.is_system))
     if spoken and (speaker := SYSTEM if message.is_system else speaker_of(message)):
         statements = tuple([attrs.evolve(each, by=each.by or speaker) for each in statements])
     is_work = not message.is_system and _shows_work(text, spoken)
-    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), unread, is_work)
+    return Reading(source, text[:_REQUEST_CHARS], statements, facts, tuple(calls), tuple(results), found_by, unread, is_work)
 
 
 def shows_work(text: str) -> bool:
@@ -88,10 +89,13 @@ def _text(message: Message) -> str:
     return "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
 
 
-def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple[list[Action], list[ToolResultPart]]:
-    """Return the calls and the results of a message, and add the facts in them."""
+def _exchanges(
+    message: Message, facts: dict[str, int], redact: Redact
+) -> tuple[list[Action], list[ToolResultPart], dict[str, str]]:
+    """Return the calls and the results of a message, with the call of each fact in a result; add all facts to ``facts``."""
     calls: list[Action] = []
     results: list[ToolResultPart] = []
+    found_by: dict[str, str] = {}
     for part in message.parts:
         if isinstance(part, ToolCallPart):
             values = [redact(both_ends(value)) for value in argument_values(part.arguments)]
@@ -100,9 +104,11 @@ def _exchanges(message: Message, facts: dict[str, int], redact: Redact) -> tuple
             _add(facts, filter(_is_short, values), FactSource.ASSISTANT)
         elif isinstance(part, ToolResultPart):
             result = redact(both_ends(part.text))
-            results.append(part if result is part.text else attrs.evolve(part, text=result))
-            _add(facts, facts_in(result), FactSource.RESULT)
-    return calls, results
+            results.append(unwrapped(part if result is part.text else attrs.evolve(part, text=result)))
+            found = facts_in(result_text(results[-1].text))
+            found_by.update(dict.fromkeys(found, part.call_id))
+            _add(facts, found, FactSource.RESULT)
+    return calls, results, found_by
 
 
 def _source(message: Message, text: str) -> FactSource:

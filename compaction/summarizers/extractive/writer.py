@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -15,7 +14,7 @@ import attrs
 from ...index import GroupKind
 from ...messages import Message
 from ..base import SummaryRequest
-from .actions import argument_values, is_open
+from .actions import Action, argument_values, is_open
 from .earlier import EarlierSummary
 from .kinds import Kind
 from .memory import Memories
@@ -61,6 +60,7 @@ class SummaryWriter:
         self._request = request
         self._memory = memories.of(messages, redact, after=request.originals)
         self._read, self._facts_of = partial(memories.read, redact=redact), partial(memories.facts_of, redact=redact)
+        self._end = self._memory.messages + 1 - request.shortened  # of the messages that the summary replaces
         self._focus = {word for word in WORD.findall((request.focus or "").casefold()) if len(word) > 1}
         self._skipped = self._said_again()  # the words of statements that get no line of their own
         self.talk = talk_in([*request.originals, *messages], self._read, redact) if self._memory.is_talk else []
@@ -177,32 +177,46 @@ class SummaryWriter:
         if not self.earlier.text:
             return
         held = [fact for fact in self.earlier.facts() if fact not in self._misleading]
-        self.page.add_facts(held, upto=upto, held=True)
+        self.page.add_facts(held, self.earlier.sources(), upto=upto, held=True)
         if not self.talk:  # there, `add_talk` does so, with the speakers
             said = [each for each in self._ranked if each.statement.text in self.earlier.statements]
             self.fill(map(self._line, [each for each in said if not each.note or each.text in self.earlier]), upto)
-        self.fill([each for each in (*self.found, *self.calls) if each.text in self.earlier], upto)
+        self.fill([each for each in (*self.found, *self.changes, *self.calls) if each.text in self.earlier], upto)
 
     @cached_property
     def found(self) -> list[Item]:
         """Failed calls that did not succeed later, and rows that the user asked for: those that are held, then the newest."""
-        failed = (each for each in self._memory.actions.values() if each.failed)
+        failed = (each for each in self._actions if each.failed)
         found = [(each.place, Item(Section.BLOCKED, each.line, place=each.place)) for each in failed]
-        rows = self._memory.rows.items()
-        found += [(place, Item(Section.CONTEXT, row, place=place, by=tool)) for row, (place, tool) in rows]
+        rows = [(row, place, tool) for row, (place, tool) in self._memory.rows.items() if place < self._end]
+        found += [(place, Item(Section.CONTEXT, row, place=place, by=tool)) for row, place, tool in rows]
         found.sort(key=lambda each: (each[1].text not in self.earlier, -each[0]))
         return [item for _, item in found]
 
     @cached_property
+    def _actions(self) -> list[Action]:
+        """The last action of each call that does not stand in the view behind the summary."""
+        return [each for each in self._memory.actions.values() if each.place < self._end]
+
+    @cached_property
+    def changes(self) -> list[Item]:
+        """The files that calls changed, and the calls that changed something: those that matter most first."""
+        return [*self._files(CHANGED, changed=True), *self._calls(changes=True)]
+
+    @cached_property
     def calls(self) -> list[Item]:
-        """The other calls, those in the focus, that are held, of changes, and the newest first; and then files likewise."""
-        calls = [each for each in reversed(self._memory.actions.values()) if not each.failed]
-        calls.sort(key=lambda each: (self._focus_bonus(each.line), each.line in self.earlier, each.changes), reverse=True)
-        files = sorted(self._memory.files.items(), key=itemgetter(1))[::-1]
-        return [
-            *[Item(Section.DONE, each.line, place=each.place) for each in calls],
-            *[Item(Section.FILES, path, CHANGED if changed else READ, place) for place, (path, changed) in enumerate(files)],
-        ]
+        """The other calls and files: those that matter most first."""
+        return [*self._calls(changes=False), *self._files(READ, changed=False)]
+
+    def _calls(self, *, changes: bool) -> list[Item]:
+        """Return the calls that did not fail: those in the focus, those that are held, and the newest first."""
+        calls = [each for each in reversed(self._actions) if not each.failed and each.changes is changes]
+        calls.sort(key=lambda each: (self._focus_bonus(each.line), each.line in self.earlier), reverse=True)
+        return [Item(Section.DONE, each.line, place=each.place) for each in calls]
+
+    def _files(self, label: str, *, changed: bool) -> list[Item]:
+        files = [path for path, is_changed in reversed(self._memory.files.items()) if is_changed is changed]
+        return [Item(Section.FILES, path, label, place) for place, path in enumerate(files)]
 
     def foreign_lines(self) -> Iterator[Item]:
         """Yield the lines of an earlier summary that somebody else wrote."""
@@ -212,7 +226,8 @@ class SummaryWriter:
 
     def plans(self) -> Iterator[Item]:
         """Yield the tasks of the agent's latest plan, the open ones first."""
-        for tool, call in self._memory.plans.items():
+        plans = ((tool, call) for tool, call in self._memory.plans.items() if call.place < self._end)
+        for tool, call in plans:
             for task in sorted(call.plan or (), key=lambda task: not is_open(task)):
                 yield Item(Section.NEXT if is_open(task) else Section.DONE, task, place=call.place, by=tool)
 
@@ -306,7 +321,7 @@ class SummaryWriter:
     def add_facts(self, upto: float) -> None:
         """Add facts, those most likely to be needed first; O(known facts) if there is room for one."""
         if min(upto, self.page.limit) - self.page.used >= 2:
-            self.page.add_facts(self._ranked_facts, upto=upto)
+            self.page.add_facts(self._ranked_facts, self._memory.sources, upto=upto)
 
     def _focus_bonus(self, text: str) -> float:
         return _FOCUS_BONUS * any(word in text.casefold() for word in self._focus)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from compaction import GroupKind, compact_sync, kinds
@@ -51,3 +52,18 @@ def test_what_stays_as_it_is() -> None:
     messages = [system("word " * 500), user("word " * 500), call("a", text="word " * 500)]
     left = clipped(messages, keep=kinds(GroupKind.USER))
     assert [one is other for one, other in zip(left, messages, strict=True)] == [True, True, True]
+
+
+def test_errors_in_the_middle_of_a_result_are_told() -> None:
+    lines = "\n".join([*["PASSED"] * 400, "tests/test_c.py::test_333 FAILED", *["PASSED"] * 400])
+    left = clipped([user("go"), call("a"), result("a", lines)])
+    assert "characters cut; errors in them: tests/test_c.py::test_333 FAILED ...]" in left[2]["content"]
+
+
+def test_a_second_cut_counts_what_the_first_one_removed() -> None:
+    lines = "\n".join(f"line {n}" for n in range(900))
+    once = clipped([user("go"), call("a"), result("a", lines)], tokens=400)
+    twice = clipped(once, tokens=100)[2]["content"]
+    (count,) = re.findall(r"([0-9,]+) characters cut", twice)
+    shown = re.sub(r"\n\[\.\.\. .* \.\.\.\]\n", "", twice)
+    assert len(lines) - 120 <= int(count.replace(",", "")) + len(shown) <= len(lines) + 120

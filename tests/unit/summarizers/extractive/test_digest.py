@@ -20,7 +20,7 @@ from compaction.summarizers.extractive import DigestSummarizer, FactSummarizer, 
 from compaction.summarizers.extractive.earlier import EarlierSummary
 from compaction.summarizers.extractive.facts import FactKind
 from compaction.summarizers.extractive.memory import Memories
-from compaction.summarizers.extractive.page import FIRST, NO_ROOM, READ, UNREAD
+from compaction.summarizers.extractive.page import FIRST, FROM, NO_ROOM, READ, UNREAD
 from tests.support.chats import Chat, call, result, said
 from tests.support.scripted import request_for
 
@@ -131,10 +131,18 @@ def test_every_line_that_the_digest_writes_is_known_in_the_next_round() -> None:
     """A line that is not would be taken over as somebody else's, and stand twice."""
     long = said("user", "Read it. " + "a_b." * 60_000)
     shown = ran("c4", "cat src/a.py", 'title = "blue folder"; ' * 5)
-    chat = [*WORK, long, *planned("c3", port="done"), *shown, *[said("user", f"Never touch box {n}.") for n in range(40)]]
+    pasted = said("user", '```\nsrc/b.py order_71 4711 "green folder"\n```')
+    chat = [
+        *WORK,
+        long,
+        *planned("c3", port="done"),
+        *shown,
+        pasted,
+        *[said("user", f"Never touch box {n}.") for n in range(40)],
+    ]
     messages = [message for group in MessageIndex(chat, counter="chars/4").included_groups for message in group.messages]
     text = "\n".join([digest_of(chat, 150), digest_of(chat, 2_000)])
-    assert [part for part in (FIRST, READ, UNREAD, NO_ROOM, *(kind.value for kind in FactKind)) if part not in text] == []
+    assert [part for part in (FIRST, READ, UNREAD, NO_ROOM, FROM, *(kind.value for kind in FactKind)) if part not in text] == []
     assert EarlierSummary(text, Memories().of(messages), ()).foreign_lines() == {}
 
 
@@ -338,3 +346,67 @@ def test_a_list_of_facts_has_room_for_a_finding() -> None:
     text = summarizer.summarize(request_for(summarizer, chat, budget=300))
     assert f"- Assistant: {found}" in text
     assert "part_" in text
+
+
+def asked(call_id: str, tool: str, output: object, **arguments: object) -> Chat:
+    """A call of a tool, and its result in JSON, or in its own words."""
+    told = output if isinstance(output, str) else json.dumps(output)
+    return [call(call_id, name=tool, arguments=json.dumps(arguments)), result(call_id, told)]
+
+
+def test_facts_of_one_result_stand_behind_its_call_in_their_order() -> None:
+    """Alone, a number of a result says nothing."""
+    order = {"total": "412.50", "items": [{"sku": "KX-20331", "price": "199.00"}, {"sku": "KX-70778", "price": "213.50"}]}
+    wrapped = [{"type": "text", "text": json.dumps({"id": "PAY-446", "note": "a\nTXN-9"})}]
+    chat = [
+        said("user", "Help me."),
+        *asked("c1", "get_order", order, id="W-12"),
+        *asked("c2", "get_payment", wrapped, id="W-13"),
+    ]
+    text = FactSummarizer().summarize(request_for(FactSummarizer(), chat, budget=400))
+    assert "- From get_order(W-12): 412.50 KX-20331 199.00 KX-70778 213.50" in text
+    assert "- From get_payment(W-13): PAY-446 TXN-9" in text
+
+
+def test_what_a_call_changed_is_told_with_what_came_back() -> None:
+    """It comes before reading, so that nothing is ordered twice."""
+    reads = [each for n in range(30) for each in asked(f"r{n}", "get_page", {"text": f"Row {n} holds AB-{n}77. " * 9}, page=n)]
+    receipt = {"order": "OST/2026/5519", "status": "ACCEPTED", "note": "word " * 30}
+    chat = [said("user", "Order it."), *asked("c1", "place_order", receipt, po="PO-77120"), *reads]
+    for summarizer in (DigestSummarizer(), FactSummarizer()):
+        text = summarizer.summarize(request_for(summarizer, chat, budget=400))
+        assert "- place_order(PO-77120) -> OST/2026/5519 ACCEPTED" in text
+
+
+CODE = "".join(f"{n}: value_{n} = read({n})\n" for n in range(40))
+
+
+def test_an_error_in_what_was_read_is_no_failure() -> None:
+    code = f"{CODE}except socket.error: raise\nraise ValueError: none\n"
+    chat = [said("user", "Read it."), *asked("c1", "read_file", code, path="a.py"), *ran("c2", "sed -n 1,60p b.py", code)]
+    assert "### Blocked" not in digest_of(chat)
+    assert "### Blocked" in digest_of([*chat, *asked("c3", "read_file", "Error: no such file", path="c.py")[:1], failure("c3")])
+
+
+def failure(id: str) -> dict[str, Any]:
+    return result(id, "Wall time: 0.1 seconds\nProcess exited with code 1\nOutput:\nno c.py")
+
+
+def test_a_call_with_another_description_is_the_same_call() -> None:
+    def tests(id: str, description: str, output: str) -> Chat:
+        return asked(id, "Bash", output, command="pnpm test", description=description)
+
+    chat = [said("user", "Fix it."), *tests("c1", "Run tests", "AssertionError: 1"), *tests("c2", "Again", "15 passed")]
+    text = digest_of(chat)
+    assert ("### Blocked" in text, "- Bash(pnpm test) -> 15 passed" in text) == (False, True)
+
+
+def test_what_an_agent_puts_before_a_result_is_no_part_of_it() -> None:
+    envelope = "Chunk ID: 783f6d\nWall time: 0.0510 seconds\nProcess exited with code 0\nOriginal token count: 2557\nOutput:\n"
+    chat = [
+        said("user", "Commit it."),
+        *asked("c1", "exec_command", f"{envelope}[main 4be17c0] Fix it", cmd="git commit -m fix"),
+    ]
+    text = digest_of(chat)
+    assert "exec_command(git commit -m fix) -> [main 4be17c0] Fix it" in text
+    assert not any(each in text for each in ("783f6d", "2557", "0.0510"))

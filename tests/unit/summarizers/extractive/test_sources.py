@@ -22,6 +22,7 @@ COUNTED = re.compile(r"\(\d+ (?:more had no room|texts were so long that only bo
 NOTE = re.compile(r" \((?:was (.+) until|now (.+), since) message \d+\)$")
 PLACE = re.compile(r" \((?:earlier, )?message \d+\)$")
 CUTS = re.compile(r" ?\.\.\.|…| \| | -> |[(),:]| - ")
+FROM = re.compile(r"From (\S.*?\)): (.*)")
 OUTCOMES = {"ok", "no result", "no output", ""}
 
 
@@ -66,6 +67,8 @@ def is_found(line: str, said: str) -> bool:
     if not line or line.startswith("#") or COUNTED.search(line) or re.fullmatch(r"- </?[\w:.-]+>|</[\w:.-]+>", line):
         return True
     line = PLACE.sub("", LABEL.sub("", line))
+    if found := FROM.match(line):
+        return is_found(f"- {found[1]}", said) and is_found(f"- Numbers seen: {found[2]}", said)
     if listed := re.match(LISTS, line):
         return all(squeezed(value) in said for pair in re.findall(r'"([^"]*)"|(\S+)', line[listed.end() :]) for value in pair)
     noted = NOTE.search(line)
@@ -73,7 +76,10 @@ def is_found(line: str, said: str) -> bool:
         return (noted[1] or noted[2]) in said and is_found(line[: noted.start()], said)
     if squeezed(line) in said:
         return True
-    return all(piece.strip() in OUTCOMES or squeezed(piece) in said for piece in CUTS.split(line))
+    pieces = CUTS.split(line)
+    if " -> " in line:  # of JSON, an outcome has single values
+        pieces = [each for piece in pieces for each in ([piece] if squeezed(piece) in said else piece.split())]
+    return all(piece.strip() in {*OUTCOMES, "no", "output", "result"} or squeezed(piece) in said for piece in pieces)
 
 
 def summaries(chat: Chat, budget: int) -> list[str]:
