@@ -47,7 +47,7 @@ def without_breakpoints(value: Any, *, lists: Sequence[str] = ("content", "tool_
     return {name: each for name, each in {**fields, **changed}.items() if name != _KEY}
 
 
-def unwrapped(message: Any) -> Any:
+def _unwrapped(message: Any) -> Any:
     """Return a message whose content is a list of one plain text with that text as its content; any other as it is."""
     fields = fields_of(message) or {}
     parts = items_in(message, "content")
@@ -89,7 +89,7 @@ def for_comparison(messages: Sequence[Any], format: MessageFormat) -> list[Any]:
 
     A message that does not change is the same object. In formats without breakpoints none changes.
     """
-    return [unwrapped(without_breakpoints(each)) for each in messages] if has_breakpoints(format) else list(messages)
+    return [_unwrapped(without_breakpoints(each)) for each in messages] if has_breakpoints(format) else list(messages)
 
 
 def keep_breakpoints(sent: Sequence[Any], given: Sequence[Any], compared: Sequence[Any], format: MessageFormat) -> list[Any]:

@@ -54,6 +54,7 @@ class WireFormat(MessageFormat):
 
     shape: str  # of a message, for errors, as are the roles
     roles: str = "user, assistant"
+    takes: str = ""  # the objects to pass, if not those of the rule ``unreadable-message``
     book: RuleBook  # the provider's rules
 
     @property
@@ -164,7 +165,7 @@ class WireFormat(MessageFormat):
         """Return the fields of a raw message; raise an `InvalidMessage` if it has none."""
         fields = fields_of(raw)
         if fields is None:
-            remedy = self.book.rules["unreadable-message"].remedy
+            remedy = self.takes or self.book.rules["unreadable-message"].remedy
             raise InvalidMessage(f"messages[{position}]", f"{self.shape} (got {type(raw).__name__})", remedy)
         return fields
 

@@ -39,6 +39,7 @@ class AdkContents(Gemini):
     """
 
     name = "adk-contents"
+    takes = "pass the contents of an LlmRequest"
 
     def key(self, raw: Any) -> Any:
         return raw

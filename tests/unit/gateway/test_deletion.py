@@ -239,7 +239,7 @@ async def test_a_conversation_that_was_used_meanwhile_stays(tmp_path: Path, monk
         forget = SQLiteStore.forget
 
         def use_the_other(store: SQLiteStore, session: str, ids: Any) -> Any:
-            conversations._forgotten.pop("b", None)  # as its next request does
+            conversations.forgotten.pop("b", None)  # as its next request does
             anyio.from_thread.run(deletion.note_use, turn_of("b"))
             return forget(store, session, ids)
 
