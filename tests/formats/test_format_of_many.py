@@ -15,7 +15,7 @@ from compaction.batch import BatchReport, Job, compact_table, estimate
 from compaction.cli.app import app
 from compaction.errors import InputError
 from compaction.formats import FORMATS, MessageFormat, anthropic, gemini, openai_chat
-from compaction.replay import replay
+from compaction.replay import Recording, replay
 from compaction.replay.report import conversation_data
 from compaction.strategies import ToolResult, Truncation
 from compaction.triggers import tokens_exceed
@@ -91,7 +91,7 @@ def test_the_command_names_it(tmp_path: Path) -> None:
 
 def test_a_replay_finds_the_same_calls_in_every_format() -> None:
     """The replay of one conversation in five formats has the same calls and facts, and no candidate breaks a rule."""
-    conversations = [{"id": format.name, "messages": in_format(format)} for format in FORMATS]
+    conversations = [Recording(id=format.name, messages=in_format(format)) for format in FORMATS]
     played = replay(conversations, ["context_window"], window=150, counter="chars/4")
     assert played.skipped == ()
     assert [each.recording.format for each in played.conversations] == [*FORMATS]

@@ -164,7 +164,8 @@ def _loaded(text: str) -> Any:
 
 def _flattened(given: Any, most: int | None) -> list[str]:
     """Return the values in lists and objects, at most so many; with ``None`` all, and those of JSON within texts."""
-    left, found = [given], list[str]()
+    left: list[Any] = [given]
+    found: list[str] = []
     while left and (most is None or len(found) < most):
         value = left.pop()
         if most is None and isinstance(value, str) and value is not given and value.lstrip()[:1] in ("{", "["):
