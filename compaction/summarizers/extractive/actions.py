@@ -169,8 +169,7 @@ def _flattened(given: Any, most: int | None) -> list[str]:
     while left and (most is None or len(found) < most):
         value = left.pop()
         if most is None and isinstance(value, str) and value is not given and value.lstrip()[:1] in ("{", "["):
-            inner = _loaded(value)
-            value = inner if isinstance(inner, dict | list) else value
+            value = _loaded(value)  # a text that is not JSON is itself
         if isinstance(value, dict | list):
             left.extend(reversed([*cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)]))
         elif value is not None and value != "":
