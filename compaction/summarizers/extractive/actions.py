@@ -18,7 +18,7 @@ import attrs
 from ...messages import ToolCallPart, ToolResultPart
 from .sentences import both_ends, one_line
 
-_CALL_CHARS: Final = 100
+_CALL_CHARS: Final = 80
 _OUTCOME_CHARS: Final = 60
 _ERROR_CHARS: Final = 240
 _VALUE_CHARS: Final = 80

@@ -36,7 +36,7 @@ class _Shares:
     findings: float = 0.06  # sentences in which the assistant tells a value
     foreign: float = 0.3  # lines of an earlier summary that another summarizer wrote
     failed: float = 0.2  # failed calls, and rows of results that the user asked for
-    changes: float = 0.1  # calls that changed something, and the files that they changed
+    changes: float = 0.15  # calls that changed something, and the files that they changed
     calls: float = 0.04  # other calls, and files
     facts: float = 0.15  # reserved for facts, of what may be filled in the round, when left-over room is distributed
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from .actions import is_open
-from .facts import FactKind, facts_in
+from .facts import FROM, FactKind, FoundIn, facts_in
 from .lines import SPEAKER
 from .memory import ConversationMemory
-from .page import CHANGED, FIRST, FROM, NO_ROOM, READ, UNREAD, FoundIn, SearchedText
+from .page import CHANGED, FIRST, NO_ROOM, READ, UNREAD, SearchedText
 from .sections import Section, read_sections
 from .sentences import sentences_in
 from .statements import ASSISTANT, QUOTED, SYSTEM

@@ -17,9 +17,12 @@ from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final, NamedTuple
 
 from ..redaction import REDACTED
-from .sentences import CUT
+from .sentences import CUT, one_line
+
+FROM: Final = "From "  # the beginning of the label of facts of one result
 
 _LONGEST: Final = 200
+_SOURCE_CHARS: Final = 48
 _QUOTES: Final = "\"'`“”‘’«»「」『』《》"
 _GAP: Final = rf"\s{_QUOTES}()\[\]{{}}<>;|（）【】，；"
 _EDGES: Final = ".,:!?*=&^…。！？：、·"
@@ -167,6 +170,22 @@ class _Seen(NamedTuple):
             - 0.5 * (" " in fact)
             - 0.4 * math.log(now - self.last)  # last a hundred messages ago -1.8
         )
+
+
+class FoundIn(NamedTuple):
+    """The call whose result has a fact, and the place of the fact among all results: the number of its message, and a part."""
+
+    call: str
+    place: float
+
+    @property
+    def label(self) -> str:
+        """The words before a list of facts.
+
+        >>> FoundIn("get_order(#W12)", 3.0).label, FoundIn("search(" + "flights to Oslo " * 9 + ")", 3.0).label
+        ('From get_order(#W12)', 'From search(flights to Oslo flights to Oslo ...)')
+        """
+        return FROM + (self.call if len(self.call) <= _SOURCE_CHARS else f"{one_line(self.call, _SOURCE_CHARS - 1)})")
 
 
 class FactTable:

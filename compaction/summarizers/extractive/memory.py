@@ -13,9 +13,8 @@ import attrs
 
 from ...messages import Message, ToolResultPart
 from .actions import Action, RowSearch, error_in, logged_errors, outcome_of
-from .facts import FactSource, FactTable
+from .facts import FactSource, FactTable, FoundIn
 from .lines import SPEAKER
-from .page import FoundIn
 from .reading import Reading, Redact, read_facts, read_message
 from .statement_table import MOST, StatementTable
 from .statements import QUOTED, denial_statements

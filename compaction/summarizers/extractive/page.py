@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 import attrs
 
 from ...errors import SummaryFailed
-from .facts import FactKind, fact_kind
+from .facts import FROM, FactKind, FoundIn, fact_kind
 from .sections import Section, write_sections
-from .sentences import WORD, chars_within, clipped, one_line
+from .sentences import WORD, chars_within, clipped
 
 _MOST_FACT_MISSES: Final = 20
 _BESIDE: Final = 2  # more facts of the same result that are added with one
-_SOURCE_CHARS: Final = 48
 _LEAST_LINE: Final = 12  # characters, with the two of its mark
 _NOTHING: Final = "Nothing in them is likely to be needed word for word."
 _TAG: Final = re.compile(r"<[\w:.-]+>")
@@ -29,7 +28,6 @@ READ: Final = "Read"
 FIRST: Final = "First"
 NO_ROOM: Final = "more had no room"
 UNREAD: Final = "texts were so long that only both ends were read"
-FROM: Final = "From "
 _LABELS: Final = (CHANGED, READ, *(kind.value for kind in FactKind))
 
 
@@ -57,22 +55,6 @@ class Item:
     def shown(self) -> str:
         """The line with who said it."""
         return f"{self.by}: {self.text}" if self.by else self.text
-
-
-class FoundIn(NamedTuple):
-    """The call whose result has a fact, and the place of the fact among all results: the number of its message, and a part."""
-
-    call: str
-    place: float
-
-    @property
-    def label(self) -> str:
-        """The words before a list of facts.
-
-        >>> FoundIn("get_order(#W12)", 3.0).label, FoundIn("search(" + "flights to Oslo " * 9 + ")", 3.0).label
-        ('From get_order(#W12)', 'From search(flights to Oslo flights to Oslo ...)')
-        """
-        return FROM + (self.call if len(self.call) <= _SOURCE_CHARS else f"{one_line(self.call, _SOURCE_CHARS - 1)})")
 
 
 class SearchedText:

@@ -18,9 +18,9 @@ from compaction.errors import SummaryFailed
 from compaction.strategies import Summarization, SummaryText
 from compaction.summarizers.extractive import DigestSummarizer, FactSummarizer, facts_in
 from compaction.summarizers.extractive.earlier import EarlierSummary
-from compaction.summarizers.extractive.facts import FactKind
+from compaction.summarizers.extractive.facts import FROM, FactKind
 from compaction.summarizers.extractive.memory import Memories
-from compaction.summarizers.extractive.page import FIRST, FROM, NO_ROOM, READ, UNREAD
+from compaction.summarizers.extractive.page import FIRST, NO_ROOM, READ, UNREAD
 from tests.support.chats import Chat, call, result, said
 from tests.support.scripted import request_for
 
