@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from compaction.replay import Candidate, replay, report_html
+from compaction.replay import Candidate, Recording, replay, report_html
 
 from .conftest import Show, orders
 
@@ -17,7 +17,7 @@ HOSTILE = "</script><script>window.broken = 1</script><img src=x onerror='window
 @pytest.fixture(scope="module")
 def small() -> str:
     """Return the report of two conversations, one of them within the window."""
-    chats = [{"id": HOSTILE, "messages": orders(120, HOSTILE)}, orders(3)]
+    chats = [Recording(id=HOSTILE, messages=orders(120, HOSTILE)), orders(3)]
     return report_html(replay(chats, ["adaptive", "context_window"], window=1_000, counter="chars/4"))
 
 
