@@ -410,3 +410,30 @@ def test_what_an_agent_puts_before_a_result_is_no_part_of_it() -> None:
     text = digest_of(chat)
     assert "exec_command(git commit -m fix) -> [main 4be17c0] Fix it" in text
     assert not any(each in text for each in ("783f6d", "2557", "0.0510"))
+
+
+def test_calls_that_stay_in_the_view_are_not_told() -> None:
+    """Behind the summary stand readings from before such a call: told first, it would look undone."""
+    edits = asked("c2", "edit_file", "replicas: 10", path="web.yaml")
+    chat = [said("user", "Scale it."), *asked("c1", "edit_file", "region: eu", path="db.yaml"), *edits]
+    for shortened, told in ((0, True), (2, False)):
+        messages = [message for group in MessageIndex(chat, counter="chars/4").included_groups for message in group.messages]
+        text = digest_of([], groups=(), sources=tuple(messages), shortened=shortened)
+        assert ("edit_file(db.yaml)" in text, "edit_file(web.yaml)" in text) == (True, told)
+
+
+def test_parallel_calls_are_told_in_their_order() -> None:
+    names = ["Pressa", "Lind", "Mirkon"]
+    calls = [(f"c{n}", json.dumps({"supplier": name})) for n, name in enumerate(names)]
+    asks = [{"id": id, "type": "function", "function": {"name": "send_offer", "arguments": given}} for id, given in calls]
+    chat = [said("user", "Ask all."), {"role": "assistant", "tool_calls": asks}, *(result(id, "sent") for id, _ in calls)]
+    text = digest_of(chat)
+    assert [name for line in text.splitlines() for name in names if f"send_offer({name})" in line] == names
+
+
+def test_files_of_a_patch_are_changed_and_half_words_are_no_facts() -> None:
+    patch = "*** Begin Patch\n*** Update File: src/core.py\n+x = 1\n*** End Patch"
+    chat = [said("user", "Fix it."), *asked("c1", "apply_patch", "Done.", input=patch)]
+    text = digest_of(chat)
+    assert "- Changed: src/core.py" in text
+    assert [*facts_in("baske…225 and order_71")] == ["order_71"]
