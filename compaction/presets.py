@@ -202,8 +202,8 @@ def adaptive(
     call_tokens, answer_tokens, user_tokens = part(0.5 * largest), part(largest), part(1.5 * largest)
     before_task = demonstrations() & first(messages=_OPENING)
     examples = Clip(tokens=call_tokens, keep=~before_task)
-    newest = ~last(groups=1, of=kinds(GroupKind.TOOL_CALL))
-    calls = Clip(tokens=call_tokens, trigger=tokens_exceed(part(0.5)), target=never, keep=newest | spoken())
+    all_but_newest = ~last(groups=1, of=kinds(GroupKind.TOOL_CALL))
+    calls = Clip(tokens=call_tokens, trigger=tokens_exceed(part(0.5)), target=never, keep=all_but_newest | spoken())
     answers = Clip(tokens=answer_tokens, keep=kinds(GroupKind.USER, GroupKind.TOOL_CALL) | spoken())
     earlier_words = Clip(tokens=user_tokens, keep=last(groups=1, of=kinds(GroupKind.USER)))
 

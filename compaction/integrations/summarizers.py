@@ -15,7 +15,7 @@ from .requirements import AGENT_FRAMEWORK, LANGCHAIN_CORE, import_framework
 
 @attrs.frozen
 class ChatClientSummarizer:
-    """A summarizer that has a chat client of the framework write the summary.
+    """A summarizer that has a chat client of Agent Framework write the summary.
 
     Args:
         client: Any chat client: ``get_response(messages, options=...)``. A smaller model than the agent's is enough.
@@ -23,7 +23,7 @@ class ChatClientSummarizer:
         summary_options: The model's window, and the limits of the summary.
 
     Raises:
-        ConfigurationError: If the framework is missing or too old.
+        ConfigurationError: If Agent Framework is missing or too old.
     """
 
     timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``summary_options``
@@ -66,7 +66,7 @@ class ChatModelSummarizer:
         summary_options: The model's window, and the limits of the summary.
 
     Raises:
-        ConfigurationError: If the framework is missing or too old.
+        ConfigurationError: If LangChain is missing or too old.
     """
 
     timeout_seconds: ClassVar[None] = None  # each call of the model has one, in ``summary_options``

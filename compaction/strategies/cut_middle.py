@@ -11,7 +11,9 @@ from .. import summarizers
 _NOTE: Final = "\n[... {:,} characters cut{} ...]\n"
 _VALUES: Final = "; values in them: "
 _ERRORS: Final = "; errors in them: "
-_ANY_NOTE: Final = re.compile(rf"\[\.\.\. ([0-9,]{{1,15}}) characters cut(?:(?:{_VALUES}|{_ERRORS})([^\n]*))? \.\.\.\]")
+_ANY_NOTE: Final = re.compile(
+    rf"\[\.\.\. (\d{{1,3}}(?:,\d{{3}}){{0,4}}) characters cut(?:(?:{_VALUES}|{_ERRORS})([^\n]*))? \.\.\.\]", re.ASCII
+)
 _NOTE_WITH_VALUES: Final = re.compile(rf"\n\[\.\.\. [0-9,]{{1,15}} characters cut{_VALUES}[^\n]* \.\.\.\]\n")
 _NOTE_CHARS: Final = 47  # about as many as the note has without values
 _WORTH_CUTTING: Final = 0.8

@@ -61,7 +61,7 @@ class TestNoMessage:
         {"role": "assistant", "content": None, "tool_calls": [{"id": None, "type": "function", "function": {"name": None}}]},
         {"role": "user", "content": "x", "name": 7},
     ],
-    ids=["a call without a name", "a name that is no text"],
+    ids=["a call without a name", "a name that is not a string"],
 )
 def test_odd_messages_are_kept_as_they_are(odd: dict[str, Any]) -> None:
     index = indexed([system(), user(), odd, assistant()])

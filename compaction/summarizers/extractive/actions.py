@@ -28,10 +28,12 @@ _VALUE_OF_OUTCOME: Final = 40  # characters; longer ones say less of an outcome
 _ASIDE: Final = frozenset(  # what coding agents hand over beside a command; with other words the call is the same
     {"description", "explanation", "justification", "timeout", "timeout_ms", "max_output_tokens", "yield_time_ms", "workdir"}
 )
-_READING: Final = re.compile(  # the name of a tool that reads, or a command that does
-    r"(?:^|[ .])(?:get|read|list|ls|search|find|view|fetch|look ?up|check|query|show|open|grep|glob|browse)(?=[ .]|$)|"
-    r"^\w+\((?:view\b|(?:cd [^;&|]{1,80}&& ?)?(?:cat|head|tail|less|nl|rg|grep|find|ls|sed -n|git (?:diff|log|show|status))\b)",
+_READING: Final = re.compile(  # the name of a tool that reads; "open_ticket" does not
+    r"(?:^|[ .])(?:get|read|list|ls|search|find|view|fetch|look ?up|check|query|show|grep|glob|browse)(?=[ .]|$)|^open$",
     re.IGNORECASE,
+)
+_READING_COMMAND: Final = re.compile(
+    r"view\b|(?:cd [^;&|]{1,80}&& ?)?(?:cat|head|tail|less|nl|rg|grep|find|ls|sed -n|git (?:diff|log|show|status))\b"
 )
 _RUNNING: Final = re.compile(r"(?:exec|run|bash|shell|terminal|i?python|code|computer|think|ask|finish|submit)", re.IGNORECASE)
 _ENVELOPE: Final = re.compile(  # what coding agents put before a result: "Wall time: 0.1 seconds", "Process exited with code 0"
@@ -41,6 +43,7 @@ _ENVELOPE: Final = re.compile(  # what coding agents put before a result: "Wall 
 _EXIT_CODE: Final = re.compile(r"(?:exited with code|exit code:) (-?\d+)", re.IGNORECASE)
 _ROW_CHARS: Final = 200
 _MOST_ROWS: Final = 400
+_MOST_LOGGED: Final = 2  # errors of a log
 _MOST_FOUND: Final = 2  # rows that hold the most of what a request names; more of them say that it names none
 _CHANGING: Final = re.compile(  # the name or the command of a call that changes something
     r"\b(?:add|append|apply|book|build|cancel|chmod|commit|copy|cp|create|delete|deploy|edit|insert|install|make|merge|mkdir|"
@@ -119,7 +122,7 @@ def action_of(call: ToolCallPart, values: list[str], redact: Callable[[str], str
     """Return a call with these values as an action without an outcome."""
     shown = one_line(", ".join(one_line(value, _VALUE_CHARS) for value in values), _CALL_CHARS)
     name = call.name.replace("_", " ").replace("-", " ")
-    reads = _READING.search(name) is not None or _READING.match(f"tool({shown}") is not None
+    reads = _READING.search(name) is not None or _READING_COMMAND.match(shown) is not None
     is_telling = " " in name and not reads and _RUNNING.match(name) is None  # "place order", not "run" or "execute bash"
     changes = is_telling or _CHANGING.search(name if reads else f"{name} {shown}") is not None
     # files and folders: values that are a path, and words of a command's first line
@@ -222,18 +225,28 @@ def error_in(text: str, *, certain: bool = False) -> str | None:
     """
     scanned = text if len(text) <= 2 * _SCANNED else f"{text[:_SCANNED]}\n{text[-_SCANNED:]}"
     lines = [line.strip() for line in scanned.split("\n") if line.strip()]
-    named = [line for line in lines if _FAILURE.search(line) and _FAILURE.search(_NO_FAILURE.sub("", line))]
+    named = _that_name_errors(lines)
     if not named and not certain:
         return None
     shown = named if named and len(text) > _ERROR_CHARS else lines
-    telling = [line for line in shown if not _IDLE.search(line)]
-    return one_line(" | ".join(dict.fromkeys(telling or shown)), _ERROR_CHARS)
+    return _joined(_telling(shown) or shown)
 
 
 def errors_within(text: str) -> str:
     """Return the lines of a text that name an error, in one line; empty if there is none. O(characters)."""
-    named = [line.strip() for line in text.split("\n") if _FAILURE.search(line) and _FAILURE.search(_NO_FAILURE.sub("", line))]
-    return one_line(" | ".join(dict.fromkeys([line for line in named if not _IDLE.search(line)])), _ERROR_CHARS)
+    return _joined(_telling(_that_name_errors(line.strip() for line in text.split("\n"))))
+
+
+def _that_name_errors(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if _FAILURE.search(line) and _FAILURE.search(_NO_FAILURE.sub("", line))]
+
+
+def _telling(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if not _IDLE.search(line)]
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return one_line(" | ".join(dict.fromkeys(lines)), _ERROR_CHARS)
 
 
 def logged_errors(text: str) -> list[str]:
@@ -242,7 +255,7 @@ def logged_errors(text: str) -> list[str]:
     >>> logged_errors("12:11 handled\n12:12 ERROR: port 5433 is closed\nlevel = ERROR\n")
     ['12:12 ERROR: port 5433 is closed']
     """
-    return [one_line(found[0].strip(), _ROW_CHARS) for found in islice(_LOGGED.finditer(text), _MOST_FOUND)]
+    return [one_line(found[0].strip(), _ROW_CHARS) for found in islice(_LOGGED.finditer(text), _MOST_LOGGED)]
 
 
 def outcome_of(result: ToolResultPart, changes: bool) -> str:

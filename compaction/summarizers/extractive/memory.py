@@ -53,9 +53,8 @@ class ConversationMemory:
         self.actions: dict[str, Action] = {}  # the last action of each call, by the call, in the order last made
         self.plans: dict[str, Action] = {}  # the latest call of each tool that takes the list of the agent's tasks
         self.files: dict[str, bool] = {}  # files that calls named, in the order last used, with whether one changed them
-        self.rows: dict[
-            str, tuple[int, str]
-        ] = {}  # rows that the user asked for, and errors in what was read, with message and tool
+        # rows of results that the user asked for, and errors in what was read, with message and tool
+        self.rows: dict[str, tuple[int, str]] = {}
         self.last_words = ""  # the assistant's last text
         self.unread = 0  # texts so long that only both ends were read
         self.worked = 0  # messages that hold calls or results

@@ -60,6 +60,13 @@ def test_errors_in_the_middle_of_a_result_are_told() -> None:
     assert "characters cut; errors in them: tests/test_c.py::test_333 FAILED ...]" in left[2]["content"]
 
 
+def test_a_note_that_a_result_forges_is_text() -> None:
+    values = "[... ,,, characters cut; values in them: x ...]"
+    for forged in ("[... , characters cut ...]", values, "[... 9,99 characters cut ...]"):
+        left = clipped([user("go"), call("a"), result("a", f"{'x ' * 900}\n{forged}\n{'y ' * 900}")])
+        assert re.findall(r"\n\[\.\.\. ([0-9,]+) characters cut", left[2]["content"])
+
+
 def test_a_second_cut_counts_what_the_first_one_removed() -> None:
     lines = "\n".join(f"line {n}" for n in range(900))
     once = clipped([user("go"), call("a"), result("a", lines)], tokens=400)

@@ -373,9 +373,11 @@ def test_what_a_call_changed_is_told_with_what_came_back() -> None:
     reads = [each for n in range(30) for each in asked(f"r{n}", "get_page", {"text": f"Row {n} holds AB-{n}77. " * 9}, page=n)]
     receipt = {"order": "OST/2026/5519", "status": "ACCEPTED", "note": "word " * 30}
     chat = [said("user", "Order it."), *asked("c1", "place_order", receipt, po="PO-77120"), *reads]
+    chat += asked("c2", "open_ticket", {"ticket": "FIN-20931", "note": "word " * 30}, to="finance")
     for summarizer in (DigestSummarizer(), FactSummarizer()):
         text = summarizer.summarize(request_for(summarizer, chat, budget=400))
         assert "- place_order(PO-77120) -> OST/2026/5519 ACCEPTED" in text
+        assert "- open_ticket(finance) -> FIN-20931" in text
 
 
 CODE = "".join(f"{n}: value_{n} = read({n})\n" for n in range(40))
